@@ -1,4 +1,4 @@
-"""Everything that limits what the numbers say, each in one sentence with its reason. The list is closed."""
+"""The closed list of limitations of the numbers, each with its meaning and reasons."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from drivelab.report.taint import taint_reasons
 from drivelab.report.view import Banner, Link
 
 _MAY_BE_TAINTED = ("cells", "replays", "application_runs")
-_Found = tuple[Sequence[Key], Iterable[str]]
-"""Tests that are concerned, and reasons; both empty where nothing limits the numbers."""
+_Concern = tuple[Sequence[Key], Iterable[str]]
+"""Affected tests and reasons; both empty if the limitation does not apply."""
 
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
-    """The banners that apply, gravest first."""
+    """Return the banners that apply, most severe first."""
     return tuple(banner for limit in _LIMITS if (banner := limit.banner(inputs)) is not None)
 
 
 def labels_of(anchor: str, limits: tuple[Banner, ...]) -> tuple[str, ...]:
-    """Labels of the banners that concern the page at `anchor`."""
-    return tuple(one.label for one in limits if any(link.anchor == anchor for link in one.affected))
+    """Return the labels of the banners that concern the page at `anchor`."""
+    return tuple(banner.label for banner in limits if any(link.anchor == anchor for link in banner.affected))
 
 
 def within(window: Row) -> bool:
-    """Whether a variable kept both limits in the window, whatever the other variables did."""
+    """Return whether a tracked variable kept both limits in the window, regardless of the others."""
     return bool(
         window["measured_data_excursion"] <= window["allowed_data_excursion"]
         and window["measured_slope_excursion"] <= window["allowed_slope_excursion"]
@@ -41,65 +41,65 @@ class _Limit:
     label: str
     title: str
     meaning: str
-    find: Callable[[Inputs], _Found]
+    find: Callable[[Inputs], _Concern]
 
     def banner(self, inputs: Inputs) -> Banner | None:
         keys, reasons = self.find(inputs)
         links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in keys)
-        said = tuple(dict.fromkeys(reasons))
-        return Banner(self.id, self.label, self.title, self.meaning, links, said) if links or said else None
+        texts = tuple(dict.fromkeys(reasons))
+        return Banner(self.id, self.label, self.title, self.meaning, links, texts) if links or texts else None
 
 
 def _keys(inputs: Inputs, rows: Iterable[Row]) -> list[Key]:
-    found = {(row["drive"], row["measurement"]) for row in rows}
-    return [key for key in inputs.keys if key in found]
+    affected = {(row["drive"], row["measurement"]) for row in rows}
+    return [key for key in inputs.keys if key in affected]
 
 
 def _test(row: Row) -> str:
     return f"{row['drive']} · {row['measurement']}"
 
 
-def _excluded(inputs: Inputs) -> _Found:
+def _excluded(inputs: Inputs) -> _Concern:
     rows = inputs.tables["exclusions"]
     return _keys(inputs, rows), (f"{row['recording']}, {row['place']}: {row['words']}" for row in rows)
 
 
-def _also_differs(inputs: Inputs) -> _Found:
+def _also_differs(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["differences"] if not row["intended"]]
     compared = ({"drive": row["comparison"], "measurement": row["measurement"]} for row in rows)
     return _keys(inputs, compared), _of_pairs(rows, "facet")
 
 
 def _of_pairs(rows: Iterable[Row], name: str) -> Iterator[str]:
-    """For each pair that is compared, all that a column says of it."""
-    found: dict[tuple[str, str], dict[str, None]] = {}
+    """Yield the distinct values of column `name` for each compared pair."""
+    values_by_pair: dict[tuple[str, str], dict[str, None]] = {}
     for row in rows:
-        found.setdefault((row["comparison"], row["basis"]), {})[str(row[name])] = None
-    return (f"{one} against {basis}: {', '.join(said)}" for (one, basis), said in found.items())
+        values_by_pair.setdefault((row["comparison"], row["basis"]), {})[str(row[name])] = None
+    return (f"{drive} against {basis}: {', '.join(values)}" for (drive, basis), values in values_by_pair.items())
 
 
-def _imported(inputs: Inputs) -> _Found:
+def _imported(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["summary"] if str(row["protocol"]).startswith("imported")]
     return _keys(inputs, rows), (f"{_test(row)}: {row['protocol']}" for row in rows)
 
 
-def _partial(inputs: Inputs) -> _Found:
+def _partial(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["replays"] if row["partial"] or row["errors"]]
     return _keys(inputs, rows), (
         f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}" for row in rows
     )
 
 
-def _not_steady(inputs: Inputs) -> _Found:
+def _not_steady(inputs: Inputs) -> _Concern:
     missed = [row for row in inputs.tables["steady_state"] if not row["reached"]]
     by_verdict = [row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY]
-    reasons = [_unsteady_loop([row for row in missed if row["recording"] == one], one)
-               for one in dict.fromkeys(row["recording"] for row in missed)]  # fmt: skip
-    told = _keys(inputs, missed)
+    reasons = [_unsteady_loop([row for row in missed if row["recording"] == recording], recording)
+               for recording in dict.fromkeys(row["recording"] for row in missed)]  # fmt: skip
+    loops = _keys(inputs, missed)
     for key in _keys(inputs, by_verdict):
         labels = dict.fromkeys(row["cell_label"] for row in by_verdict if (row["drive"], row["measurement"]) == key)
-        if key not in told:
-            reasons.append(f"{key[0]} · {key[1]}: {', '.join(labels)} still changed at its end")
+        if key not in loops:
+            reasons.append(f"{key[0]} · {key[1]}: {', '.join(labels)} still changed at the end")
     return _keys(inputs, [*missed, *by_verdict]), reasons
 
 
@@ -109,31 +109,31 @@ def _unsteady_loop(windows: list[Row], recording: str) -> str:
     return f"{recording}: not steady after {windows[0]['rounds']} rounds{which}"
 
 
-def _not_repeatable(inputs: Inputs) -> _Found:
+def _not_repeatable(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["summary"] if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}]
     return _keys(inputs, rows), (
         f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}" for row in rows
     )
 
 
-def _tainted(inputs: Inputs) -> _Found:
+def _tainted(inputs: Inputs) -> _Concern:
     frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
     rows = [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
     keys, reasons = _keys(inputs, rows), []
     for key in keys:
-        of_key = [row for row in rows if (row["drive"], row["measurement"]) == key]
-        whole = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
-        reasons.append(f"{key[0]} · {key[1]}: {len(of_key)} of {whole} cells and replays: {taint_reasons(of_key)}")
+        tainted = [row for row in rows if (row["drive"], row["measurement"]) == key]
+        total = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
+        reasons.append(f"{key[0]} · {key[1]}: {len(tainted)} of {total} cells and replays: {taint_reasons(tainted)}")
     return keys, reasons
 
 
-def _one_recording(inputs: Inputs) -> _Found:
+def _one_recording(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["deltas"] if rests_on_one_recording(row)]
-    sides = ({"drive": row[one], "measurement": row["measurement"]} for row in rows for one in ("basis", "comparison"))
+    sides = ({"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison"))
     return _keys(inputs, sides), _of_pairs(rows, "measurement")
 
 
-def _lossy(inputs: Inputs) -> _Found:
+def _lossy(inputs: Inputs) -> _Concern:
     traces = [row for row in inputs.tables["traces"] if row.get("lossy") is True]
     names = {row["trace"] for row in traces}
     return _keys(inputs, (row for row in inputs.tables["replays"] if row["trace"] in names)), (
@@ -143,100 +143,99 @@ def _lossy(inputs: Inputs) -> _Found:
     )
 
 
-def _simulated(inputs: Inputs) -> _Found:
+def _simulated(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["application_runs"] if not is_missing(row["simulated_from"])]
-    return _keys(inputs, rows), (f"{row['application']} is the trace '{row['simulated_from']}'" for row in rows)
+    return _keys(inputs, rows), (f"{row['application']}: replay of the trace '{row['simulated_from']}'" for row in rows)
 
 
-def _clock(inputs: Inputs) -> _Found:
+def _clock(inputs: Inputs) -> _Concern:
     reasons = (plan["clock_reason"] for plan in inputs.plans if not is_missing(plan.get("clock_reason")))
-    return [key for key in inputs.keys if inputs.on_virtual_clock(key)], (f"Why: {reason}" for reason in reasons)
+    return [key for key in inputs.keys if inputs.on_virtual_clock(key)], (f"Reason: {reason}" for reason in reasons)
 
 
-def _virtual(inputs: Inputs) -> _Found:
+def _virtual(inputs: Inputs) -> _Concern:
     return [key for key in inputs.keys if inputs.flag(key, "virtual")], ()
 
 
-def _reduced(inputs: Inputs) -> _Found:
+def _reduced(inputs: Inputs) -> _Concern:
     reasons = (f"{plan['measurement']}: {why}" for plan in inputs.plans for why in plan.get("reduced_why") or ())
     return [key for key in inputs.keys if inputs.flag(key, "reduced")], reasons
 
 
 _LIMITS = (
     _Limit(
-        "excluded", "data left out", "Left out of every result",
-        "These data cannot be relied on and are in no average, window, percentile or comparison.",
+        "excluded", "data excluded", "Excluded from every result",
+        "These data are unreliable. No average, window, percentile or comparison contains them.",
         _excluded,
     ),
     _Limit(
-        "also-differs", "not all else equal", "More differs than was meant to",
-        "Something else differs between the compared drives, which could explain a delta as well.",
+        "also-differs", "unintended differences", "Unintended differences",
+        "The compared drives also differ in something that the study did not intend. It may explain a delta.",
         _also_differs,
     ),
     _Limit(
         "imported", "imported", "Imported: conditions not recorded",
-        "These numbers were measured by others: how the drive was prepared, and on what host, is known only as far as "
-        "their files say it.",
+        "Someone else measured these numbers. Drive preparation and host are known only if the imported files record "
+        "them.",
         _imported,
     ),
     _Limit(
-        "partial", "partial replay", "Replays that did not go through",
-        "Requests of these replays were not issued, did not come back, or failed: the numbers are of the part that the "
-        "drive served, which is another workload.",
+        "partial", "partial replay", "Incomplete replays",
+        "Some requests of these replays were not issued, did not complete, or failed. The numbers cover only the part "
+        "that the drive served, which is a different workload.",
         _partial,
     ),
     _Limit(
         "not-steady", "not steady", "Steady state not reached",
-        "These drives were still changing when the measurement ended: the numbers are averages of its last part and "
-        "would come out differently after more of it.",
+        "These drives were still changing when the measurement ended. The numbers are averages of its last part; a "
+        "longer measurement would give different numbers.",
         _not_steady,
     ),
     _Limit(
         "not-repeatable", "not repeatable", "Repeats do not agree",
-        "These values stand on too few runs, or on runs whose relative standard error is above its limit: discard them "
-        "or study the cause.",
+        "These values have too few runs, or runs with a relative standard error above the limit. Discard them or find "
+        "the cause.",
         _not_repeatable,
     ),
     _Limit(
         "tainted", "tainted", "Tainted cells",
-        "While these cells were measured the drive was too hot, or others wrote to it or used the host: they may be "
+        "During these cells the drive was too hot, or something else wrote to it or used the host. The results may be "
         "too slow.",
         _tainted,
     ),
     _Limit(
-        "one-recording", "one recording per drive", "One recording per drive",
-        "Verdicts on these tests rest on the scatter within one recording of a drive, and do not say how the next "
-        "recording would come out: for that, measure anew several times (runs: 3).",
+        "one-recording", "single recording per drive", "Single recording per drive",
+        "Verdicts on these tests use the scatter within one recording per drive. They do not show whether a new "
+        "recording repeats the result; set runs: 3 to find out.",
         _one_recording,
     ),
     _Limit(
         "lossy", "lossy trace", "Lossy trace",
-        "The tracer lost requests: the replay asks less of the drives than the application did.",
+        "The tracer lost requests, so the replay puts less load on the drives than the application did.",
         _lossy,
     ),
     _Limit(
         "simulated", "simulated application", "No application ran",
-        "On the virtual clock a replay of an application's trace stands in for the application: the durations are the "
-        "replay's, and never shorter than the trace.",
+        "On the virtual clock, a replay of an application's trace replaces the application. The durations are those of "
+        "the replay, and never shorter than the trace.",
         _simulated,
     ),
     _Limit(
         "virtual-clock", "virtual clock", "Virtual clock",
-        "Nothing was measured in real time and fio did not run: the model of the drive computed the times, so they "
-        "leave out this host altogether.",
+        "Nothing was measured in real time, and fio did not run. The drive model computed the times; this host does "
+        "not affect them.",
         _clock,
     ),
     _Limit(
         "virtual", "virtual drive", "Virtual drives",
-        "The drives are software models of a flash drive: the numbers show how the models behave and say nothing about "
-        "any product.",
+        "The drives are software models of a flash drive. The numbers show how the models behave, not how any product "
+        "behaves.",
         _virtual,
     ),
     _Limit(
         "reduced", "reduced", "Reduced protocols",
-        "These protocols were shortened or altered: the numbers are no results of the full tests and must not be "
-        "compared with any.",
+        "These protocols were shortened or altered. Do not compare the numbers with results of the full tests.",
         _reduced,
     ),
 )  # fmt: skip
-"""Gravest first."""
+"""Most severe first."""

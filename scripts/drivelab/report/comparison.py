@@ -1,4 +1,4 @@
-"""The comparison of the drives: all deltas, and whatever else differs between them."""
+"""The comparison of the drives: all deltas and all other differences."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from drivelab.report.sizes import size_tables
 from drivelab.report.view import Cell, Column, Table
 
 _IDENTITY = {"Serial", "Device", "Host"}
-"""What tells drives and hosts apart; it differs by nature."""
+"""Facts that identify drives and hosts; they always differ."""
 
 _DRIVE: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "Model": ("model", text),
@@ -59,11 +59,11 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
-    """Deltas of each measurement, values by capacity and block size, what differs otherwise, and the traces."""
-    found = [differences_table(inputs)]
-    for one in inputs.measurements:
-        found += [table and replace(table, group=one) for table in (scores(inputs, one), deltas_table(inputs, one))]
-    found += [*capacity_tables(inputs), *size_tables(inputs)]
+    """Return deltas by measurement, values by capacity and block size, other differences, and traces."""
+    tables = [differences_table(inputs)]
+    for name in inputs.measurements:
+        tables += [table and replace(table, group=name) for table in (scores(inputs, name), deltas_table(inputs, name))]
+    tables += [*capacity_tables(inputs), *size_tables(inputs)]
     drives = {
         name: {k: each(show, inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives
     }
@@ -73,20 +73,20 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
         }
         for place, row in enumerate(inputs.tables["hosts"], start=1)
     }
-    found += [
-        _attributes("differences-drives", "Drives: what differs", drives),
+    tables += [
+        _attributes("differences-drives", "Differences between drives", drives),
         _settings(inputs),
         _attributes(
-            "differences-hosts", "Hosts: what differs" if len(hosts) > 1 else "Host: one for all drives", hosts
+            "differences-hosts", "Differences between hosts" if len(hosts) > 1 else "Host (same for all drives)", hosts
         ),
         host_settings(inputs),
         _traces(inputs),
     ]
-    return tuple(table for table in found if table is not None)
+    return tuple(table for table in tables if table is not None)
 
 
 def scores(inputs: Inputs, measurement: str) -> Table | None:
-    """Scores of all drives, each beside its multiple of the basis; None for a test without scores."""
+    """Return the scores of all drives, also as multiples of the basis; None for a test without scores."""
     rows = [row for row in inputs.tables["summary"] if (row["measurement"], row["metric"]) == (measurement, "score")]
     if not rows:
         return None
@@ -99,7 +99,7 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
             return Cell(DASH)
         return summary_cell(row, f"{relative_score(row, basis[label]).text} {TIMES}" if label in basis else "")
 
-    told = f" Below: as a multiple of that of {inputs.study.get('basis')}, the basis." if basis else ""
+    multiples = f" Below: multiple of the score of {inputs.study.get('basis')}, the basis." if basis else ""
     return Table(
         id=f"scores-{inputs.measurements.index(measurement) + 1}",
         caption=f"{measurement}: scores",
@@ -108,18 +108,18 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
             (Cell(capital(str(label))), *(cell(label, drive) for drive in inputs.drives))
             for label in dict.fromkeys(row["cell_label"] for row in rows)
         ),
-        note=f"{score_formula(rows)}{told}".strip(),
+        note=f"{score_formula(rows)}{multiples}".strip(),
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
 
 
 def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, str]]) -> Table | None:
-    """Attributes by thing; a row whose values differ is marked in words."""
+    """Return attributes of drives or hosts; the last column says which rows differ."""
     if not columns:
         return None
     rows = []
     for name in next(iter(columns.values())):
-        values = [one[name] for one in columns.values()]
+        values = [attributes[name] for attributes in columns.values()]
         differs = len(set(values)) > 1
         cells = [Cell(value, tone="missing" if value == MISSING else "") for value in values]
         if len(columns) > 1:
@@ -133,22 +133,22 @@ def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, st
         caption=caption,
         columns=(Column("", numeric=False), *(Column(name, numeric=False) for name in columns), *last),
         rows=tuple(rows),
-        note="Any difference that was not meant could explain a delta as well." if last else "",
+        note="An unintended difference may explain a delta." if last else "",
     )
 
 
 def _settings(inputs: Inputs) -> Table | None:
-    """Settings of one measurement that are not the same for all drives."""
+    """Return the settings of each measurement that differ between drives; None for one drive."""
     if len(inputs.drives) < 2:
         return None
     rows = []
     for measurement in inputs.measurements:
         by_drive = {drive: inputs.plans_of((drive, measurement)) for drive in inputs.drives}
         present = {drive: plans for drive, plans in by_drive.items() if plans}
-        told = {drive: _facets(plans[0]) for drive, plans in present.items()}
-        for name in dict.fromkeys(key for facets in told.values() for key in facets):
-            values = [told[drive].get(name, MISSING) if drive in told else "not measured" for drive in inputs.drives]
-            if len({told[drive].get(name, MISSING) for drive in told}) > 1:
+        facets = {drive: _facets(plans[0]) for drive, plans in present.items()}
+        for name in dict.fromkeys(name for of_drive in facets.values() for name in of_drive):
+            values = [facets[drive].get(name, MISSING) if drive in facets else "not measured" for drive in inputs.drives]
+            if len({of_drive.get(name, MISSING) for of_drive in facets.values()}) > 1:
                 rows.append((Cell(f"{measurement}: {name}"), *map(Cell, values)))
     if not rows:
         rows = [(Cell("All settings of all measurements"), *(Cell("same") for _ in inputs.drives))]
@@ -198,7 +198,7 @@ def _traces(inputs: Inputs) -> Table | None:
             )
             for row in traces
         ),
-        note=f"Traces that this host should have captured are the shipped ones, because it cannot trace: {reason}."
+        note=f"This host cannot capture traces, so shipped traces replace them: {reason}."
         if not is_missing(reason := inputs.study.get("cannot_capture"))
         else "",
     )

@@ -1,4 +1,4 @@
-"""All deltas of a measurement, and in what the compared drives differ."""
+"""Tables of all deltas of a measurement, and of the differences between the compared drives."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from drivelab.report.replay_result import score_formula
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
-_BARS = "Bars grow with the logarithm of Δ."
-_IN_WORDS = {
+_BARS = "Bars have a logarithmic scale."
+_ADJECTIVES = {
     "time": {BETTER: "quicker", WORSE: "slower"},
     "speed": {BETTER: "faster", WORSE: "slower"},
 }
 
 
 def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
-    """A row for each value and compared drive, metric by metric; None where nothing is compared."""
+    """Return a row for each value and compared drive, metric by metric; None without deltas."""
     deltas = inputs.deltas_of(measurement)
     if not deltas:
         return None
@@ -68,31 +68,31 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
 
 
 def _direction(row: Row) -> str:
-    """Which way a certain difference goes, in the words of its metric."""
-    said = outcome(row)
-    if said not in (BETTER, WORSE):
-        return "none" if said == SAME else "undecided"
-    words = _IN_WORDS.get(row["kind"], {BETTER: "better", WORSE: "worse"})
-    return f"{row['comparison']} {words[said]}"
+    """Return the direction of a certain difference, worded for its metric."""
+    verdict = outcome(row)
+    if verdict not in (BETTER, WORSE):
+        return "none" if verdict == SAME else "undecided"
+    adjectives = _ADJECTIVES.get(row["kind"], {BETTER: "better", WORSE: "worse"})
+    return f"{row['comparison']} {adjectives[verdict]}"
 
 
 def differences_table(inputs: Inputs) -> Table | None:
-    """What differs between each compared pair, what was not meant to first; None where nobody looked."""
+    """Return the differences of each compared pair, unintended ones first; None if not checked."""
     rows = inputs.tables["differences"]
     if not rows:
         return None
-    found: dict[tuple[str, ...], tuple[Row, list[str]]] = {}
+    groups: dict[tuple[str, ...], tuple[Row, list[str]]] = {}
     for row in rows:
-        same = (str(row["comparison"]), row["facet"], str(row["basis_value"]), str(row["comparison_value"]))
-        found.setdefault((*same, str(row["intended"])), (row, []))[1].append(str(row["measurement"]))
-    whole = len({row["measurement"] for row in rows})
-    ordered = sorted(found.values(), key=lambda one: bool(one[0]["intended"]))
+        difference = (str(row["comparison"]), row["facet"], str(row["basis_value"]), str(row["comparison_value"]))
+        groups.setdefault((*difference, str(row["intended"])), (row, []))[1].append(str(row["measurement"]))
+    total = len({row["measurement"] for row in rows})
+    ordered = sorted(groups.values(), key=lambda group: bool(group[0]["intended"]))
     return Table(
         id="ceteris-paribus",
-        caption="What differs between the compared drives",
+        caption="Differences between the compared drives",
         columns=tuple(
             Column(name, numeric=False)
-            for name in ("What differs", "Meant to?", f"{rows[0]['basis']} (basis)", "Compared drive", "In")
+            for name in ("Difference", "Intended?", f"{rows[0]['basis']} (basis)", "Compared drive", "In")
         ),
         rows=tuple(
             (
@@ -100,10 +100,10 @@ def differences_table(inputs: Inputs) -> Table | None:
                 Cell("yes") if row["intended"] else Cell("NO", tone="mark"),
                 Cell(text(row["basis_value"])),
                 Cell(text(row["comparison_value"])),
-                Cell("every test" if len(set(tests)) == whole else ", ".join(dict.fromkeys(tests))),
+                Cell("every test" if len(set(tests)) == total else ", ".join(dict.fromkeys(tests))),
             )
             for row, tests in ordered
         ),
-        note="Whatever was not meant to differ could explain a delta as well; it stands beside the verdicts too.",
+        note="An unintended difference may explain a delta. The verdicts list it too.",
         collapsed=len(ordered) > _MANY_ROWS,
     )

@@ -1,4 +1,4 @@
-"""Data and code that a report carries, packed so that a browser can unpack them without a network."""
+"""Data and code embedded in a report, packed so that a browser can unpack them offline."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any
 
 
 def encoded(data: bytes) -> str:
-    """Bytes in base64."""
+    """Encode bytes in base64."""
     return base64.b64encode(data).decode()
 
 
 def packed(text: str) -> str:
-    """Text as gzip in base64, which `DecompressionStream` undoes; the same text gives the same result."""
+    """Pack text as gzip in base64, for `DecompressionStream`; the result is deterministic."""
     return encoded(gzip.compress(text.encode(), mtime=0))
 
 
 def packed_json(data: Any) -> str:
-    """The same of data."""
+    """Pack data as JSON; see `packed`."""
     return packed(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
 
 
 def hash_source(text: str) -> str:
-    """A script or style as a source of the content security policy."""
+    """Return the content-security-policy source of a script or style."""
     return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
 
 

@@ -1,4 +1,4 @@
-"""What stands out: what the detectors found in the recordings, and what they looked for in vain."""
+"""Findings of the detectors, and the checks that found nothing."""
 
 from __future__ import annotations
 
@@ -12,53 +12,52 @@ from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
 _DISTURBANCES = ("Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
-"""Detectors of what disturbs a measurement; the others tell what a drive is like."""
+"""Detectors of disturbances; the others describe the drive."""
 
 
 def findings_table(inputs: Inputs) -> Table | None:
-    """All that was found, with the page that it is on; None where no detector looked."""
+    """Return all findings with links to their pages; None if no detector ran."""
     frame = inputs.frame("findings")
     if frame.empty:
         return None
-    found = rows_of(frame[frame["found"]])
+    findings = rows_of(frame[frame["found"]])
     checks = frame["detector"].map(_title).value_counts()
-    counts = Counter(_title(row["detector"]) for row in found)
+    counts = Counter(_title(row["detector"]) for row in findings)
     rows = tuple(
         (
             Cell(_title(row["detector"]), anchor=inputs.anchors.get((row["drive"], row["measurement"]), ""),
                  small=f"{row['drive']}, {row['measurement']}"),
             *_fields(row),
         )
-        for row in sorted(found, key=lambda row: _place(row, counts))
+        for row in sorted(findings, key=lambda row: _place(row, counts))
     )  # fmt: skip
     return Table(
         id="findings-table",
-        caption=f"{_counted(found)} in {len(frame)} checks, by {len(checks)} detectors",
+        caption=f"{_counted(findings)} in {len(frame)} checks by {len(checks)} detectors",
         columns=_COLUMNS,
         rows=rows or ((Cell("Nothing", small="all detectors"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
-        note=f"Checks: {', '.join(f'{checks[one]} for {one[:1].lower()}{one[1:]}' for one in checks.index)}. "
-        "Each page has what was looked for there in vain as well.",
-        sources=inputs.sources(dict.fromkeys(row["recording"] for row in found)),
+        note=f"Checks: {', '.join(f'{checks[name]} for {name[:1].lower()}{name[1:]}' for name in checks.index)}. "
+        "Each page also lists the checks that found nothing.",
+        sources=inputs.sources(dict.fromkeys(row["recording"] for row in findings)),
     ).without_empty_columns()
 
 
 def findings_of(inputs: Inputs, key: Key) -> Table | None:
-    """What was found in one test of one drive, then what was not; None where no detector looked."""
+    """Return the findings of one test of one drive, then the other checks; None if no detector ran."""
     rows = inputs.of_key("findings", key)
-    found = sorted((row for row in rows if row["found"]), key=_disturbances_first)
-    missed = dict.fromkeys(_title(row["detector"]) for row in rows if not row["found"])
+    findings = sorted((row for row in rows if row["found"]), key=_disturbances_first)
+    clear = dict.fromkeys(_title(row["detector"]) for row in rows if not row["found"])
     if not rows:
         return None
-    in_vain = f"Looked for and not found{' elsewhere' if found else ''}: {', '.join(missed)}." if missed else ""
     return Table(
         id=f"{inputs.anchors[key]}-findings",
-        caption=f"{_counted(found)} in {len(rows)} checks",
+        caption=f"{_counted(findings)} in {len(rows)} checks",
         columns=_COLUMNS,
-        rows=tuple((Cell(_title(row["detector"]), small=_cell(row)), *_fields(row)) for row in found)
+        rows=tuple((Cell(_title(row["detector"]), small=_cell(row)), *_fields(row)) for row in findings)
         or ((Cell("Nothing"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
-        note=in_vain,
-        sources=inputs.sources(row["recording"] for row in found),
-        collapsed=len(found) > _MANY_ROWS,
+        note=f"Checked without{' further' if findings else ''} findings: {', '.join(clear)}." if clear else "",
+        sources=inputs.sources(row["recording"] for row in findings),
+        collapsed=len(findings) > _MANY_ROWS,
     ).without_empty_columns()
 
 
@@ -68,7 +67,7 @@ def _disturbances_first(row: Row) -> int:
 
 
 def _place(row: Row, counts: Mapping[str, int]) -> tuple[int, int, str]:
-    """What disturbs a measurement comes before what a drive is like, and of that the rare before the usual."""
+    """Sort key: disturbances first, then rare findings before frequent ones."""
     title = _title(row["detector"])
     return _disturbances_first(row), counts[title], title
 
@@ -78,10 +77,10 @@ def _counted(found: list[Row]) -> str:
 
 
 _COLUMNS = (
-    Column("What", numeric=False),
-    Column("In words", numeric=False),
+    Column("Detector", numeric=False),
+    Column("Finding", numeric=False),
     Column("Statistic"),
-    Column("Finding from"),
+    Column("Threshold"),
     Column("When", numeric=False),
 )
 

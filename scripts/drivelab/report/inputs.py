@@ -1,4 +1,4 @@
-"""What a report is made from, as rows, and how to find what belongs to one test of one drive."""
+"""The input of a report as rows, and lookups by test and drive."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _OF_A_TEST = ["drive", "measurement"]
 
 
 class Several(tuple[Any, ...]):
-    """The values that something had during the study which changed meanwhile."""
+    """The values of a property that changed during the study."""
 
     def __str__(self) -> str:
         return " or ".join(map(str, self))
 
 
 def each(show: Callable[[Any], str], value: Any) -> str:
-    """A value as `show` has it; of several, each."""
+    """Format a value with `show`; of `Several`, format each."""
     return str(Several(map(show, value))) if isinstance(value, Several) else show(value)
 
 
 class Rows(Mapping[str, list[Row]]):
-    """Tables as rows, each converted when it is first asked for: few readers need all of a large one."""
+    """Tables as rows, each converted on first use: few readers need all of a large table."""
 
     def __init__(self, frames: Mapping[str, pd.DataFrame]) -> None:
         self.frames = frames
@@ -68,19 +68,19 @@ class Inputs:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any], study: Row, plans: Sequence[Row]) -> Inputs:
-        """From DataFrames; a table that is not there has no rows.
+        """Create from DataFrames; a missing table has no rows.
 
-        Cells that are unsound and recordings that are left out as a whole are in no table but that of the exclusions.
+        Unsound cells and excluded recordings appear in no table except `exclusions`.
         """
         frames = {name: tables[name] for name in NAMES if name in tables}
-        gone = left_out(frames["exclusions"]) if "exclusions" in frames else set()
-        if gone:
+        excluded = left_out(frames["exclusions"]) if "exclusions" in frames else set()
+        if excluded:
             frames |= {
                 name: counted(frame, frames["exclusions"])
                 for name, frame in frames.items()
                 if name != "exclusions" and "recording" in frame
             }
-            plans = [plan for plan in plans if plan["recording"] not in gone]
+            plans = [plan for plan in plans if plan["recording"] not in excluded]
         if len(frames.get("cells", ())):
             frames["cells"] = sound(frames["cells"])
         if len(frames.get("summary", ())) and len(frames.get("saturation", ())):
@@ -89,18 +89,18 @@ class Inputs:
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
-        """Every test of every drive: test by test, drives in the order of the plans."""
+        """All tests of all drives: test by test, drives in the order of the plans."""
         rows = [*self.plans, *self.tables["summary"]]
-        found = dict.fromkeys((str(row["drive"]), str(row["measurement"])) for row in rows)
-        tests = list(dict.fromkeys(measurement for _, measurement in found))
-        return tuple(sorted(found, key=lambda key: tests.index(key[1])))
+        keys = dict.fromkeys((str(row["drive"]), str(row["measurement"])) for row in rows)
+        tests = list(dict.fromkeys(measurement for _, measurement in keys))
+        return tuple(sorted(keys, key=lambda key: tests.index(key[1])))
 
     @cached_property
     def drives(self) -> tuple[str, ...]:
-        """Drives in the order of the plans, the basis of the deltas first."""
-        found = list(dict.fromkeys(drive for drive, _ in self.keys))
+        """Drives in the order of the plans, but the basis first."""
+        names = list(dict.fromkeys(drive for drive, _ in self.keys))
         basis = self.study.get("basis")
-        return tuple(sorted(found, key=lambda drive: drive != basis))
+        return tuple(sorted(names, key=lambda drive: drive != basis))
 
     @cached_property
     def measurements(self) -> tuple[str, ...]:
@@ -108,67 +108,67 @@ class Inputs:
 
     @cached_property
     def anchors(self) -> Mapping[Key, str]:
-        """Name of the place of each page, unique and safe in a URL."""
-        found: dict[Key, str] = {}
+        """Anchor of each page, unique and safe in a URL."""
+        anchors: dict[Key, str] = {}
         for number, key in enumerate(self.keys, start=1):
             name = slug("-".join(key))
-            found[key] = f"{name}-{number}" if name in found.values() else name
-        return found
+            anchors[key] = f"{name}-{number}" if name in anchors.values() else name
+        return anchors
 
     @cached_property
     def _places(self) -> dict[str, Mapping[Key, Any]]:
-        """Of each table, which rows belong to each test of each drive; filled as tables are asked for."""
+        """Row numbers of each test, by table; a cache that fills on use."""
         return {}
 
     @cached_property
-    def _found(self) -> dict[str, Mapping[Key, list[Row]]]:
+    def _rows_by_key(self) -> dict[str, Mapping[Key, list[Row]]]:
         return {}
 
     def frame(self, table: str) -> pd.DataFrame:
-        """A whole table as it was given; without columns if it is not there."""
+        """Return a whole table; an empty frame without columns if it is missing."""
         return self.tables.frames.get(table, pd.DataFrame())
 
     def frame_of(self, table: str, key: Key) -> pd.DataFrame:
-        """Rows of a table that belong to one test of one drive."""
+        """Return the rows of a table for one test of one drive, as a frame."""
         if table not in self._places:
             frame = self.frame(table)
             keyed = not frame.empty and set(_OF_A_TEST) <= set(frame.columns)
-            found = frame.groupby(_OF_A_TEST, sort=False).indices if keyed else {}
-            self._places[table] = {key: _together(places) for key, places in found.items()}
+            indices = frame.groupby(_OF_A_TEST, sort=False).indices if keyed else {}
+            self._places[table] = {key: _contiguous(places) for key, places in indices.items()}
         return self.frame(table).iloc[self._places[table].get(key, slice(0))]
 
     def of_key(self, table: str, key: Key) -> list[Row]:
-        """Rows of a table that belong to one test of one drive."""
-        if table not in self._found:
-            found: dict[Key, list[Row]] = {}
+        """Return the rows of a table for one test of one drive."""
+        if table not in self._rows_by_key:
+            by_key: dict[Key, list[Row]] = {}
             for row in self.tables[table]:
-                found.setdefault((row["drive"], row["measurement"]), []).append(row)
-            self._found[table] = found
-        return self._found[table].get(key, [])
+                by_key.setdefault((row["drive"], row["measurement"]), []).append(row)
+            self._rows_by_key[table] = by_key
+        return self._rows_by_key[table].get(key, [])
 
     @cached_property
     def _plans(self) -> Mapping[Key, list[Row]]:
-        found: dict[Key, list[Row]] = {}
+        by_key: dict[Key, list[Row]] = {}
         for plan in self.plans:
-            found.setdefault((plan["drive"], plan["measurement"]), []).append(plan)
-        return found
+            by_key.setdefault((plan["drive"], plan["measurement"]), []).append(plan)
+        return by_key
 
     def plans_of(self, key: Key) -> list[Row]:
         return self._plans.get(key, [])
 
     def drive(self, name: str) -> Row:
-        """Identity of a drive; of one that changed during the study, all that it was."""
+        """Return the identity of a drive, with `Several` values for what changed during the study."""
         return _merged([row for row in self.tables["drives"] if row["drive"] == name])
 
     def host(self, plans: Iterable[Row]) -> Row:
-        """The host of these plans: the one that they name, or the only one there is."""
+        """Return the host of these plans: the named one, or the only one of the study."""
         hosts = self.tables["hosts"]
         named = {plan["host"] for plan in plans if not is_missing(plan.get("host"))}
-        found = [row for row in hosts if row["host"] in named] if named else hosts
-        return _merged(found) if len({row["host"] for row in found}) == 1 else {}
+        rows = [row for row in hosts if row["host"] in named] if named else hosts
+        return _merged(rows) if len({row["host"] for row in rows}) == 1 else {}
 
     def flag(self, key: Key, name: str) -> bool:
-        """Whether a plan or a result of this test carries a flag, such as `reduced` or `virtual`."""
+        """Return whether a plan or result of this test has a flag, such as `reduced` or `virtual`."""
         return any(bool(row.get(name)) for row in [*self.plans_of(key), *self.of_key("summary", key)])
 
     def on_virtual_clock(self, key: Key) -> bool:
@@ -176,71 +176,71 @@ class Inputs:
 
     @cached_property
     def _tracked(self) -> Mapping[str, list[tuple[str, str]]]:
-        found: dict[str, dict[tuple[str, str], None]] = {}
+        tracked: dict[str, dict[tuple[str, str], None]] = {}
         for row in self.tables["steady_state"]:
-            found.setdefault(row["measurement"], {})[row["variable"], row["metric"]] = None
-        return {measurement: list(variables) for measurement, variables in found.items()}
+            tracked.setdefault(row["measurement"], {})[row["variable"], row["metric"]] = None
+        return {measurement: list(variables) for measurement, variables in tracked.items()}
 
     def tracked(self, measurement: str) -> list[tuple[str, str]]:
-        """Variables, as (cell label, metric), whose steady state ended the loop, in the protocol's order."""
+        """Return the tracked variables of a loop as (cell label, metric), in the protocol's order."""
         return self._tracked.get(measurement, [])
 
     @cached_property
     def _summary(self) -> Mapping[tuple[str, str, str, str], Row]:
-        found: dict[tuple[str, str, str, str], Row] = {}
+        rows: dict[tuple[str, str, str, str], Row] = {}
         for row in self.tables["summary"]:
-            found.setdefault((row["drive"], row["measurement"], row["cell_label"], row["metric"]), row)
-        return found
+            rows.setdefault((row["drive"], row["measurement"], row["cell_label"], row["metric"]), row)
+        return rows
 
     def summary_of(self, drive: str, measurement: str, cell_label: str, metric: str) -> Row | None:
-        """The row of the summary for one value of a drive; None where it was not measured."""
+        """Return the summary row of one value of a drive; None if it was not measured."""
         return self._summary.get((drive, measurement, cell_label, metric))
 
     @cached_property
     def _deltas(self) -> Mapping[str, list[Row]]:
-        found: dict[str, list[Row]] = {}
+        by_measurement: dict[str, list[Row]] = {}
         for row in self.tables["deltas"]:
-            found.setdefault(row["measurement"], []).append(row)
-        return found
+            by_measurement.setdefault(row["measurement"], []).append(row)
+        return by_measurement
 
     def deltas_of(self, measurement: str) -> list[Row]:
-        """The deltas of one measurement."""
+        """Return the deltas of one measurement."""
         return self._deltas.get(measurement, [])
 
     @cached_property
     def _differences(self) -> Mapping[tuple[str, str, str], list[Row]]:
-        found: dict[tuple[str, str, str], list[Row]] = {}
+        by_pair: dict[tuple[str, str, str], list[Row]] = {}
         for row in self.tables["differences"]:
-            found.setdefault((row["measurement"], row["basis"], row["comparison"]), []).append(row)
-        return found
+            by_pair.setdefault((row["measurement"], row["basis"], row["comparison"]), []).append(row)
+        return by_pair
 
     def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
-        """In what two compared drives differ, what was not meant to first."""
+        """Return the differences between two compared drives, unintended ones first."""
         return sorted(
             self._differences.get((measurement, basis, comparison), []), key=lambda row: bool(row["intended"])
         )
 
     @cached_property
     def paths(self) -> Mapping[str, str]:
-        """Path of each recording, where it is known."""
+        """Path of each recording, if known."""
         return {plan["recording"]: str(plan["path"]) for plan in self.plans if not is_missing(plan.get("path"))}
 
     def sources(self, recordings: Iterable[Any]) -> tuple[str, ...]:
-        """`recording (path)` for each recording, once."""
+        """Return `recording (path)` for each recording, once."""
         return tuple(
             f"{name} ({self.paths[name]})" if name in self.paths else name
-            for name in dict.fromkeys(str(one) for one in recordings)
+            for name in dict.fromkeys(map(str, recordings))
         )
 
 
-def _together(places: Any) -> Any:
-    """Numbers of rows, as a slice where they are next to each other: that copies nothing."""
-    together = int(places[-1]) - int(places[0]) + 1 == len(places)
-    return slice(int(places[0]), int(places[-1]) + 1) if together else places
+def _contiguous(places: Any) -> Any:
+    """Return row numbers as a slice if they are contiguous: a slice copies nothing."""
+    contiguous = int(places[-1]) - int(places[0]) + 1 == len(places)
+    return slice(int(places[0]), int(places[-1]) + 1) if contiguous else places
 
 
 def _merged(rows: list[Row]) -> Row:
-    """One row of several: what they agree on, and of the rest the `Several` values."""
+    """Merge rows into one; values that differ become `Several`."""
     merged: dict[str, Any] = {}
     for name in dict.fromkeys(name for row in rows for name in row):
         values = list(dict.fromkeys(row[name] for row in rows if not is_missing(row.get(name))))
@@ -249,11 +249,11 @@ def _merged(rows: list[Row]) -> Row:
 
 
 def _with_drifts(summary: pd.DataFrame, saturation: pd.DataFrame) -> pd.DataFrame:
-    """The summary with both truths of a soak that keeps the limits that it ends by, and whose level still drifts."""
+    """Extend the verdict of each soak that meets its steady-state limits while its level drifts."""
     drifting = {(row["recording"], row["cell_label"]): row["level_drift_pct"]
                 for row in rows_of(saturation[~saturation["level_steady"].astype(bool)])}  # fmt: skip
     verdicts = [
-        f"{verdict} by its limits; level NOT steady, drift {percent(drifting[recordings[0], label], True)}"
+        f"{verdict} by its own limits, but level NOT steady: drift {percent(drifting[recordings[0], label], True)}"
         if verdict == STEADY and (recordings[0], label) in drifting
         else verdict
         for verdict, recordings, label in zip(
@@ -264,11 +264,11 @@ def _with_drifts(summary: pd.DataFrame, saturation: pd.DataFrame) -> pd.DataFram
 
 
 def rows_of(frame: pd.DataFrame) -> list[Row]:
-    """Rows as mappings; what `to_dict` does, at a fraction of its time for columns of text."""
+    """Return rows as mappings; much faster than `to_dict` for text columns."""
     columns = [frame[name].tolist() for name in frame.columns]
     return [dict(zip(frame.columns, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
 def slug(name: str) -> str:
-    """A name as part of a URL fragment."""
+    """Convert a name to a part of a URL fragment."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "section"

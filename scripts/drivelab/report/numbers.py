@@ -1,4 +1,4 @@
-"""Numbers, times and metrics as people read them. What is missing reads "not recorded", never a guess."""
+"""Readable numbers, times and metrics. A missing value reads "not recorded", never a guess."""
 
 from __future__ import annotations
 
@@ -37,33 +37,33 @@ _METRICS = {
     "figure_of_merit": ("figure of merit", ""),
     "iops_per_watt": ("IOPS per watt", "IOPS/W"),
     "best_bandwidth_mb_s": ("best throughput", "MB/s"),
-    "best_mean_latency_us": ("least mean latency", "µs"),
+    "best_mean_latency_us": ("lowest mean latency", "µs"),
 }
 _ORDER = {metric: place for place, metric in enumerate(_METRICS)}
 _UNITS = {"us": "µs", "ms": "ms", "ns": "ns", "s": "s", "mib_s": "MiB/s", "pct": "%"}
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT, NA, an empty string or says that it was not recorded."""
+    """Return whether a value is None, NaN, NaT, NA, an empty string or `not recorded`."""
     return value in ("", MISSING) if isinstance(value, str) else value is None or _is_nan(value)
 
 
 def _is_nan(value: Any) -> bool:
     try:
         return bool(value != value)
-    except TypeError:  # pandas.NA refuses to be a truth value
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # an array is there
+    except ValueError:  # an array
         return False
 
 
 def text(value: Any) -> str:
-    """A value as it stands, or "not recorded"."""
+    """Return a value as text, or "not recorded"."""
     return MISSING if is_missing(value) else str(value)
 
 
 def number(value: Any) -> str:
-    """Four significant digits, whole numbers in full, thousands separated: `61,265`, `485.2`, `0.0123`."""
+    """Format with four significant digits, whole numbers in full: `61,265`, `485.2`, `0.0123`."""
     if is_missing(value):
         return MISSING
     amount = float(value)
@@ -81,48 +81,57 @@ def number(value: Any) -> str:
     return f"{MINUS if amount < 0 and float(shown.replace(',', '')) else ''}{shown}"
 
 
+def rounded(value: Any) -> str:
+    """Format with three significant digits for prose: `61,300`, `485`, `12.8`."""
+    if is_missing(value) or not math.isfinite(value):
+        return number(value)
+    amount = float(f"{float(value):.3g}")
+    exact = amount == int(amount) or abs(amount) < 1e-4
+    return number(amount) if exact else f"{amount:#.3g}".removesuffix(".").replace("-", MINUS)
+
+
 def percent(value: Any, signed: bool = False) -> str:
-    """`62 %`, `3.1 %`, `0.42 %`; signed ones with a plus or minus."""
+    """Format a percentage: `62 %`, `3.1 %`, `0.42 %`; with `signed`, add a plus or minus."""
     if is_missing(value):
         return MISSING
     return f"{format_percentage(float(value), signed)}{_NBSP}%"
 
 
 def unit_of(metric: str, unit: Any = None) -> str:
-    """Unit as printed; the metric's own where the field has a name for it."""
+    """Return the printed unit: the one of a known metric, else `unit`."""
     if metric in _METRICS:
         return _METRICS[metric][1]
     return "" if is_missing(unit) else _UNITS.get(str(unit), str(unit))
 
 
 def metric_name(metric: str) -> str:
-    """Name of a metric in words."""
+    """Return the name of a metric in words."""
     return _METRICS[metric][0] if metric in _METRICS else metric.replace("_", " ")
 
 
 def heading(metric: str, unit: Any = None) -> str:
-    """Heading of a column: `IOPS`, or `mean latency, µs`."""
+    """Return the heading of a column: `IOPS`, or `mean latency, µs`."""
     name, shown = metric_name(metric), unit_of(metric, unit)
     return name if not shown or shown == name else f"{name}, {shown}"
 
 
-def capital(words: str) -> str:
-    """With a capital at the start, the rest as it is."""
-    return words[:1].upper() + words[1:]
+def capital(phrase: str) -> str:
+    """Capitalise the first letter only."""
+    return phrase[:1].upper() + phrase[1:]
 
 
 def metric_order(metric: str) -> tuple[int, str]:
-    """Sort key: known metrics in the usual order, others after them by name."""
+    """Return a sort key: known metrics in the usual order, then others by name."""
     return _ORDER.get(metric, len(_ORDER)), metric
 
 
 def quantity(value: Any, unit: str) -> str:
-    """Number and unit."""
+    """Format a number and its unit."""
     return number(value) if is_missing(value) or not unit else f"{number(value)}{_NBSP}{unit}"
 
 
 def size(size_bytes: Any) -> str:
-    """Bytes for people: `64 MiB` where that is exact and small, else decimal as on a drive's label."""
+    """Format bytes: `64 MiB` if that is exact and small, else decimal as on a drive's label."""
     if is_missing(size_bytes):
         return MISSING
     amount = int(size_bytes)
@@ -136,7 +145,7 @@ def size(size_bytes: Any) -> str:
 
 
 def amount(size_bytes: Any) -> str:
-    """Bytes that were moved, in powers of two so that those of a column can be compared: `256 MiB`, `66.09 MiB`."""
+    """Format transferred bytes with binary prefixes, comparable within a column: `256 MiB`, `66.09 MiB`."""
     if is_missing(size_bytes):
         return MISSING
     for power, unit in ((50, "PiB"), (40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
@@ -146,7 +155,7 @@ def amount(size_bytes: Any) -> str:
 
 
 def duration(seconds: Any) -> str:
-    """Seconds for people: `12.4 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Format seconds: `12.4 s`, `3 min 05 s`, `2 h 10 min`."""
     if is_missing(seconds):
         return MISSING
     whole = round(float(seconds))
@@ -158,7 +167,7 @@ def duration(seconds: Any) -> str:
 
 
 def moment(value: Any) -> str:
-    """Date and time in UTC to the minute, from a time stamp or ISO 8601; other text stays as it is."""
+    """Format a time stamp or ISO 8601 text in UTC to the minute; return other text unchanged."""
     if is_missing(value):
         return MISSING
     try:
@@ -170,12 +179,12 @@ def moment(value: Any) -> str:
 
 
 def share(value: Any) -> str:
-    """A fraction as a percentage; text such as `75%` stays as it is."""
+    """Format a fraction as a percentage; return text such as `75%` unchanged."""
     if is_missing(value) or isinstance(value, str):
         return text(value)
     return f"{number(100 * float(value))}{_NBSP}%"
 
 
 def names(items: list[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Join names: `a`, `a and b`, `a, b and c`."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else MISSING

@@ -1,4 +1,4 @@
-"""Tables of recovery: from another workload, and in idle time."""
+"""Recovery tables: cross stimulus recovery (XSR) and host idle recovery (HIR)."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from drivelab.report.view import Cell, Column, Table
 
 
 def recovery_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Both kinds, of every recording; none where a test has no such steps."""
-    every = inputs.frame_of("cells", key)
-    for _, cells in every.groupby("recording", sort=False) if len(every) else ():
+    """Yield both kinds of tables for every recording; nothing for a test without such steps."""
+    all_cells = inputs.frame_of("cells", key)
+    for _, cells in all_cells.groupby("recording", sort=False) if len(all_cells) else ():
         suffix = "" if cells["run"].iloc[0] == 1 else f"-run{cells['run'].iloc[0]}"
         yield from _stimulus(inputs, key, cells, suffix)
         yield from _idle(inputs, key, cells, suffix)
 
 
 def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterator[Table]:
-    found = cross_stimulus(cells)
-    if not found:
+    recoveries = cross_stimulus(cells)
+    if not recoveries:
         return
     soaks = cells[(cells["kind"] == "soak")].sort_values(["step", "round"])
     parts = [part for _, part in soaks.groupby("step")]
@@ -33,7 +33,7 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
              "Mean latency, last slice, µs", "Maximum latency, µs")  # fmt: skip
     yield Table(
         id=f"{inputs.anchors[key]}-stimulus{suffix}",
-        caption="Recovery from another workload",
+        caption="Cross stimulus recovery (XSR)",
         columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
         rows=tuple(
             (
@@ -48,23 +48,23 @@ def _stimulus(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Ite
             )
             for place, part in enumerate(parts, start=1)
         ),
-        note=" ".join(map(_words, found)),
+        note=" ".join(map(_sentence, recoveries)),
         sources=inputs.sources(cells["recording"]),
     )
 
 
-def _words(one: CrossStimulus) -> str:
-    """Of both levels: the mean of the PTS, and what the drive had settled at."""
-    mean = f"its mean throughput of before ({quantity(one.level, 'MiB/s')}, the fresh start counted)"
-    usual = f"what it had settled at ({quantity(one.usual, 'MiB/s')} or more)"
-    by_mean = f"recovered to {mean} {_within(one.recovery)}" if one.recovery else f"NOT recovered to {mean}"
-    as_usual = f"back at {usual} {_within(one.settled)}" if one.settled else f"NOT back at {usual}"
-    return f"{one.workload} after {one.stimulus}: {by_mean}; {as_usual}."
+def _sentence(recovery: CrossStimulus) -> str:
+    """Describe the recovery to both levels: the mean of the PTS, and the settled level."""
+    mean = f"its earlier mean throughput ({quantity(recovery.level, 'MiB/s')}, fresh start included)"
+    settled = f"its settled level ({quantity(recovery.usual, 'MiB/s')} or more)"
+    to_mean = f"recovered to {mean} {_within(recovery.recovery)}" if recovery.recovery else f"NOT recovered to {mean}"
+    to_settled = f"back at {settled} {_within(recovery.settled)}" if recovery.settled else f"NOT back at {settled}"
+    return f"{recovery.workload} after {recovery.stimulus}: {to_mean}; {to_settled}."
 
 
 def _within(recovery: StimulusRecovery) -> str:
-    left_out = ", or before, in one that is left out" * recovery.at_most
-    return f"within {duration(recovery.time_s)}, in slice {recovery.slice_number}{left_out}"
+    earlier = ", or earlier in an excluded slice" * recovery.at_most
+    return f"within {duration(recovery.time_s)}, in slice {recovery.slice_number}{earlier}"
 
 
 def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterator[Table]:
@@ -76,7 +76,7 @@ def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterato
              "Baseline before, IOPS", "Mean to baseline")  # fmt: skip
     yield Table(
         id=f"{inputs.anchors[key]}-idle{suffix}",
-        caption="Recovery in idle time",
+        caption="Host idle recovery (HIR)",
         columns=tuple(Column(name, numeric=place > 0) for place, name in enumerate(names)),
         rows=tuple(
             (
@@ -90,8 +90,8 @@ def _idle(inputs: Inputs, key: Key, cells: pd.DataFrame, suffix: str) -> Iterato
             )
             for row in waits.itertuples()
         ),
-        note="The burst that follows the baseline at once, without idle time before it, is left out. Baseline: what "
-        "the stretch without pauses before settled at, its last fifth. A ratio above 1 is what the drive gained in "
-        "idle time. " + taint_note(cells.to_dict("records")),
+        note="The first burst follows the baseline without idle time and is excluded. Baseline: average of the last "
+        "fifth of the preceding stretch without pauses. A ratio above 1 shows what the drive gained in idle time. "
+        + taint_note(cells.to_dict("records")),
         sources=inputs.sources(cells["recording"]),
     )

@@ -1,4 +1,4 @@
-"""How true replays were to their plan, and what the mapping to the drive had changed of the trace before."""
+"""The fidelity of replays to their plan, and the changes that the mapping made to the trace."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from drivelab.report.replay_runs import counted, name_of
 from drivelab.report.view import Cell, Column, Table
 
 _MOST_COLUMNS = 4
-"""With more traces than this each has a row instead of a column."""
+"""With more traces than this, each has a row instead of a column."""
 _WAKEUP = (
-    "Beside it how late this host wakes a sleeping program, measured just before each run: no replay is more punctual "
-    "than its host. "
+    "Wake-up: how late this host wakes a sleeping program, measured just before each run. No replay can be more "
+    "punctual than its host. "
 )
 _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 
 def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
-    """How true the counted runs of each trace were to what was planned; None without a replay."""
-    every = inputs.of_key("replays", key)
-    runs = counted(every)
+    """Compare the counted runs of each trace with their plan; None without a replay."""
+    all_runs = inputs.of_key("replays", key)
+    runs = counted(all_runs)
     if not runs:
         return None
     by_trace = {
@@ -47,42 +47,42 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ),
         ("Issued within 50 µs", lambda rows: _of_deadline(rows, "within_50us_pct", percent)),
         ("Order inversions", lambda rows: _worst(rows, "order_inversions")),
-        ("In flight at most", lambda rows: _in_flight(rows, "most")),
-        ("In flight on average", lambda rows: _in_flight(rows, "mean")),
-        ("Late for want of a place in flight", lambda rows: _of_deadline(rows, "late_by_depth_pct", percent)),
-        ("Late by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
+        ("In flight, maximum", lambda rows: _in_flight(rows, "most")),
+        ("In flight, average", lambda rows: _in_flight(rows, "mean")),
+        ("Delayed by the queue depth limit", lambda rows: _of_deadline(rows, "late_by_depth_pct", percent)),
+        ("Delayed by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
         ("Failed requests", lambda rows: _worst(rows, "errors")),
-        ("The kernel's own view", lambda rows: _kernel([row for row in every if row["trace"] == rows[0]["trace"]])),
+        ("Kernel trace", lambda rows: _kernel([row for row in all_runs if row["trace"] == rows[0]["trace"]])),
     ]
     names = list(by_trace)
     if len(names) <= _MOST_COLUMNS:
         columns = [Column("", numeric=False), *(Column(str(name), numeric=False) for name in names)]
-        rows = [(Cell(what), *(show(by_trace[name]) for name in names)) for what, show in quantities]
+        rows = [(Cell(title), *(show(by_trace[name]) for name in names)) for title, show in quantities]
     else:
-        columns = [Column("Trace", numeric=False), *(Column(what, numeric=False) for what, _ in quantities)]
+        columns = [Column("Trace", numeric=False), *(Column(title, numeric=False) for title, _ in quantities)]
         rows = [(Cell(str(name)), *(show(by_trace[name]) for _, show in quantities)) for name in names]
     return Table(
         id=f"{inputs.anchors[key]}-fidelity",
-        caption="Fidelity: was it replayed as planned?",
+        caption="Fidelity of the replay",
         columns=tuple(columns),
         rows=tuple(rows),
-        note="Medians of the counted runs, the worst run below. Issue error: from the time that a request was due to "
-        "the time that it was issued. "
+        note="Medians of the counted runs; the worst run is below. Issue error: time from the deadline of a request to "
+        "its issue. "
         + (_WAKEUP if any(not is_missing(row["wakeup_p50_us"]) for row in runs) else "")
-        + "Duration ratio: what its basis says, replayed by planned. In flight: of all operations, on average while at "
-        "least one is.",
+        + "Duration ratio: replayed time divided by planned time, for the stated basis. In flight: all operations; the "
+        "average covers the time with at least one in flight.",
         sources=inputs.sources(row["recording"] for row in runs),
     )
 
 
 def _manner(rows: list[Row]) -> Cell:
-    told = [f"engine {text(rows[0]['engine'])}"]
+    details = [f"engine {text(rows[0]['engine'])}"]
     if rows[0]["dependencies"] != "none":
-        told.append(f"in order of {rows[0]['dependencies']}")
+        details.append(f"in order of {rows[0]['dependencies']}")
     faults = dict.fromkeys(str(mark) for row in rows for mark in row["marks"])
     partial = any(row["partial"] for row in rows)
-    return Cell(text(rows[0]["timing"]), small="; ".join([*told, *faults]), tone="bad" if partial else "")
+    return Cell(text(rows[0]["timing"]), small="; ".join([*details, *faults]), tone="bad" if partial else "")
 
 
 def _values(rows: list[Row], name: str) -> list[float]:
@@ -90,35 +90,35 @@ def _values(rows: list[Row], name: str) -> list[float]:
 
 
 def _ratio(rows: list[Row]) -> Cell:
-    found = _values(rows, "duration_ratio")
-    if not found:
+    ratios = _values(rows, "duration_ratio")
+    if not ratios:
         return Cell(MISSING, tone="missing")
     basis = "" if is_missing(rows[0]["duration_basis"]) else f"{rows[0]['duration_basis']}; "
-    worst = max(found, key=lambda value: abs(value - 1))
-    return Cell(f"{statistics.median(found):.4f}", small=f"{basis}worst {worst:.4f}")
+    worst = max(ratios, key=lambda value: abs(value - 1))
+    return Cell(f"{statistics.median(ratios):.4f}", small=f"{basis}worst {worst:.4f}")
 
 
 def _error(rows: list[Row], name: str) -> Cell:
-    found, wakeup = _values(rows, f"issue_error_{name}_us"), _values(rows, f"wakeup_{name}_us")
-    if not found:
+    errors, wakeups = _values(rows, f"issue_error_{name}_us"), _values(rows, f"wakeup_{name}_us")
+    if not errors:
         return _without_errors(rows)
-    host = f"; this host's wake-up {number(statistics.median(wakeup))}" if wakeup else ""
-    return number_cell(statistics.median(found), small=f"worst {number(max(found))}{host}")
+    host = f"; this host's wake-up {number(statistics.median(wakeups))}" if wakeups else ""
+    return number_cell(statistics.median(errors), small=f"worst {number(max(errors))}{host}")
 
 
-def _in_flight(rows: list[Row], what: str) -> Cell:
-    found, trace = _values(rows, f"{what}_in_flight"), _values(rows, f"trace_{what}_in_flight")
-    if not found:
+def _in_flight(rows: list[Row], statistic: str) -> Cell:
+    depths, trace = _values(rows, f"{statistic}_in_flight"), _values(rows, f"trace_{statistic}_in_flight")
+    if not depths:
         return Cell(MISSING, tone="missing")
-    told = [f"worst {number(max(found))}"] if max(found) != statistics.median(found) else []
-    told += [f"in the trace {number(trace[0])}"] if trace else []
+    details = [f"worst {number(max(depths))}"] if max(depths) != statistics.median(depths) else []
+    details += [f"in the trace {number(trace[0])}"] if trace else []
     over = any(str(mark).startswith("overloaded:") for row in rows for mark in row["marks"])
-    return number_cell(statistics.median(found), small="; ".join(told), tone="bad" if over else "")
+    return number_cell(statistics.median(depths), small="; ".join(details), tone="bad" if over else "")
 
 
 def _of_deadline(rows: list[Row], name: str, show: Callable[[Any], str]) -> Cell:
-    found = _values(rows, name)
-    return Cell(show(statistics.median(found))) if found else _without_errors(rows)
+    values = _values(rows, name)
+    return Cell(show(statistics.median(values))) if values else _without_errors(rows)
 
 
 def _without_errors(rows: list[Row]) -> Cell:
@@ -128,47 +128,47 @@ def _without_errors(rows: list[Row]) -> Cell:
 
 
 def _worst(rows: list[Row], name: str) -> Cell:
-    found = _values(rows, name)
-    if not found:
+    values = _values(rows, name)
+    if not values:
         return Cell(MISSING, tone="missing")
-    worst = f"worst {number(max(found))}" if max(found) != statistics.median(found) else ""
-    return number_cell(statistics.median(found), small=worst)
+    worst = f"worst {number(max(values))}" if max(values) != statistics.median(values) else ""
+    return number_cell(statistics.median(values), small=worst)
 
 
 def _issued(rows: list[Row]) -> Cell:
     issued, planned = (int(min(_values(rows, name))) for name in ("requests", "planned_requests"))
     same = issued == planned
     dropped = dict.fromkeys(str(row["dropped"]) for row in rows if not is_missing(row["dropped"]))
-    words = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
-             *(f"left out: {one}" for one in dropped)]  # fmt: skip
-    return number_cell(issued, small="; ".join(words), tone="" if same else "bad")
+    details = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
+               *(f"not replayed: {operations}" for operations in dropped)]  # fmt: skip
+    return number_cell(issued, small="; ".join(details), tone="" if same else "bad")
 
 
 def _kernel(rows: list[Row]) -> Cell:
-    """Of all runs of a trace: the tracer costs some speed, so it may look on where a run does not count."""
-    seen = [row for row in rows if not is_missing(row["kernel_missing"])]
+    """Return the kernel's view of a trace's runs; tracing costs speed, so the traced run may not count."""
+    traced = [row for row in rows if not is_missing(row["kernel_missing"])]
     reasons = dict.fromkeys(str(row["kernel_reason"]) for row in rows if not is_missing(row["kernel_reason"]))
-    if not seen:
+    if not traced:
         return Cell("none", small="; ".join(reasons) or MISSING)
-    row = seen[len(seen) // 2]
+    row = traced[len(traced) // 2]
     errors = [f"{label} % {number(row[f'kernel_issue_error_{name}_us'])}"
               for name, label in (("p50", "50"), ("p95", "95"), ("p99", "99"))
               if not is_missing(row[f"kernel_issue_error_{name}_us"])]  # fmt: skip
-    watched = "" if row["counted"] else f"of run {name_of(row)}, which does not count; "
-    parts = [f"{watched}issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
+    uncounted = "" if row["counted"] else f"uncounted run {name_of(row)}; "
+    parts = [f"{uncounted}issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
     if not is_missing(row["kernel_duration_ratio"]):
         parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
     if not is_missing(row["kernel_order_inversions"]):
         parts.append(f"order inversions {number(row['kernel_order_inversions'])}")
     if not is_missing(row["kernel_bursts"]) and row["kernel_bursts"]:
         parts.append(f"bursts kept {number(row['kernel_bursts_kept'])} of {number(row['kernel_bursts'])}")
-    parts.append(f"not seen {number(row['kernel_missing'])}, not ours {number(row['kernel_extra'])}")
-    missing = any(row["kernel_missing"] for row in seen)
+    parts.append(f"not seen {number(row['kernel_missing'])}, foreign {number(row['kernel_extra'])}")
+    missing = any(row["kernel_missing"] for row in traced)
     return Cell("captured", small="; ".join(part for part in parts if part), tone="bad" if missing else "")
 
 
 def mapping_table(inputs: Inputs, key: Key) -> Table | None:
-    """What it took to bring each trace onto the drive; None without a replay."""
+    """Return the changes that mapped each trace onto the drive; None without a replay."""
     rows = {(row["trace"], row["method"]): row for row in inputs.of_key("replay_mappings", key)}
     if not rows:
         return None
@@ -177,7 +177,7 @@ def mapping_table(inputs: Inputs, key: Key) -> Table | None:
                *(capital(name) for name in counts)]  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-mapping",
-        caption="What the mapping to this drive changed",
+        caption="Changes by the mapping to this drive",
         columns=tuple(Column(name, numeric=place > 1) for place, name in enumerate(columns)),
         rows=tuple(
             (
@@ -190,8 +190,8 @@ def mapping_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in rows.values()
         ),
-        note="Footprint: distinct bytes that are read or written. Re-touched: bytes that are read or written again. "
-        "Moved, resized, split, clipped, dropped: requests. The trace's value is below where it differs.",
+        note="Footprint: distinct bytes read or written. Re-touched: bytes read or written again. Moved, resized, "
+        "split, clipped, dropped: numbers of requests. The trace's value is below if it differs.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What replays came to: the medians of traces, sets and phases, and every pass of a set."""
+"""Results of replays: the medians of traces, sets and phases, and every pass of a set."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ from drivelab.report.view import Cell, Column, Table
 
 _METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "duration_s")
 _MOST_NAMES = 4
-"""More traces than this are counted, not named."""
+"""With more traces than this, the caption has their number instead of their names."""
 
 
 def result_table(inputs: Inputs, key: Key) -> Table | None:
-    """The medians of each set, trace and phase, with the score beside that of the basis; None without a replay."""
+    """Return the medians by set, trace and phase, with the score relative to the basis.
+
+    None without a replay.
+    """
     rows = [row for row in inputs.of_key("summary", key) if is_replay(row)]
     if not rows:
         return None
@@ -35,16 +38,16 @@ def result_table(inputs: Inputs, key: Key) -> Table | None:
     units = {row["metric"]: row["unit"] for row in rows}
     basis = inputs.study.get("basis")
     scores = basis_scores(inputs, key[1])
-    found = []
+    fields = []
     for label in dict.fromkeys(row["cell_label"] for row in rows):
-        of_label = {row["metric"]: row for row in rows if row["cell_label"] == label}
-        any_row = next(iter(of_label.values()))
-        cells = [_median(of_label.get(metric)) for metric in metrics]
+        by_metric = {row["metric"]: row for row in rows if row["cell_label"] == label}
+        any_row = next(iter(by_metric.values()))
+        cells = [_median(by_metric.get(metric)) for metric in metrics]
         if "score" in metrics and basis is not None:
-            cells.insert(metrics.index("score") + 1, relative_score(of_label.get("score"), scores.get(label)))
-        verdicts = dict.fromkeys(text(row["verdict"]) for row in of_label.values())
-        taints = dict.fromkeys(taint_mark(row) for row in of_label.values() if taint_mark(row))
-        found.append(
+            cells.insert(metrics.index("score") + 1, relative_score(by_metric.get("score"), scores.get(label)))
+        verdicts = dict.fromkeys(text(row["verdict"]) for row in by_metric.values())
+        taints = dict.fromkeys(taint_mark(row) for row in by_metric.values() if taint_mark(row))
+        fields.append(
             (
                 Cell(capital(str(label)), small=f"{any_row['statistic']}, n = {number(any_row['n'])}"),
                 Cell("; ".join(verdicts), small="; ".join(taints), tone="bad" if verdicts.keys() & set(FAULTS) else ""),
@@ -59,33 +62,33 @@ def result_table(inputs: Inputs, key: Key) -> Table | None:
         id=f"{inputs.anchors[key]}-replay-result",
         caption="Result of the replay",
         columns=(Column("", numeric=False), Column("Verdict", numeric=False), *columns),
-        rows=tuple(found),
-        note=f"{capital(SCORE_FORMULA)}. Below a value: lowest to highest of the runs that count, and their relative "
-        "standard error (RSE)."
-        + (f" {TIMES} {basis}: the score as a multiple of that of {basis}, the basis." if scores else "")
-        + (" A phase changes the drive from pass to pass: best and worst pass say how much." if phased else ""),
+        rows=tuple(fields),
+        note=f"{capital(SCORE_FORMULA)}. Below a value: lowest to highest counted run, and the relative standard error "
+        "(RSE)."
+        + (f" {TIMES} {basis}: the score as a multiple of the score of {basis}, the basis." if scores else "")
+        + (" A phase changes the drive from pass to pass; best and worst pass show by how much." if phased else ""),
         sources=inputs.sources(name for row in rows for name in row["recordings"]),
     )
 
 
 def score_formula(rows: Iterable[Row]) -> str:
-    """The formula of the scores among rows of values or deltas; of a score that others printed it is not known."""
+    """Return the score formula if `rows` contain a replay score; the formula of imported scores is unknown."""
     return f"{capital(SCORE_FORMULA)}." if any(row["metric"] == "score" and is_replay(row) for row in rows) else ""
 
 
 def is_replay(row: Row) -> bool:
-    """Whether a row of the summary is of a replay, not of a cell."""
+    """Return whether a summary row belongs to a replay, not to a cell."""
     return str(row["cell_label"]).startswith(("replay ", "set of "))
 
 
 def basis_scores(inputs: Inputs, measurement: str) -> dict[str, float]:
-    """Score of the basis drive by label; empty if it was not measured."""
+    """Return the scores of the basis drive by label; empty if it was not measured."""
     rows = inputs.of_key("summary", (str(inputs.study.get("basis")), measurement))
     return {row["cell_label"]: float(row["value"]) for row in rows if row["metric"] == "score"}
 
 
 def relative_score(row: Row | None, basis: float | None) -> Cell:
-    """A score as a multiple of that of the basis."""
+    """Return a score as a multiple of the basis score."""
     if row is None or not basis:
         return Cell(DASH)
     return Cell(f"{float(row['value']) / basis:.3f}", value=float(row["value"]) / basis)
@@ -101,7 +104,7 @@ def _median(row: Row | None) -> Cell:
 
 
 def passes_table(inputs: Inputs, key: Key) -> Table | None:
-    """Every pass over a set of traces, or through a phase; None where each trace stands for itself."""
+    """Return every pass over a set of traces or through a phase; None if there are neither."""
     rows = [row for row in inputs.of_key("replay_passes", key) if row["traces"] > 1 or not is_missing(row["phase"])]
     if not rows:
         return None
@@ -122,8 +125,8 @@ def passes_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for row in rows
         ),
-        note="Throughput: all bytes of the pass by the time in which at least one read or write was in flight. Access "
-        f"time: mean over all its reads and writes. {capital(SCORE_FORMULA)}.",
+        note="Throughput: all bytes of the pass divided by the time with at least one read or write in flight. Access "
+        f"time: mean over all reads and writes of the pass. {capital(SCORE_FORMULA)}.",
         sources=inputs.sources(row["recording"] for row in rows),
         collapsed=len(rows) > 24,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The tables of a page: determination of steady state, and the results in the order of the page."""
+"""The tables of a page: steady-state determination, then the results in the order of the page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drivelab.report.numbers import (
     is_missing,
     number,
 )
-from drivelab.report.proof import of_window
+from drivelab.report.proof import window_proof
 from drivelab.report.recovery_tables import recovery_tables
 from drivelab.report.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.replay_load import operations_table, streams_table
@@ -34,13 +34,13 @@ from drivelab.report.window_cells import in_windows
 
 
 def determination(inputs: Inputs, key: Key) -> Table | None:
-    """Steady-state determination data: a column for each tracked variable of each recording."""
+    """Return the steady-state determination data: a column per tracked variable and recording."""
     windows = inputs.of_key("steady_state", key)
     if not windows:
         return None
     several = len({row["recording"] for row in windows}) > 1
     cells = in_windows(inputs, key, tracked=True)
-    proofs = {_variable(row): of_window(row, _evidence(cells, row)) for row in windows}
+    proofs = {_variable(row): window_proof(row, _evidence(cells, row)) for row in windows}
     columns = [Column("", numeric=False)]
     for row in windows:
         run = f" (run {row['run']})" if several else ""
@@ -64,7 +64,7 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
             _across("Measured maximum data excursion", windows, lambda r: _excursion(r, "data")),
             _across("Allowed maximum slope excursion", windows, lambda r: value_cell(r["allowed_slope_excursion"])),
             _across("Measured maximum slope excursion", windows, lambda r: _excursion(r, "slope")),
-            _across("Least-squares fit, R the round", windows, _fit),
+            _across("Least-squares fit (R: round)", windows, _fit),
             _across(
                 "Residual drift over the window", windows, lambda r: percent_cell(r["residual_drift_pct"], signed=True)
             ),
@@ -79,7 +79,7 @@ def _variable(row: Row) -> tuple[str, int, str, str]:
 
 
 def _evidence(cells: pd.DataFrame, row: Row) -> list[str]:
-    """Directories of the cells in the window of a tracked variable."""
+    """Return the directories of the cells in the window of a tracked variable."""
     if "directory" not in cells:
         return []
     of_row = (cells["recording"] == row["recording"]) & (cells["step"] == row["step"])
@@ -111,7 +111,7 @@ def _fit(row: Row) -> Cell:
 
 
 def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
-    """Block size by R/W mix for what the test is about, then special tables, then all numbers."""
+    """Return the result tables: block size by R/W mix, special tables, all values."""
     return (
         *matrices(inputs, key),
         *demand_tables(inputs, key),

@@ -1,63 +1,94 @@
-"""A delta as a sentence that stands by itself."""
+"""A delta as a sentence that is complete by itself."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from drivelab.analysis.verdict import BETTER, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Row
-from drivelab.report.numbers import is_missing, metric_name, number, percent, quantity, unit_of
+from drivelab.report.numbers import amount, is_missing, metric_name, percent, rounded, unit_of
 from drivelab.report.outcome import interval, is_time, margin, outcome, rests_on_one_recording, why
+from drivelab.units import parse_size
 
-WITHIN = ", within one recording"
-VERBS = {BETTER: "beats", WORSE: "trails"}
+SINGLE = "single recording per drive"
+_NBSP = "\u00a0"
+_NOTATION = re.compile(
+    r"(?P<pattern>RND|SEQ) (?P<least>\d+[KMGT]?i?B)(-(?P<most>\d+[KMGT]?i?B))?(?P<mix> mix)? (?P<read>\d+)/(?P<write>\d+)"
+    r"(?P<rest>((?! T\d+Q).)*)( T(?P<threads>\d+)Q(?P<depth>\d+))?(?P<turn>.*)"
+)
+_LARGE = 10
+"""Multiples from here on need no decimals."""
 
 
 def sentence(delta: Row, confidence: str = "") -> str:
-    """For example `op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS; Δ +58 % to +66 %)`.
+    """Describe a delta, with a single recording per drive if its scatter shows no more.
 
-    With `, within one recording` where the scatter is of no more.
-    Nobody beats anybody where the verdict is another. `confidence` names the interval, as `95 % confidence`.
+    For example `op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS (Δ +58 % to +66 %).`
+    `confidence` names the interval, as `95 % confidence`.
     """
-    drive, basis = delta["comparison"], delta["basis"]
-    unit = unit_of(delta["metric"], delta["unit"])
-    name = metric_name(delta["metric"])
-    place = _place(delta["cell_label"], "" if name in {unit, "throughput"} else name)
-    reason, said = why(delta), outcome(delta)
-    colon = f": {reason}" if reason else ""
-    if said == NOT_COMPARED:
-        return f"{drive} is not compared with {basis} {place}{colon}."
+    drive, basis, verdict = delta["comparison"], delta["basis"], outcome(delta)
+    workload = workload_words(delta["cell_label"])
+    reason = f" Reason: {why(delta)}." if why(delta) else ""
+    if verdict == NOT_COMPARED:
+        return f"{drive} is not compared with {basis}: {workload}.{reason}"
     if is_missing(delta["delta_pct"]):
-        return f"{drive} and {basis} cannot be compared {place}{colon}."
-    change = float(delta["delta_pct"])
-    span = interval(delta)
-    within = f"; Δ {span}{f', {confidence}' if confidence else ''}" if span else ""
-    values = f"({number(delta['comparison_value'])} against {quantity(delta['basis_value'], unit)}{within})"
-    scope = WITHIN if rests_on_one_recording(delta) else ""
-    if said in VERBS:
-        return f"{drive} {VERBS[said]} {basis} {place}{_by(delta, change)} {values}{scope}."
-    told = f"{'Δ ' if is_time(delta) else ''}{percent(change, signed=True)}"
-    if said == SAME:
-        return f"{drive} is the same as {basis} {place} within ±{margin(delta)}: {told} {values}{scope}."
-    return f"{drive} against {basis} {place}: {told} {values}, cannot tell{colon}."
+        return f"{drive} and {basis} cannot be compared: {workload}.{reason}"
+    change = f"Δ {percent(delta['delta_pct'], signed=True)}"
+    notes = [", ".join(filter(None, (f"Δ {interval(delta)}", confidence)))] if interval(delta) else []
+    notes += [SINGLE] if rests_on_one_recording(delta) else []
+    values = _values(delta) + (f" ({'; '.join(notes)})" if notes else "")
+    if verdict in (BETTER, WORSE):
+        return f"{drive} {_compared(delta)} {basis}: {workload}, {values}."
+    if verdict == SAME:
+        return f"{drive} equals {basis} within ±{margin(delta)}: {workload}, {change}, {values}."
+    return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}"
 
 
-def _by(delta: Row, change_pct: float) -> str:
-    """How large a difference is; of a time as a multiple: `by 125 %` would be a time below nothing."""
+def workload_words(label: str) -> str:
+    """Spell out a cell label: `RND 4KiB 0/100 T2Q8` as `random write 4 KiB, QD16 (2 threads × 8)`.
+
+    A label in another notation, or with a second workload beside it, is returned unchanged.
+    """
+    match = _NOTATION.fullmatch(label)
+    if match is None or ", beside " in label:
+        return label
+    access = "random" if match["pattern"] == "RND" else "sequential"
+    mix = f"{match['read']}/{match['write']}"
+    direction = {"100/0": "read", "0/100": "write"}.get(mix, f"{mix} read/write")
+    sizes = " to ".join(amount(parse_size(size)) for size in (match["least"], match["most"]) if size)
+    demand = ""
+    if match["threads"]:
+        threads, depth = int(match["threads"]), int(match["depth"])
+        demand = f", QD{threads * depth}" + (f" ({threads} threads × {depth})" if threads > 1 else "")
+    return f"{access} {direction} {sizes}{match['mix'] or ''}{match['rest']}{demand}{match['turn']}"
+
+
+def comparative(deltas: Iterable[Row], verdict: str) -> str:
+    """Return `faster` or `slower`; `better` or `worse` if a metric is neither a speed nor a time."""
+    of_speed = all(row["kind"] in ("speed", "time") and row["metric"] != "iops_per_watt" for row in deltas)
+    if of_speed:
+        return "faster" if verdict == BETTER else "slower"
+    return "better" if verdict == BETTER else "worse"
+
+
+def _compared(delta: Row) -> str:
+    """Return how one drive compares with the other; of a time as a multiple, since +125 % would be below zero."""
+    change_pct, verdict = float(delta["delta_pct"]), outcome(delta)
+    adjective = comparative([delta], verdict)
     if not is_time(delta):
-        return f" by {percent(abs(change_pct))}"
-    ratio = 1 + change_pct / 100  # of the basis to the comparison
-    if ratio <= 0:  # nothing was to be waited for on one of the sides
-        return ""
-    times, words = (ratio, "as fast") if ratio >= 1 else (1 / ratio, "as long")
-    return f", {times:.2f} times {words}" if times < _LARGE else f", {number(times)} times {words}"
+        return f"is {percent(abs(change_pct))} {adjective} than"
+    ratio = 1 + change_pct / 100  # basis time to comparison time
+    if ratio <= 0:  # one side had no waiting time at all
+        return f"is {adjective} than"
+    multiple = max(ratio, 1 / ratio)
+    times = f"{multiple:.2f}" if multiple < _LARGE else rounded(multiple)
+    return f"is {times} times as fast as" if ratio >= 1 else f"takes {times} times as long as"
 
 
-_LARGE = 10
-"""Times as much from which on two decimals say nothing."""
-
-
-def _place(label: str, metric: str) -> str:
-    if label.startswith(("replay ", "set of ")):
-        return f"in {metric or 'throughput'} of the {label}"
-    if label.startswith("application "):
-        return f"in {metric} of {label}"
-    return f"in {metric} at {label}" if metric else f"at {label}"
+def _values(delta: Row) -> str:
+    """Return both values with their unit, and the metric unless the unit says it."""
+    name, unit = metric_name(delta["metric"]), unit_of(delta["metric"], delta["unit"])
+    metric = "" if name in {unit, "throughput"} else f"{name} "
+    sides = f"{rounded(delta['comparison_value'])} vs {rounded(delta['basis_value'])}"
+    return f"{metric}{sides}{_NBSP * bool(unit)}{unit}"

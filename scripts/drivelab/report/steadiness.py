@@ -1,4 +1,4 @@
-"""Whether a test reached steady state, and how far its values can be relied on."""
+"""Steady state of a test, and the reliability of its values."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _FEW = 3
 
 
 def steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
-    """Of loops and soaks that look for steady state; else how far each value can be relied on."""
+    """Return the steady-state facts of loops and soaks; without such a rule, the verdicts on the values."""
     windows, soaks = inputs.of_key("steady_state", key), _soaks(inputs.frame_of("cells", key))
     values = _verdicts(inputs.of_key("summary", key))
     if not windows and not soaks:
-        stop = nothing_if_planned(inputs.plans_of(key), "does not stop at steady state")
+        stop = nothing_if_planned(inputs.plans_of(key), "no steady-state rule in this test")
         return (fact("Reached", stop), *values)
     missed = [row["variable"] for row in windows if not row["reached"]] + [name for name, span in soaks if not span]
     some = f": {names(list(dict.fromkeys(missed)))}" if len(missed) < len(windows) + len(soaks) else ""
     rounds = dict.fromkeys(f"{row['window_start']} to {row['window_end']} of {row['rounds']}" for row in windows)
     spans = [*([f"rounds {'; '.join(rounds)}"] if rounds else []), *dict.fromkeys(span for _, span in soaks if span)]
     reached = fact("Reached", f"NO{some}" if missed else "YES", "bad" if missed else "good")
-    found = (reached, *given("Window", "; ".join(spans)))
+    facts = (reached, *given("Window", "; ".join(spans)))
     if not windows:
-        return (*found, *values)
+        return (*facts, *values)
     return (
-        *found,
+        *facts,
         fact("Variables", f"{sum(map(within, windows))} of {len(windows)} within the limits"),
         fact(
             "Largest residual drift",
@@ -42,26 +42,26 @@ def steadiness(inputs: Inputs, key: Key) -> tuple[Fact, ...]:
 
 
 def _soaks(cells: pd.DataFrame) -> list[tuple[str, str]]:
-    """Each soak with a rule for steady state, and the slices of its window; these are empty where it found none."""
+    """Return (label, window) of each soak with a steady-state rule; the window is empty if not reached."""
     if not {"ended_by", "cell_label"} <= set(cells):
         return []
-    found = []
-    for (_, label), of in cells[cells["ended_by"].notna()].groupby(["recording", "cell_label"], sort=False):
-        window = of.loc[of["in_window"].astype(bool), "round"]
-        span = f"slices {window.min()} to {window.max()} of {of['round'].max()}"
-        found.append((str(label), span if (of["ended_by"] == "steady state").all() else ""))
-    return found
+    soaks = []
+    for (_, label), slices in cells[cells["ended_by"].notna()].groupby(["recording", "cell_label"], sort=False):
+        window = slices.loc[slices["in_window"].astype(bool), "round"]
+        span = f"slices {window.min()} to {window.max()} of {slices['round'].max()}"
+        soaks.append((str(label), span if (slices["ended_by"] == "steady state").all() else ""))
+    return soaks
 
 
 def _verdicts(summary: list[Row]) -> tuple[Fact, ...]:
-    """What is said of the values, with their cells where it is not the same of all."""
-    found: dict[str, dict[str, None]] = {}
+    """Return the verdicts on the values; name the cells if the verdicts differ."""
+    cells_by_verdict: dict[str, dict[str, None]] = {}
     for row in summary:
         if not is_missing(row.get("verdict")):
-            found.setdefault(str(row["verdict"]), {})[str(row["cell_label"])] = None
-    if len(found) < 2:
-        return (fact("Values are", next(iter(found), MISSING)),)
-    return tuple(fact(f"Values: {verdict}", _few(list(cells))) for verdict, cells in found.items())
+            cells_by_verdict.setdefault(str(row["verdict"]), {})[str(row["cell_label"])] = None
+    if len(cells_by_verdict) < 2:
+        return (fact("Values are", next(iter(cells_by_verdict), MISSING)),)
+    return tuple(fact(f"Values: {verdict}", _few(list(cells))) for verdict, cells in cells_by_verdict.items())
 
 
 def _few(cells: list[str]) -> str:

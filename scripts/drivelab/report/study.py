@@ -1,4 +1,4 @@
-"""Gathers what the report of a study is made of: tables, recordings and figures, as files."""
+"""Collect the files of a study's report: tables, recordings and figures."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def write_report(
 ) -> None:
     """Write the report of a study.
 
-    `tables` holds paths by name of the table, `study` is `Layout.report_facts`, `every_table` are the files of all
-    tables that can be downloaded from the report.
+    `tables` holds paths by table name; `study` is `Layout.report_facts`; `every_table` lists the files of all
+    downloadable tables.
     """
     report, paths = gathered(tables, recordings, figures, study)
     report = replace(report, downloads=downloads(every_table))
@@ -50,7 +50,7 @@ def write_report(
 def gathered(
     tables: Mapping[str, Any], recordings: Iterable[Path], figures: Iterable[Path], study: Mapping[str, Any]
 ) -> tuple[Report, dict[str, Path]]:
-    """The report of a study, not laid out yet, and the folder of each recording; arguments as of `write_report`."""
+    """Return the report before layout, and the folder of each recording; arguments as in `write_report`."""
     frames = {name: io.read(paths, name) for name, paths in tables.items()}
     plans = [describe(recording, study) for recording in recordings]
     report = build(frames, study, plans, [_figure(path) for path in figures], datetime.now(UTC))
@@ -58,7 +58,7 @@ def gathered(
 
 
 def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
-    """What the header block of a page says of one recording."""
+    """Return the facts of one recording for the header block of its page."""
     plan = Plan.read(recording / "plan.json")
     journal = list(read_journal(recording))
     host = json.loads((recording / "host.json").read_text())
@@ -107,27 +107,27 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _deviations(recording: Path) -> list[dict[str, Any]] | None:
-    """Settings of host and drive that were not as the scenario wants them; None where nobody looked."""
+    """Return the settings that deviate from the scenario; None if they were not checked."""
     rows = settings(recording, "name", "scope", "state", "wanted", "deviation", "effect")
     return None if rows is None else deviations(rows)
 
 
 def _write_cache(recording: Path) -> str | None:
-    """The drive's volatile write cache by its own word, else by the kernel's; None if neither says."""
+    """Return the state of the volatile write cache, by the drive or else the kernel; None if unknown."""
     facts = json.loads((recording / "identity.json").read_text())
-    words = {"none": "the drive has none", "write back": "on", "write through": "off"}
-    told = facts.get("drive_write_cache") or facts.get("write_cache")
-    return None if told is None else words.get(told, str(told))
+    names = {"none": "the drive has none", "write back": "on", "write through": "off"}
+    state = facts.get("drive_write_cache") or facts.get("write_cache")
+    return None if state is None else names.get(state, str(state))
 
 
 def _data_pattern(plan: Plan) -> str:
     if all("application" in step for step in plan.subject["measure"]) and plan.clock == "wall":
         return "the application's own"
-    return "random: all but 6 % at the most is incompressible, and no page is like another"
+    return "random: at least 94 % is incompressible, and all pages differ"
 
 
 def _engine(journal: list[dict[str, Any]], of_cells: str) -> str:
-    """What made the requests of the first replay or application, else those of the cells."""
+    """Return the engine of the first replay or application, else the engine of the cells."""
     for line in journal:
         if line["event"] == "replay":
             return str(line["engine"])
@@ -137,20 +137,20 @@ def _engine(journal: list[dict[str, Any]], of_cells: str) -> str:
 
 
 def _notes(journal: list[dict[str, Any]]) -> list[str]:
-    """What a reader must know of how the recording came about."""
+    """Return the events of a recording that a reader must know about."""
     notes = [f"Gap: {line['reason']}." for line in journal if line["event"] == "gap"]
     notes += [
-        f"The drive was found in another state after {line['stage']} ({line['reason']}); "
-        "it was purged and preconditioned again."
+        f"The state of the drive changed after {line['stage']} ({line['reason']}). "
+        "drivelab purged and preconditioned it again."
         for line in journal
         if line["event"] == "verdict" and not line["intact"]
     ]
-    again = [line for line in journal if line["event"] == "tainted"]
-    if again:
-        reasons = "; ".join(digest("; ".join(line["reasons"]) for line in again))
-        notes.append(f"Cells were measured again because they were tainted, {len(again)} times: {reasons}.")
+    repeated = [line for line in journal if line["event"] == "tainted"]
+    if repeated:
+        reasons = "; ".join(digest("; ".join(line["reasons"]) for line in repeated))
+        notes.append(f"Tainted cells were measured again, {len(repeated)} times: {reasons}.")
     notes += [
-        "The purge left every block written once, not as if never written: no drive fresh out of box."
+        "The purge left every block written once. The drive was not in its fresh-out-of-box state."
         for line in journal
         if line["event"] == "purge" and line.get("leaves") == "written once"
     ]
@@ -161,7 +161,7 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
 
 
 def _figure(path: Path) -> dict[str, Any]:
-    """A figure by its place: DRIVE/MEASUREMENT/KEY/NAME.svg, comparison/MEASUREMENT/NAME.svg, traces/TRACE/NAME.svg."""
+    """Return a figure by its path: DRIVE/MEASUREMENT/KEY/NAME.svg, comparison/MEASUREMENT/NAME.svg or traces/TRACE/NAME.svg."""
     parts = path.parts[path.parts.index("figures") + 1 :]
     of_drive = len(parts) == 4
     caption = (_CAPTIONS / f"{path.stem}.rst").read_text(encoding="utf-8").strip()
