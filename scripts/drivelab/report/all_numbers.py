@@ -58,9 +58,7 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         note="n: the repeats behind a value: recordings, warm runs or rounds. An average over a window or a soak has "
         "n = 1; below it, the rounds or parts that show its scatter. "
         "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
-        "relative standard error (RSE), if known."
-        + _few(summary)
-        + f" {score_formula(summary)}".rstrip(),
+        "relative standard error (RSE), if known." + _few(summary) + f" {score_formula(summary)}".rstrip(),
         reasons=tuple(reasons),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
         collapsed=len(rows) > _MANY_ROWS,

@@ -1,4 +1,4 @@
-"""The runs of an application one by one."""
+"""The runs of an application."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from drivelab.report.taint import taint_mark, taint_note
 from drivelab.report.view import Cell, Column, Table
 
 _TIMED = (
-    "Duration: from the start of the command until all that it wrote was on the drive; the file system is made anew "
-    "for each run, which is not timed."
+    "Duration: from the start of the command until all of its writes are on the drive. Each run gets a new file "
+    "system; creating it is not timed."
 )
 _SIMULATED = (
-    "Duration: of the replay that stands in for the application, whose requests wait for those that its processes "
-    "waited for; never shorter than the trace."
+    "Duration: that of the replay that replaces the application. A request waits for the same requests as in the "
+    "application's processes, so the replay is never shorter than the trace."
 )
 
 
 def application_runs_table(inputs: Inputs, key: Key) -> Table | None:
-    """A row for every run; None if there is none."""
+    """Return a row for every run; None without runs."""
     runs = inputs.of_key("application_runs", key)
     if not runs:
         return None
-    names = ("Run", "Counted", "Duration, s", "Command, s", "Final sync, s", "Read", "Written", "CPU, programs, s",
-             "CPU, kernel, s", "Exit status", "What ran")  # fmt: skip
-    texts = {"Run", "Counted", "What ran"}
+    names = ("Run", "Counted", "Duration, s", "Command, s", "Final sync, s", "Read", "Written", "CPU, user, s",
+             "CPU, system, s", "Exit status", "Program")  # fmt: skip
+    texts = {"Run", "Counted", "Program"}
     return Table(
         id=f"{inputs.anchors[key]}-applications",
         caption="Every run of the application",
@@ -38,7 +38,7 @@ def application_runs_table(inputs: Inputs, key: Key) -> Table | None:
                 *(_known(row[name]) for name in ("command_s", "sync_s")),
                 *(size_cell(row[name]) for name in ("read_bytes", "write_bytes")),
                 *(_known(row[name]) for name in ("user_s", "system_s", "exit_status")),
-                _what_ran(row),
+                _program(row),
             )
             for row in runs
         ),
@@ -62,7 +62,7 @@ def _known(value: object) -> Cell:
     return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
-def _what_ran(run: Row) -> Cell:
+def _program(run: Row) -> Cell:
     if is_missing(run["simulated_from"]):
         return Cell("the application")
-    return Cell("SIMULATED", small=f"a replay of its trace '{run['simulated_from']}'; no application ran", tone="bad")
+    return Cell("SIMULATED", small=f"replay of its trace '{run['simulated_from']}'; no application ran", tone="bad")

@@ -129,7 +129,9 @@ def _tainted(inputs: Inputs) -> _Concern:
 
 def _one_recording(inputs: Inputs) -> _Concern:
     rows = [row for row in inputs.tables["deltas"] if rests_on_one_recording(row)]
-    sides = ({"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison"))
+    sides = (
+        {"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison")
+    )
     return _keys(inputs, sides), _of_pairs(rows, "measurement")
 
 

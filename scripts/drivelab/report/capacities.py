@@ -1,4 +1,4 @@
-"""Tables by capacity, in the form of Solidigm: a row for each parameter, a column for each capacity."""
+"""Tables by capacity, as in Solidigm's guides: a row for each parameter, a column for each capacity."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ _MANY_ROWS = 30
 
 
 def capacity_tables(inputs: Inputs) -> tuple[Table, ...]:
-    """A table for each measurement, if the drives that went through it have different capacities."""
-    found = (_table(inputs, measurement) for measurement in inputs.measurements)
-    return tuple(table for table in found if table is not None)
+    """Return a table for each measurement of drives with different capacities."""
+    tables = (_table(inputs, measurement) for measurement in inputs.measurements)
+    return tuple(table for table in tables if table is not None)
 
 
 def _table(inputs: Inputs, measurement: str) -> Table | None:
-    """Drives from the smallest to the largest, each with its delta to the basis."""
+    """Return the drives from smallest to largest, each with its delta to the basis."""
     capacities = {
         drive: inputs.drive(drive).get("capacity_bytes")
         for drive in inputs.drives
         if inputs.of_key("summary", (drive, measurement))
     }
-    known = [one for one in capacities.values() if isinstance(one, int | float) and not is_missing(one)]
+    known = [
+        capacity for capacity in capacities.values() if isinstance(capacity, int | float) and not is_missing(capacity)
+    ]
     if len(known) < len(capacities) or len(set(known)) < _FEWEST:
         return None
     drives = sorted(capacities, key=lambda drive: (capacities[drive], inputs.drives.index(drive)))

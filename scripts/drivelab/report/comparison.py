@@ -147,7 +147,9 @@ def _settings(inputs: Inputs) -> Table | None:
         present = {drive: plans for drive, plans in by_drive.items() if plans}
         facets = {drive: _facets(plans[0]) for drive, plans in present.items()}
         for name in dict.fromkeys(name for of_drive in facets.values() for name in of_drive):
-            values = [facets[drive].get(name, MISSING) if drive in facets else "not measured" for drive in inputs.drives]
+            values = [
+                facets[drive].get(name, MISSING) if drive in facets else "not measured" for drive in inputs.drives
+            ]
             if len({of_drive.get(name, MISSING) for of_drive in facets.values()}) > 1:
                 rows.append((Cell(f"{measurement}: {name}"), *map(Cell, values)))
     if not rows:

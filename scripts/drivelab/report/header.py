@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 
 def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tuple[Fact, ...]:
-    """Dates and the page's number."""
-    began = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
-    ended = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
-    first, last = moment(min(began, default=None)), moment(max(ended, default=None))
+    """Return the dates and the number of the page."""
+    starts = [plan["started"] for plan in plans if not is_missing(plan.get("started"))]
+    ends = [plan["finished"] for plan in plans if not is_missing(plan.get("finished"))]
+    first, last = moment(min(starts, default=None)), moment(max(ends, default=None))
     span = first if first == last else f"{first} to {last}"
     return (
         fact("Test run", span),
@@ -42,7 +42,7 @@ def run_head(plans: list[Row], report_date: Any, number_: int, pages: int) -> tu
 
 
 def fact_groups(inputs: Inputs, key: Key) -> tuple[FactGroup, ...]:
-    """Drive, platform, preparation, test parameters and steady state of one test of one drive."""
+    """Return drive, platform, preparation, parameters and steady state of one test of one drive."""
     plans = inputs.plans_of(key)
     return (
         FactGroup("Drive under test", _drive(inputs.drive(key[0]), key[0])),
@@ -77,7 +77,7 @@ def _percent(value: Any) -> str:
 
 
 def capacity(size_bytes: Any) -> str:
-    """Capacity for people, and exactly."""
+    """Format a capacity, followed by its exact bytes."""
     return MISSING if is_missing(size_bytes) else f"{size(size_bytes)} ({int(size_bytes):,} bytes)"
 
 
@@ -86,7 +86,7 @@ def _whole(value: Any) -> str:
 
 
 def memory(size_bytes: Any) -> str:
-    """Main memory, which is counted in powers of two."""
+    """Format main memory with a binary prefix."""
     return quantity(None if is_missing(size_bytes) else float(size_bytes) / 2**30, "GiB")
 
 
@@ -107,8 +107,8 @@ def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
 
 
 def fio(version: Any) -> str:
-    """Its version; on the virtual clock fio does not run."""
-    return "not used: the virtual clock" if version == "virtual clock" else text(version)
+    """Return the version of fio; fio does not run on the virtual clock."""
+    return "not used (virtual clock)" if version == "virtual clock" else text(version)
 
 
 def _scenario(plan: Row) -> Any:
@@ -138,62 +138,66 @@ def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
 
 
 def purge(condition: Any) -> str | None:
-    """How the drive was purged, and how that was verified."""
+    """Return the purge method and its verification; None without a purge."""
     if not isinstance(condition, Mapping) or is_missing(condition.get("purge")):
         return None
-    done = condition["purge"]
-    if not isinstance(done, Mapping):
-        return str(done)
-    verified = done.get("verified")
-    told = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
-    name = done.get("title") or done.get("method")
-    return text(name) + ("; not verified" if verified is False else told)
+    line = condition["purge"]
+    if not isinstance(line, Mapping):
+        return str(line)
+    verified = line.get("verified")
+    result = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
+    name = line.get("title") or line.get("method")
+    return text(name) + ("; not verified" if verified is False else result)
 
 
 def idle_after_purge(condition: Any) -> str:
-    """How long the drive was left alone before it was filled."""
+    """Return the idle time between purge and fill."""
     settle_s = condition.get("settle_s") if isinstance(condition, Mapping) else None
     return "none" if is_missing(settle_s) else f"{settle_s:g} s"
 
 
 def _seals(plan: Row) -> str | None:
-    """What the seals told of the drive between conditioning and measuring; a broken one is among the notes.
+    """Return what the intact seals show; the notes list broken seals.
 
-    The model of the virtual clock is no block device: no kernel counts what it does.
+    A drive model on the virtual clock is not a block device, so the kernel does not count its writes.
     """
     condition = plan.get("condition")
-    found = dict.fromkeys(condition.get("seals") or ()) if isinstance(condition, Mapping) else {}
-    told = "; ".join(found)
-    return (told.replace(_BY_KERNEL, "") if plan.get("clock") == "virtual" else told) or None
+    seals = "; ".join(dict.fromkeys(condition.get("seals") or ())) if isinstance(condition, Mapping) else ""
+    return (seals.replace(_BY_KERNEL, "") if plan.get("clock") == "virtual" else seals) or None
 
 
 def _rest(condition: Any) -> str:
-    """Idle time after the fill, where the protocol has some."""
+    """Return the idle time after the fill, or `none`."""
     rest_s = condition.get("rest_s") if isinstance(condition, Mapping) else None
     return "none" if is_missing(rest_s) else f"cache flushed, then {duration(rest_s)} idle"
 
 
 def fill(condition: Any) -> str | None:
-    """Workload-independent preconditioning in words; a condition without a fill has none."""
+    """Describe the workload-independent preconditioning, or `none` for a condition without a fill."""
     if not isinstance(condition, Mapping):
         return None
-    done = condition.get("fill")
-    if isinstance(done, list):
-        return "; then ".join(_pass(one) for one in done) or "none"
-    return _pass(done) if isinstance(done, Mapping) else "none" if is_missing(done) else str(done)
+    passes = condition.get("fill")
+    if isinstance(passes, list):
+        return "; then ".join(map(_pass, passes)) or "none"
+    return _pass(passes) if isinstance(passes, Mapping) else "none" if is_missing(passes) else str(passes)
 
 
-def _pass(done: Mapping[str, Any]) -> str:
-    """One pass of a fill."""
-    block: Any = done.get("block_size_bytes")
-    whole = "the active range" if is_missing(done.get("range_share")) else f"{share(done['range_share'])} of the range"
-    multiples = (("capacity_multiple", whole), ("raw_capacity_multiple", "the raw capacity"))
+def _pass(fields: Mapping[str, Any]) -> str:
+    """Describe one pass of a fill."""
+    block: Any = fields.get("block_size_bytes")
+    span = fields.get("range_share")
+    target = "the active range" if is_missing(span) else f"{share(span)} of the range"
+    multiples = (("capacity_multiple", target), ("raw_capacity_multiple", "the raw capacity"))
     parts = [
-        *(f"{number(done[name])} {TIMES} {words}," for name, words in multiples if not is_missing(done.get(name))),
-        text(done.get("pattern")),
+        *(
+            f"{number(fields[name])} {TIMES} {target},"
+            for name, target in multiples
+            if not is_missing(fields.get(name))
+        ),
+        text(fields.get("pattern")),
         "" if is_missing(block) else format_size(int(block)),
         "writes",
-        "" if is_missing(done.get("bytes")) else f"({size(done['bytes'])})",
+        "" if is_missing(fields.get("bytes")) else f"({size(fields['bytes'])})",
     ]
     return " ".join(part for part in parts if part)
 
@@ -215,7 +219,7 @@ def _parameters(inputs: Inputs, key: Key, plans: list[Row]) -> tuple[Fact, ...]:
         *given("At the same time as", _lines(plans, "together_with")),
         *given("Trace", "; ".join(traces)),
         *given("Evidence", _joined(plans, lambda plan: plan.get("evidence"))),
-        *given("Power", _power(inputs.frame_of("cells", key), nothing_if_planned(plans, "no power was measured"))),
+        *given("Power", _power(inputs.frame_of("cells", key), nothing_if_planned(plans, "not measured"))),
     )
 
 
@@ -224,21 +228,21 @@ def _per_thread(depth: Any) -> str:
 
 
 def _lines(plans: list[Row], name: str) -> str:
-    return "; ".join(dict.fromkeys(str(one) for plan in plans for one in plan.get(name) or ())) or MISSING
+    return "; ".join(dict.fromkeys(str(line) for plan in plans for line in plan.get(name) or ())) or MISSING
 
 
-_METERS = {"meter": "by the power meter", "drive": "by the drive's own sensor"}
+_METERS = {"meter": "by the power meter", "drive": "by the drive's sensor"}
 
 
 def _power(cells: pd.DataFrame, nothing: str) -> str:
-    """What measured the drive's power; that nothing did is said, because IOPS per watt need it."""
+    """Return what measured the drive's power, or `nothing`: IOPS per watt needs it."""
     if cells.empty or "power_w" not in cells:
         return MISSING
     powered = cells[cells["power_w"].notna()]
     if powered.empty:
         return nothing
-    told = " and ".join(_METERS.get(str(one), "source unknown") for one in powered["power_source"].unique())
-    return told + ("; not in all cells" if len(powered) < len(cells) else "")
+    sources = " and ".join(_METERS.get(str(source), "source unknown") for source in powered["power_source"].unique())
+    return sources + ("; not in all cells" if len(powered) < len(cells) else "")
 
 
 def _protocol(protocol: Any) -> Any:
@@ -249,14 +253,13 @@ def _protocol(protocol: Any) -> Any:
 
 def _of_class(plans: list[Row], name: str, show: Any) -> str:
     def value(plan: Row) -> str | None:
-        found = plan.get("class")
-        given = found.get(name) if isinstance(found, Mapping) else None
-        return None if is_missing(given) else show(given)
+        fields = plan.get("class")
+        setting = fields.get(name) if isinstance(fields, Mapping) else None
+        return None if is_missing(setting) else show(setting)
 
     return _joined(plans, value)
 
 
 def _joined(plans: list[Row], value: Any) -> str:
-    """What the runs of a test have in common; several values if they differ."""
-    found = dict.fromkeys(text(value(plan)) for plan in plans)
-    return "; ".join(found) or MISSING
+    """Join the distinct values of a test's runs."""
+    return "; ".join(dict.fromkeys(text(value(plan)) for plan in plans)) or MISSING

@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: no network, no font, and to be read no script."""
+"""The report as one self-contained HTML file: no network, no font, readable without scripts."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SCRIPTS = ("report.js", "charts.js")
 
 
 def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
-    """HTML of a report; every text in it is escaped.
+    """Return the HTML of a report with all texts escaped.
 
-    `jobs` gives the text of fio jobs by their place, as `drivelab.report.evidence.fio_jobs` does.
+    `jobs` gives the text of fio jobs by path, from `drivelab.report.evidence.fio_jobs`.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -40,11 +40,11 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
     return environment.get_template("report.html.j2").render(
         report=report,
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # our own file: no part of it is data
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
         script=Markup(script),  # likewise
         script_sources=f"{hash_source(script)} {plotly_source}".strip(),
         plotly=plotly_packed,
-        evidence=packed_json({"proofs": [_told(one, proofs) for one in proofs], "jobs": dict(jobs or {})}),
+        evidence=packed_json({"proofs": [_packed(proof, proofs) for proof in proofs], "jobs": dict(jobs or {})}),
     )
 
 
@@ -53,11 +53,11 @@ def _figures(report: Report) -> list[Figure]:
     return [*of_pages, *report.comparison_figures, *report.trace_figures]
 
 
-def _told(proof: Proof, numbers: Mapping[Proof, int]) -> list[Any]:
-    """A proof as the script takes it: title, facts, recordings, evidence, and the numbers of its parts."""
-    return [proof.title, proof.facts, proof.recordings, proof.evidence, [numbers[one] for one in proof.parts]]
+def _packed(proof: Proof, numbers: Mapping[Proof, int]) -> list[Any]:
+    """Return a proof for the script: title, facts, recordings, evidence, numbers of its parts."""
+    return [proof.title, proof.facts, proof.recordings, proof.evidence, [numbers[part] for part in proof.parts]]
 
 
 def _shown(value: float) -> str:
-    """A number as the attribute that it is sorted by: all its digits."""
+    """Format a number with all digits, for the attribute used in sorting."""
     return repr(float(value)).removesuffix(".0")

@@ -1,4 +1,4 @@
-"""Results by block size and R/W mix, as the report pages of the PTS print them."""
+"""Results by block size and R/W mix, as on the report pages of the PTS."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
 
 
 def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
-    """Tables of block size by R/W mix: the metrics that the test tracks, or all of them if it tracks none.
+    """Yield tables of block size by R/W mix for the tracked metrics, or for all if none is tracked.
 
-    Beside a tracked latency stand IOPS and, from the cells in the window, the maximum (PTS latency test).
+    A tracked latency also gets IOPS and the maximum of the cells in the window (PTS latency test).
     """
     tracked = {metric for _, metric in inputs.tracked(key[1])}
     summary = inputs.of_key("summary", key)
@@ -55,8 +55,8 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
 
 
 def _note(rows: Iterable[Row]) -> str:
-    marked = [row for row in rows if taint_mark(row)]
-    return f"Tainted: {taint_reasons(marked)}." if marked else ""
+    tainted_rows = [row for row in rows if taint_mark(row)]
+    return f"Tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
 
 
 def _matrix_cell(row: Row | None) -> Cell:
@@ -64,7 +64,7 @@ def _matrix_cell(row: Row | None) -> Cell:
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
-    """Rows like those of the summary: the maximum latency of each cell in the window."""
+    """Yield the maximum latency of each cell in the window, as rows like those of the summary."""
     cells = in_windows(inputs, key).dropna(subset="max_latency_us")
     for label, rows in cells.groupby("cell_label", sort=False):
         yield {

@@ -1,4 +1,4 @@
-"""The pages of the tests as a PDF after the report pages of the PTS: what a page must say stands on every page."""
+"""The test pages as a PDF, after the report pages of the PTS, with the required facts on every page."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _ON_EVERY_PAGE = (
     ),
     (("Test parameters", ("Tracked", "Data pattern", "Active range", "Threads", "Queue depth", "Clock")),),
 )
-"""Facts of the header block that each page carries, in three columns, by group; the first page of a test has them all
-in full."""
+"""Header facts on each page, in three columns, by group; the first page of a test has all facts in full."""
 _SHORT = {
     "Preconditioning, workload-independent": "Preconditioning",
     "Preconditioning, workload-dependent": "Then",
@@ -40,37 +39,37 @@ _MOST_LETTERS = 84  # two lines
 _MOST_REASONS = 6
 _MOST_HEADLINES = 30
 _BREAK = re.compile("[ ·-]")
-"""Where a line of a table may be broken."""
+"""Characters after which a table line may break."""
 _MOST_IN_WORD = 40
 _LONG_WORD = re.compile(rf"[^\s/·\u2013\u200b-]{{{_MOST_IN_WORD}}}(?=[^\s/·\u2013\u200b-])")
 _OF_CHARTS = re.compile(r" or, in a chart that answers to the pointer, [^;.,]*")
-"""What a caption says of how the figure looks on the screen."""
+"""Part of a caption about the interactive chart on the screen."""
 _NO_TEXT = ("svg", "id", "anchor")
 _SMALL = 0.85
-"""Size of the second line of a cell, to that of the first."""
+"""Font size of a cell's second line, relative to its first."""
 
 
-def write_pdf(said: dict[str, Any], output: Path) -> None:
-    """Write the verdict and the pages of the tests, what `pages` returns; the file needs no font and no network.
+def write_pdf(content: dict[str, Any], output: Path) -> None:
+    """Write the verdict and the test pages, as returned by `pages`, to a self-contained PDF.
 
-    The same pages give the same bytes. Raises UserError for a figure that cannot be drawn.
+    The same pages give the same bytes. Raises UserError for an invalid figure.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "drivelab.report.typeset", str(output)]
-    done = run(command, input=json.dumps(said, ensure_ascii=False))
-    if done.returncode:
+    completed = run(command, input=json.dumps(content, ensure_ascii=False))
+    if completed.returncode:
         raise UserError(
-            f"the pages of the tests cannot be laid out: {done.stderr.strip() or 'no memory was left'}; "
-            "delete the figures and let the workflow draw them again"
+            f"the PDF pages cannot be laid out: {completed.stderr.strip() or 'out of memory'}; "
+            "delete the figures folder and run the study again"
         )
 
 
 def pages(report: Report) -> dict[str, Any]:
-    """What the pages say, for the template: texts, tables as lists of rows, figures as SVG."""
+    """Return the content of the pages for the template: texts, tables as lists of rows, figures as SVG."""
     anchors = {page.id for page in report.pages} | {"verdict"}
     shown, rest = _headlines(report)
     study = f"Study {report.study} · " if report.study else ""
-    said = {
+    content = {
         "title": report.title,
         "subtitle": f"{study}{report.measured} · reported {report.report_date}",
         "drives": _facts(report.identities),
@@ -79,61 +78,61 @@ def pages(report: Report) -> dict[str, Any]:
         "terms": report.verdict_terms,
         "headlines": [
             {
-                "delta": one.delta,
-                "tone": one.outcome.replace(" ", "-"),
-                "sentence": one.sentence,
-                "context": one.context,
-                "anchor": one.anchor if one.anchor in anchors else "",
+                "delta": headline.delta,
+                "tone": headline.outcome.replace(" ", "-"),
+                "sentence": headline.sentence,
+                "context": headline.context,
+                "anchor": headline.anchor if headline.anchor in anchors else "",
             }
-            for one in shown
+            for headline in shown
         ],
         "rest": rest,
         "banners": [_banner(banner, len(report.pages)) for banner in report.banners],
         "tests": [_test(page, len(report.pages), anchors) for page in report.pages],
     }
-    return {name: _breakable(value) for name, value in said.items()}
+    return {name: _breakable(value) for name, value in content.items()}
 
 
 def _headlines(report: Report) -> tuple[list[Headline], str]:
-    """Those that are better or worse, the largest where they are too many, and how many others there are."""
+    """Return the largest better or worse headlines, and a note on the number of others."""
     every = [*report.headlines, *report.headlines_left_out]
-    decided = [one for one in every if one.outcome in TONES]
+    decided = [headline for headline in every if headline.outcome in TONES]
     if len(decided) > _MOST_HEADLINES:
-        decided = sorted(decided, key=lambda one: -abs(one.delta_pct or 0))[:_MOST_HEADLINES]
-    others = [one for one in every if one not in decided]
+        decided = sorted(decided, key=lambda headline: -abs(headline.delta_pct or 0))[:_MOST_HEADLINES]
+    others = [headline for headline in every if headline not in decided]
     if not others:
         return decided, ""
-    told = f"{len(others)} of {len(every)} headline comparisons are in the report for the screen only"
-    return decided, f"{told}: {outcomes(others)}."
+    note = f"{len(others)} of {len(every)} headline tests are only in the HTML report: {outcomes(others)}."
+    return decided, note
 
 
-def _breakable(said: Any) -> Any:
-    """The same with places in long words where a line may be broken, else they would run off the sheet."""
-    if isinstance(said, str):
-        return _LONG_WORD.sub("\\g<0>\u200b", said)
-    if isinstance(said, dict):
-        return {name: value if name in _NO_TEXT else _breakable(value) for name, value in said.items()}
-    return [_breakable(one) for one in said] if isinstance(said, list | tuple) else said
+def _breakable(content: Any) -> Any:
+    """Insert break points into long words, so that they do not run off the sheet."""
+    if isinstance(content, str):
+        return _LONG_WORD.sub("\\g<0>\u200b", content)
+    if isinstance(content, dict):
+        return {name: value if name in _NO_TEXT else _breakable(value) for name, value in content.items()}
+    return list(map(_breakable, content)) if isinstance(content, list | tuple) else content
 
 
 def _banner(banner: Banner, pages: int) -> dict[str, Any]:
-    left_out = len(banner.reasons) - _MOST_REASONS
+    omitted = len(banner.reasons) - _MOST_REASONS
     everywhere = len(banner.affected) == pages
-    concerned = "every test of this report." if everywhere else f"{', '.join(one.text for one in banner.affected)}."
+    tests = "every test of this report." if everywhere else f"{', '.join(link.text for link in banner.affected)}."
     return {
         "title": banner.title,
         "meaning": banner.meaning,
-        "reasons": [*banner.reasons[:_MOST_REASONS], *([f"and {left_out} more"] if left_out > 0 else [])],
-        "concerns": f"Concerns {concerned}" if banner.affected else "",
+        "reasons": [*banner.reasons[:_MOST_REASONS], *([f"and {omitted} more"] if omitted > 0 else [])],
+        "concerns": f"Affects {tests}" if banner.affected else "",
     }
 
 
 def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
     lists = (
-        ("Reduced: what differs from the full-length protocol", page.altered),
+        ("Reduced: differences from the full-length protocol", page.altered),
         ("Notes on this recording", page.notes),
     )
-    parts = (("What stands out", page.findings), ("Verdict", page.result), ("Steady state", page.determination))
+    parts = (("Findings", page.findings), ("Verdict", page.result), ("Steady state", page.determination))
     tables = [table for _, table in parts if table] + list(page.tables)
     origins = (sources_of(*tables), cells_of(*tables))
     dates = [f"{fact.name} {fact.value}" for fact in page.head if fact.name != "Page"]
@@ -151,8 +150,7 @@ def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
         "figures": [_figure(figure) for figure in page.figures],
         "tables": [_table(table, anchors, origins) for table in page.tables if not table.collapsed],
         "elsewhere": [
-            f"{table.caption}: {len(table.rows)} rows, which are in the report for the screen and in the tables of "
-            "the study."
+            f"{table.caption}: {len(table.rows)} rows, in the HTML report and in the tables of the study."
             for table in page.tables
             if table.collapsed
         ],
@@ -163,9 +161,9 @@ def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:
     return [{"name": fact.name, "value": fact.value, "tone": fact.tone} for fact in facts]
 
 
-def _table(table: Table, anchors: set[str], of_test: tuple[str, ...]) -> dict[str, Any]:
-    """What a table says; where it is from only if that is not what is said `of_test`, at the head of it."""
-    origins = [line for line in (sources_of(table), cells_of(table)) if line not in of_test]
+def _table(table: Table, anchors: set[str], test_origins: tuple[str, ...]) -> dict[str, Any]:
+    """Return the content of a table, without origins that the head of the test already gives."""
+    origins = [line for line in (sources_of(table), cells_of(table)) if line not in test_origins]
     reasons = [f"[{number}] {reason}" for number, reason in enumerate(table.reasons, start=1)]
     return {
         "caption": table.caption,
@@ -183,20 +181,20 @@ def _table(table: Table, anchors: set[str], of_test: tuple[str, ...]) -> dict[st
 
 
 def _longest(head: str, cells: list[Cell]) -> dict[str, float]:
-    """Letters of the longest word and of the longest text of a column."""
-    sized = [(head, 1.0), *((_said(cell), 1.0) for cell in cells), *((cell.small, _SMALL) for cell in cells)]
+    """Return the lengths, in letters, of the longest word and the longest text of a column."""
+    sized = [(head, 1.0), *((_text(cell), 1.0) for cell in cells), *((cell.small, _SMALL) for cell in cells)]
     words = max(1.0, *(share * min(_MOST_IN_WORD, max(map(len, _BREAK.split(text)))) for text, share in sized))
     texts = max(share * len(text) for text, share in sized)
     return {"longest_word": words, "longest_text": max(words, min(texts, _MOST_LETTERS))}
 
 
-def _said(cell: Cell) -> str:
+def _text(cell: Cell) -> str:
     return f"{cell.text} {cell.verdict}".rstrip()
 
 
 def _cell(cell: Cell, anchors: set[str]) -> dict[str, str]:
     return {
-        "text": _said(cell),
+        "text": _text(cell),
         "small": cell.small,
         "tone": cell.tone,
         "anchor": cell.anchor if cell.anchor in anchors else "",
@@ -204,7 +202,7 @@ def _cell(cell: Cell, anchors: set[str]) -> dict[str, str]:
 
 
 def _figure(figure: Figure) -> dict[str, str | int]:
-    svg = unquote(figure.uri.partition(",")[2])  # as `picture.data_uri` packed it
+    svg = unquote(figure.uri.partition(",")[2])  # the inverse of `picture.data_uri`
     return {
         "title": figure.title,
         "caption": _OF_CHARTS.sub("", figure.caption.replace("\n", " ")),
@@ -216,13 +214,13 @@ def _figure(figure: Figure) -> dict[str, str | int]:
 
 
 def sources_of(*tables: Table) -> str:
-    """The recordings that tables are from, in words; empty where there are none."""
-    found = dict.fromkeys(source for table in tables for source in table.sources)
-    return f"From {'; '.join(found)}." if found else ""
+    """Name the recordings behind tables; empty if there are none."""
+    sources = dict.fromkeys(source for table in tables for source in table.sources)
+    return f"From {'; '.join(sources)}." if sources else ""
 
 
 def cells_of(*tables: Table) -> str:
-    """Where the fio jobs are that the numbers of tables stand on, in words; empty where there are none."""
+    """Name the folders of the fio jobs behind the tables' numbers; empty if there are none."""
     proofs = (cell.proof for table in tables for row in table.rows for cell in row if cell.proof is not None)
     places = sorted({place for proof in proofs for place in proof.evidence})
     if not places:
@@ -233,14 +231,14 @@ def cells_of(*tables: Table) -> str:
 
 
 def header_block(page: Page) -> tuple[tuple[Fact, ...], ...]:
-    """The facts that stand on each page of a test by column, cut to what has room there."""
-    found = {(group.title, fact.name): fact for group in page.groups for fact in group.facts}
+    """Return the facts on each page of a test by column, cut to the available room."""
+    facts = {(group.title, fact.name): fact for group in page.groups for fact in group.facts}
     return tuple(
         tuple(
-            Fact(_SHORT.get(name, name), _cut(found[group, name].value), found[group, name].tone)
+            Fact(_SHORT.get(name, name), _cut(facts[group, name].value), facts[group, name].tone)
             for group, names in column
             for name in names
-            if (group, name) in found
+            if (group, name) in facts
         )
         for column in _ON_EVERY_PAGE
     )

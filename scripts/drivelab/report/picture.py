@@ -31,9 +31,7 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     given = figure["svg"]
     svg = given if isinstance(given, str) and given.lstrip().startswith("<") else _read(Path(given))
     if "<svg" not in svg:
-        raise UserError(
-            f"figure '{figure['name']}' is not an SVG; delete {given!s:.100} and run the study again"
-        )
+        raise UserError(f"figure '{figure['name']}' is not an SVG; delete {given!s:.100} and run the study again")
     box = _VIEW_BOX.search(svg)
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")

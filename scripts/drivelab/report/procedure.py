@@ -1,4 +1,4 @@
-"""What a plan does, in words for the header of a page: demand, stop rules, rounds that do not count, pauses."""
+"""A plan in words for the header of a page: demand, stop rules, uncounted rounds, pauses."""
 
 from __future__ import annotations
 
@@ -10,54 +10,50 @@ from drivelab.report.numbers import DASH, duration, metric_name, number, share
 from drivelab.units import format_size
 
 Step = Mapping[str, Any]
-_AS_IN_CELLS = "as in the cells"
+_VARIES = "varies by cell"
 
 
 def demand(subject: Mapping[str, Any]) -> dict[str, int | str]:
-    """Threads and depth of all steps; in words where they are not the same throughout."""
-    found: dict[str, int | str] = {}
+    """Return threads and queue depth of all steps, in words if they vary."""
+    result: dict[str, int | str] = {}
     kinds = {kind for step in subject["measure"] for kind in step} - {"idle"}
     if kinds == {"replay"}:
-        return {"threads": 1, "queue_depth": "as the replay has in flight"}
+        return {"threads": 1, "queue_depth": "set by the replay"}
     if kinds == {"application"}:
-        return {"threads": "the application's own", "queue_depth": "as the application has in flight"}
+        return {"threads": "set by the application", "queue_depth": "set by the application"}
     for name in ("threads", "queue_depth"):
         values = {value for step in subject["measure"] for value in _values(step, name)}
         if not values:
             values = {subject["class"][name]}
         if len(values) == 1:
-            found[name] = next(iter(values))
+            result[name] = next(iter(values))
         else:
-            numbers = sorted(int(value) for value in values)
-            found[name] = f"{_AS_IN_CELLS}, {numbers[0]}{DASH}{numbers[-1]}"
-    return found
+            numbers = sorted(map(int, values))
+            result[name] = f"{_VARIES}, {numbers[0]}{DASH}{numbers[-1]}"
+    return result
 
 
 def _values(step: Step, name: str) -> Iterator[int]:
-    """Threads or depths of a step; none where a point of an earlier step gives them."""
+    """Yield threads or depths of a step; none if a point of an earlier step sets them."""
     for fields in step.values():
         if "streams" in fields:
             yield from fields["streams"][name]
     for cell in _cells(step):
-        yield from (one[name] for one in (cell, cell.get("beside", {})) if name in one)
+        yield from (workload[name] for workload in (cell, cell.get("beside", {})) if name in workload)
 
 
 def active_range(subject: Mapping[str, Any]) -> str | float:
-    """Share of the drive, or in words where cells have ranges of their own."""
-    whole = subject["class"]["active_range"]
-    ranges = dict.fromkeys(_range(cell, whole) for step in subject["measure"] for cell in _cells(step))
-    return next(iter(ranges)) if len(ranges) == 1 else whole if not ranges else "; ".join(
-        one if isinstance(one, str) else share(one) for one in ranges
-    )  # fmt: skip
+    """Return the active share of the drive, or a text if cells set ranges."""
+    default = subject["class"]["active_range"]
+    ranges = dict.fromkeys(_range(cell, default) for step in subject["measure"] for cell in _cells(step))
+    return next(iter(ranges)) if len(ranges) == 1 else "; ".join(map(share, ranges)) if ranges else default
 
 
-def _range(cell: Mapping[str, Any], whole: str | float) -> str | float:
-    found: str | float = whole
-    if "range_bytes" in cell:
-        found = format_size(int(cell["range_bytes"]))
+def _range(cell: Mapping[str, Any], default: str | float) -> str | float:
+    active: str | float = format_size(int(cell["range_bytes"])) if "range_bytes" in cell else default
     if cell.get("segments", 1) > 1:
-        found = f"{found if isinstance(found, str) else share(found)} in {cell['segments']} segments"
-    return found
+        active = f"{share(active)} in {cell['segments']} segments"
+    return active
 
 
 def _cells(step: Step) -> Iterator[Mapping[str, Any]]:
@@ -66,8 +62,8 @@ def _cells(step: Step) -> Iterator[Mapping[str, Any]]:
 
 
 def stop_rules(subject: Mapping[str, Any]) -> list[str]:
-    """What ends each step, once for all steps that end alike."""
-    return list(dict.fromkeys(words for step in subject["measure"] for words in _stop_rule(step)))
+    """Return the distinct stop rules of the steps."""
+    return list(dict.fromkeys(rule for step in subject["measure"] for rule in _stop_rule(step)))
 
 
 def _stop_rule(step: Step) -> Iterator[str]:
@@ -97,41 +93,40 @@ def _until(kind: str, until: Mapping[str, Any]) -> Iterator[str]:
         yield duration(until["time_s"])
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _count(count: int, thing: str) -> str:
+    return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
 def rounds(subject: Mapping[str, Any]) -> list[str]:
-    """Cold rounds, pauses, and the order where it is not round by round."""
-    found: dict[str, None] = {}
+    """Describe cold rounds, pauses, and an order other than round by round."""
+    notes: dict[str, None] = {}
     for fields in (fields for step in subject["measure"] for fields in step.values()):
         if fields.get("cold_rounds"):
-            found[f"{_count(fields['cold_rounds'], 'cold round')} before those that count"] = None
+            notes[f"{_count(fields['cold_rounds'], 'cold round')} before the counted rounds"] = None
         if fields.get("order") == "cells":
-            found["all rounds of a cell before the next cell"] = None
+            notes["all rounds of a cell before the next cell"] = None
         if "duty_cycle" in fields:
-            found[f"duty cycle {share(fields['duty_cycle'])}: idle after each cell"] = None
+            notes[f"duty cycle {share(fields['duty_cycle'])}: idle after each cell"] = None
     pauses = [fields["pause_s"] for step in subject["measure"] for fields in step.values() if "pause_s" in fields]
     if pauses:
-        waits = ", ".join(duration(one) for one in dict.fromkeys(pauses))
-        found[f"idle after each cell: {waits}"] = None
-    return list(found)
+        notes[f"idle after each cell: {', '.join(map(duration, dict.fromkeys(pauses)))}"] = None
+    return list(notes)
 
 
 def others(journal: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Drives that were measured at the same time."""
+    """Return the drives that were measured at the same time."""
     return list(dict.fromkeys(name for line in journal if line["event"] == "together" for name in line["with"]))
 
 
 def points(journal: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Lines of the journal on points that were chosen from a sweep, the last one on each."""
-    found = {(line["step"], line["name"]): line for line in journal if line["event"] == "point"}
-    return list(found.values())
+    """Return the journal's last line on each point chosen from a sweep."""
+    lines = {(line["step"], line["name"]): line for line in journal if line["event"] == "point"}
+    return list(lines.values())
 
 
 def platform(subject: Mapping[str, Any]) -> str | None:
-    """The platform of a study of platforms: its host, and the scenario that the host is set to."""
-    told = subject.get("platform")
-    if told is None:
+    """Return host and host scenario in a study of platforms; None in other studies."""
+    fields = subject.get("platform")
+    if fields is None:
         return None
-    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in told.items())
+    return ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in fields.items())

@@ -1,4 +1,4 @@
-"""The runs of replays one by one, and which of them stands for its trace."""
+"""The runs of replays, and the median run of each trace."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ _MANY_RUNS = 24
 
 
 def counted(runs: list[Row]) -> list[Row]:
-    """Runs that count; all of them where none does."""
+    """Return the counted runs; all runs if none counts."""
     return [row for row in runs if row["counted"]] or runs
 
 
 def median_runs(runs: list[Row]) -> list[Row]:
-    """One run per trace: of those that count the one with the median access time, the lower of two middle ones."""
-    found = []
+    """Return the counted run with the median access time of each trace, the lower of two middle ones."""
+    medians = []
     for trace in dict.fromkeys(row["trace"] for row in runs):
-        of_trace = counted([row for row in runs if row["trace"] == trace])
-        known = sorted(
-            (row for row in of_trace if not is_missing(row["access_time_us"])), key=lambda row: row["access_time_us"]
+        counted_runs = counted([row for row in runs if row["trace"] == trace])
+        timed = sorted(
+            (row for row in counted_runs if not is_missing(row["access_time_us"])),
+            key=lambda row: row["access_time_us"],
         )
-        found.append(known[(len(known) - 1) // 2] if known else of_trace[0])
-    return found
+        medians.append(timed[(len(timed) - 1) // 2] if timed else counted_runs[0])
+    return medians
 
 
 def name_of(run: Row) -> str:
-    """One run of a trace in words."""
+    """Name one run of a trace."""
     if is_missing(run["phase"]):
         return f"{run['repeat']}, {'warm' if run['warm'] else 'cold'}"
     return f"{run['phase']} {int(run['phase_pass'])}"
 
 
 def runs_table(inputs: Inputs, key: Key) -> Table | None:
-    """A row for every replay; None if there is none."""
+    """Return a row for every replay; None without a replay."""
     runs = inputs.of_key("replays", key)
     if not runs:
         return None
@@ -79,30 +80,30 @@ def runs_table(inputs: Inputs, key: Key) -> Table | None:
 
 
 def run_latencies_table(inputs: Inputs, key: Key) -> Table | None:
-    """Access time and percentiles of every replay; None if there is none."""
+    """Return access time and percentiles of every replay; None without a replay."""
     runs = inputs.of_key("replays", key)
     if not runs:
         return None
-    latencies = {name: words for name, words in _LATENCIES.items()
+    latencies = {name: title for name, title in _LATENCIES.items()
                  if any(not is_missing(row[f"{name}_latency_us"]) for row in runs)}  # fmt: skip
     names = ("access_time", "read_access_time", "write_access_time", "trace_access_time",
              *(f"{name}_latency" for name in latencies), "max_latency")  # fmt: skip
     headings = ("Access time, µs", "of reads, µs", "of writes, µs", "in the trace, µs",
-                *(f"{one}, µs" for one in latencies.values()), "Maximum, µs")  # fmt: skip
+                *(f"{title}, µs" for title in latencies.values()), "Maximum, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-replay-latencies",
         caption="Latencies of every replay",
         columns=(Column("Run", numeric=False), *map(Column, headings)),
         rows=tuple((_run(row, runs), *(_known(row[f"{name}_us"]) for name in names)) for row in runs),
-        note=f"Access time: mean of all reads and writes. {DASH}: too few requests for this percentile, or none.",
+        note=f"Access time: mean of all reads and writes. {DASH}: no requests, or too few for this percentile.",
         sources=inputs.sources(row["recording"] for row in runs),
         collapsed=len(runs) > _MANY_RUNS,
     )
 
 
 def _run(row: Row, runs: list[Row]) -> Cell:
-    """Which run a row is of, with its trace where there are several."""
-    return Cell(name_of(row), small=str(row["trace"]) if len({one["trace"] for one in runs}) > 1 else "")
+    """Name the run of a row, with its trace if there are several."""
+    return Cell(name_of(row), small=str(row["trace"]) if len({run["trace"] for run in runs}) > 1 else "")
 
 
 def _ratio(row: Row) -> Cell:
@@ -115,9 +116,9 @@ def _known(value: object) -> Cell:
 
 
 def _remarks(row: Row) -> list[str]:
-    """In a word each; the table of the fidelity has the sentences."""
-    left_out = [f"not replayed: {text(row['dropped'])}"] if not is_missing(row["dropped"]) else []
-    return [*(str(mark).partition(":")[0] for mark in row["marks"]), *left_out]
+    """Return short remarks; the fidelity table has the full sentences."""
+    dropped = [f"not replayed: {text(row['dropped'])}"] if not is_missing(row["dropped"]) else []
+    return [*(str(mark).partition(":")[0] for mark in row["marks"]), *dropped]
 
 
 def _issued(row: Row, direction: str) -> Cell:

@@ -1,4 +1,4 @@
-"""Sets pages with Typst, as a program of its own: the memory that this takes is not added to what made the pages."""
+"""Set pages with Typst in a separate process, so that its memory does not add to that of the report."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import typst
 _TEMPLATE = Path(__file__).parent / "templates/pages.typ"
 
 
-def typeset(said: str, standard: typst.PDFStandard = "1.7") -> bytes:
-    """The PDF of the template, given what the pages say (JSON); raises typst.TypstError for what cannot be drawn."""
+def typeset(content: str, standard: typst.PDFStandard = "1.7") -> bytes:
+    """Return the PDF of the pages; `content` is their JSON. Raises typst.TypstError for invalid figures."""
     return typst.compile(
         _TEMPLATE,
-        sys_inputs={"report": said},
+        sys_inputs={"report": content},
         font_paths=[_fonts()],
         ignore_system_fonts=True,
         pdf_standards=standard,
@@ -23,7 +23,7 @@ def typeset(said: str, standard: typst.PDFStandard = "1.7") -> bytes:
 
 
 def _fonts() -> Path:
-    """Fonts that matplotlib brings, so that the pages look the same where the system has none."""
+    """Return the folder of matplotlib's fonts, so that pages look the same without system fonts."""
     spec = find_spec("matplotlib")
     assert spec is not None  # a dependency of this project
     assert spec.origin is not None
@@ -31,12 +31,12 @@ def _fonts() -> Path:
 
 
 def main() -> None:
-    """Set what comes from standard input into the file of the first argument."""
+    """Set the JSON from standard input as a PDF, into the file of the first argument."""
     try:
-        made = typeset(sys.stdin.read())
+        pdf = typeset(sys.stdin.read())
     except typst.TypstError as error:
         sys.exit(error.message)
-    Path(sys.argv[1]).write_bytes(made)
+    Path(sys.argv[1]).write_bytes(pdf)
 
 
 if __name__ == "__main__":

@@ -181,7 +181,9 @@ def terms(inputs: Inputs) -> str:
     comparisons = _comparisons(deltas)
     counts = Counter(map(_verdict, comparisons))
     adjectives = {BETTER: "better", WORSE: "worse", **_UNDECIDED}
-    tally = ", ".join(f"{counts[verdict]:,} {adjective}" for verdict, adjective in adjectives.items() if counts[verdict])
+    tally = ", ".join(
+        f"{counts[verdict]:,} {adjective}" for verdict, adjective in adjectives.items() if counts[verdict]
+    )
     family = len(_comparisons([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
     pairs = len({(row["basis"], row["comparison"]) for row in deltas})
     margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))

@@ -1,4 +1,4 @@
-"""What the report shows, as plain text in place: the template only lays it out."""
+"""The content of the report as plain text; the template only lays it out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drivelab.report.numbers import DASH
 
 @dataclass(frozen=True)
 class Link:
-    """A name that leads to a place in the report."""
+    """A name with a link to a place in the report."""
 
     text: str
     anchor: str
@@ -21,16 +21,16 @@ class Link:
 
 @dataclass(frozen=True)
 class Proof:
-    """What a number stands on, for whoever asks."""
+    """The provenance of a number."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    """Name and value, the value as it is printed elsewhere."""
+    """Names and values; the values are formatted as elsewhere in the report."""
     recordings: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
-    """Recording and directory of each cell of fio that it stands on."""
+    """Recording and directory of each fio cell behind the number."""
     parts: tuple[Proof, ...] = ()
-    """Of a difference: the numbers that it is the difference of."""
+    """The two values of a difference."""
 
 
 @dataclass(frozen=True)
@@ -41,16 +41,16 @@ class Cell:
     small: str = ""
     """Second line, such as the spread of a value."""
     tone: str = ""
-    """`good`, `bad`, `missing`, `mark` or nothing; never the only carrier of a meaning."""
+    """`good`, `bad`, `missing`, `mark` or nothing; the text must be clear without it."""
     bar: float | None = None
     """Length of a bar from the middle, -1 to 1; positive is better."""
     anchor: str = ""
     href: str = ""
-    """Another page that the text leads to, by its place relative to the report."""
+    """Link to another page, relative to the report."""
     verdict: str = ""
-    """What is said of a delta in a word, beside it."""
+    """The verdict on a delta, shown next to it."""
     value: float | None = None
-    """The number behind the text in full precision: what is sorted by, and what goes into a download."""
+    """The number in full precision, for sorting and downloads."""
     proof: Proof | None = None
 
 
@@ -72,16 +72,16 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
     reasons: tuple[str, ...] = ()
-    """Why verdicts are no more than they are; a field names them by number, as `[1]`."""
+    """Reasons for uncertain verdicts; a field refers to them by number, as `[1]`."""
     sources: tuple[str, ...] = ()
-    """Recordings that the numbers come from, with their paths."""
+    """Recordings behind the numbers, with their paths."""
     collapsed: bool = False
     group: str = ""
-    """In the comparison: the measurement that it is of; empty where it is of the study."""
+    """In the comparison: the measurement; empty for tables of the whole study."""
 
     @property
     def parts(self) -> tuple[Table, ...]:
-        """A table for each heading that rows have in common, without the columns that say nothing there."""
+        """Split the table by row heading and remove empty columns."""
         headings = dict.fromkeys(row[0].text for row in self.rows)
         return tuple(
             replace(
@@ -94,7 +94,7 @@ class Table:
         )
 
     def without_empty_columns(self) -> Table:
-        """The same without columns that are a dash in every row: on a narrow screen they take the room of the words."""
+        """Return the table without columns that are a dash in every row: they waste room on a narrow screen."""
         kept = [place for place in range(len(self.columns)) if any(row[place].text != DASH for row in self.rows)]
         return replace(
             self,
@@ -131,50 +131,50 @@ class Figure:
     width: int
     height: int
     chart: str = ""
-    """The same figure for Plotly, as JSON; empty where there is none."""
+    """The same figure for Plotly, as JSON; empty if there is none."""
     chart_height: int = 0
-    """Of the chart, in pixels; 0 where it has the shape of the figure."""
+    """Height of the chart in pixels; 0 for the aspect ratio of the figure."""
     group: str = ""
-    """As of a table."""
+    """As in a table."""
 
 
 @dataclass(frozen=True)
 class Headline:
-    """One comparison that matters, as a sentence."""
+    """One headline test as a sentence."""
 
     delta: str
     delta_pct: float | None
-    """None where the two cannot be compared."""
+    """None if the two values cannot be compared."""
     sentence: str
     outcome: str
-    """One of drivelab.analysis.verdict.DELTA_VERDICTS, seen from the drive that is compared."""
+    """One of drivelab.analysis.verdict.DELTA_VERDICTS, for the compared drive."""
     context: str
     """Test and statistic."""
     anchor: str
 
 
 def outcomes(headlines: Iterable[Headline]) -> str:
-    """How many come to what, as `3 better, 2 the same`."""
-    counts = Counter(one.outcome for one in headlines)
-    return ", ".join(f"{counts[one]} {words}" for one, words in _OUTCOMES.items() if counts[one])
+    """Count headlines by outcome, as `3 better, 2 equal`."""
+    counts = Counter(headline.outcome for headline in headlines)
+    return ", ".join(f"{counts[outcome]} {adjective}" for outcome, adjective in _OUTCOMES.items() if counts[outcome])
 
 
 _OUTCOMES = {
     BETTER: "better",
     WORSE: "worse",
-    SAME: "the same",
-    CANNOT_TELL: "cannot be told or tested",
+    SAME: "equal",
+    CANNOT_TELL: "undecided",
     NOT_COMPARED: "not compared",
 }
 
 
 @dataclass(frozen=True)
 class Banner:
-    """Something that limits what the numbers say."""
+    """A limitation of the numbers."""
 
     id: str
     label: str
-    """One or two words, for the chips beside headings."""
+    """A few words for the chips next to headings."""
     title: str
     meaning: str
     affected: tuple[Link, ...] = ()
@@ -196,17 +196,17 @@ class Page:
     altered: tuple[str, ...]
     notes: tuple[str, ...]
     result: Table | None
-    """What the test came to, before anything else; None where the tables of its cells are the result."""
+    """The main result, shown first; None if the tables of the cells are the result."""
     determination: Table | None
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
     findings: Table | None = None
-    """What the detectors found, and what they looked for and did not find."""
+    """Findings of the detectors, and the checks that found nothing."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What compares the drives in one measurement."""
+    """The comparison of the drives in one measurement."""
 
     id: str
     measurement: str
@@ -222,9 +222,9 @@ class Download:
     meaning: str
     rows: int
     size_bytes: int
-    """Of its compressed data in all files that it lies in."""
+    """Size of its compressed data in all of its files."""
     parquet: bytes
-    """All of it as one file; empty where it has no rows, or is too large for a report."""
+    """The whole table as one file; empty if it has no rows or is too large for a report."""
 
 
 @dataclass(frozen=True)
@@ -235,17 +235,17 @@ class Report:
     study: str
     report_date: str
     measured: str
-    """When the first test began, or that nobody wrote it down."""
+    """Start of the first test, or a note that it is not recorded."""
     drives: str
     identities: tuple[Fact, ...]
-    """Of the drives, the basis first: model, capacity, firmware, or that nobody recorded them."""
+    """Model, capacity and firmware of each drive, or "not recorded"; the basis comes first."""
     lead: tuple[str, ...]
     labels: tuple[Link, ...]
     headlines: tuple[Headline, ...]
     headlines_left_out: tuple[Headline, ...]
-    """Those that only the table of the verdict has."""
+    """Headlines that only the verdict table shows."""
     verdict_terms: str
-    """What the words of the verdict stand for in this study: margin, intervals, number of values compared."""
+    """Meaning of the verdicts in this study: margin, intervals, number of compared values."""
     verdict_table: Table | None
     findings: Table | None
     banners: tuple[Banner, ...]
@@ -260,16 +260,16 @@ class Report:
 
     @property
     def outcomes_left_out(self) -> str:
-        """What the headlines come to that only the table of the verdict has."""
+        """Outcomes of the headlines that only the verdict table shows."""
         return outcomes(self.headlines_left_out)
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
         """Figures and tables of the comparison by measurement, in the order of the pages.
 
-        What is of all NAME.VALUE of a test for each value stands under NAME, before them.
+        Content about all measurements NAME.VALUE of a test is under NAME, before them.
         """
-        groups = [*(one.group for one in self.comparison_figures), *(one.group for one in self.comparison_tables)]
+        groups = [*(f.group for f in self.comparison_figures), *(table.group for table in self.comparison_tables)]
         named = set(groups) - {""}
         of_pages = ((page.measurement.partition(".")[0], page.measurement) for page in self.pages)
         ordered = [*chain.from_iterable(of_pages), *groups]
@@ -277,8 +277,8 @@ class Report:
             Comparison(
                 f"comparison-{place}",
                 measurement,
-                tuple(one for one in self.comparison_figures if one.group == measurement),
-                tuple(one for one in self.comparison_tables if one.group == measurement),
+                tuple(figure for figure in self.comparison_figures if figure.group == measurement),
+                tuple(table for table in self.comparison_tables if table.group == measurement),
             )
-            for place, measurement in enumerate((one for one in dict.fromkeys(ordered) if one in named), start=1)
+            for place, measurement in enumerate((name for name in dict.fromkeys(ordered) if name in named), start=1)
         )
