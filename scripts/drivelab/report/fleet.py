@@ -178,14 +178,14 @@ def banners(
     if deviations["virtual"].any():
         on_clock = " on the virtual clock" if (deviations["clock"] == "virtual").any() else ""
         why = f": {study['clock_reason']}" if study["clock_reason"] else ""
-        yield Banner("virtual", "virtual drives", "Virtual drives", f"The drives are models, not SSDs{on_clock}{why}.")
+        yield Banner("virtual", "virtual drives", "Virtual drives", f"The drives are models{on_clock}, not SSDs{why}.")
 
 
 def _figures(keys: pd.DataFrame) -> Iterator[Figure]:
     if keys.empty:
         return
     yield _picture(fleet_heat(keys), "fleet_heat", "All drives by measurement",
-                   "The key value of each drive relative to the median of all; grey values are unreliable.")  # fmt: skip
+                   "Key value of each drive relative to the median of all; grey values are unreliable.")  # fmt: skip
     for name, rows in keys.groupby("measurement", sort=False):
         yield _picture(fleet_order(rows), "fleet_order", f"{name}: drives in order",
                        f"{rows['cell_label'].iloc[0]}: the value of each drive, from the lowest.")  # fmt: skip
@@ -214,7 +214,7 @@ def _ranges(spread: pd.DataFrame) -> Iterator[str]:
 
 
 def _disturbances(deviations: pd.DataFrame, drives: pd.Series) -> Iterator[str]:
-    """Yield the worst taints of each drive: `throttled` is the drive, `foreign` its users, others the host."""
+    """Yield each drive's worst taints: `throttled` is the drive, `foreign` its users, others the host."""
     taints = deviations[deviations["taint_reason"].notna()].groupby("drive")["taint_reason"]
     reasons = {drive: "; ".join(worst(texts)) for drive, texts in taints}
     yield from (f"{drive}: {reasons[drive]}" for drive in drives if drive in reasons)

@@ -18,7 +18,7 @@ _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+
 _TAG = re.compile(r"<[^>]*>")
 _ATTRIBUTE = re.compile(r"=\"([^\"']*)\"")
 _SAFE = " !$()*+,-./:;=?@[]^_`{|}~'"
-"""Characters that need no escape in a data URI and in a double-quoted attribute, unlike `&`, `<`, `>`, `"`, `#`, `%`."""
+"""Characters that need no escape in a data URI and a double-quoted attribute, unlike `&`, `<`, `>`, `"`, `#`, `%`."""
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 from drivelab.analysis.verdict import BETTER, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Row
-from drivelab.report.numbers import amount, is_missing, metric_name, percent, rounded, unit_of
+from drivelab.report.numbers import TIMES, amount, is_missing, metric_name, percent, rounded, unit_of
 from drivelab.report.outcome import interval, is_time, margin, outcome, rests_on_one_recording, why
 from drivelab.units import parse_size
 
 SINGLE = "single recording per drive"
 _NBSP = "\u00a0"
 _NOTATION = re.compile(
-    r"(?P<pattern>RND|SEQ) (?P<least>\d+[KMGT]?i?B)(-(?P<most>\d+[KMGT]?i?B))?(?P<mix> mix)? (?P<read>\d+)/(?P<write>\d+)"
-    r"(?P<rest>((?! T\d+Q).)*)( T(?P<threads>\d+)Q(?P<depth>\d+))?(?P<turn>.*)"
+    r"(?P<pattern>RND|SEQ) (?P<least>\d+[KMGT]?i?B)(-(?P<most>\d+[KMGT]?i?B))?(?P<mix> mix)? "
+    r"(?P<read>\d+)/(?P<write>\d+)(?P<rest>((?! T\d+Q).)*)( T(?P<threads>\d+)Q(?P<depth>\d+))?(?P<turn>.*)"
 )
 _LARGE = 10
 """Multiples from here on need no decimals."""
@@ -46,7 +46,7 @@ def sentence(delta: Row, confidence: str = "") -> str:
 
 
 def workload_words(label: str) -> str:
-    """Spell out a cell label: `RND 4KiB 0/100 T2Q8` as `random write 4 KiB, QD16 (2 threads × 8)`.
+    """Spell out a cell label: `RND 4KiB 0/100 T1Q16` as `random write 4 KiB, QD16`.
 
     A label in another notation, or with a second workload beside it, is returned unchanged.
     """
@@ -60,7 +60,7 @@ def workload_words(label: str) -> str:
     demand = ""
     if match["threads"]:
         threads, depth = int(match["threads"]), int(match["depth"])
-        demand = f", QD{threads * depth}" + (f" ({threads} threads × {depth})" if threads > 1 else "")
+        demand = f", QD{threads * depth}" + (f" ({threads} threads {TIMES} {depth})" if threads > 1 else "")
     return f"{access} {direction} {sizes}{match['mix'] or ''}{match['rest']}{demand}{match['turn']}"
 
 

@@ -161,7 +161,10 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
 
 
 def _figure(path: Path) -> dict[str, Any]:
-    """Return a figure by its path: DRIVE/MEASUREMENT/KEY/NAME.svg, comparison/MEASUREMENT/NAME.svg or traces/TRACE/NAME.svg."""
+    """Return the figure of a path below figures/.
+
+    Paths are DRIVE/MEASUREMENT/KEY/NAME.svg, comparison/MEASUREMENT/NAME.svg and traces/TRACE/NAME.svg.
+    """
     parts = path.parts[path.parts.index("figures") + 1 :]
     of_drive = len(parts) == 4
     caption = (_CAPTIONS / f"{path.stem}.rst").read_text(encoding="utf-8").strip()

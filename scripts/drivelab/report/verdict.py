@@ -141,9 +141,9 @@ def _verdict(delta: Row) -> str:
 
 
 def _graded(deltas: list[Row], verdict: str) -> str:
-    """Return the range of the differences, as `35–130 % faster`.
+    """Return the range of the differences, as `62 % faster`.
 
-    A time that is worse gives a delta such as `slower (Δ −17 %)`: 17 % less speed is 21 % more time.
+    Worse times keep the delta, as `slower (Δ -17 %)`: 17 % less speed is 21 % more time.
     """
     ordered = sorted((float(row["delta_pct"]) for row in deltas), key=abs)
     least, most = percent(abs(ordered[0])), percent(abs(ordered[-1]))

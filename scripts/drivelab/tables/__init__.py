@@ -1,1 +1,1 @@
-"""Typed Parquet tables: what recordings say, as columns with units in their names."""
+"""Typed Parquet tables of recordings, with units in the column names."""

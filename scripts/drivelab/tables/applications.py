@@ -1,4 +1,4 @@
-"""The table of the runs of an application, from the journal of a recording."""
+"""The table `application_runs`, from the journal of a recording."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def application_runs(
     key: Mapping[str, Any],
     telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> pd.DataFrame:
-    """Table `application_runs` from the journal's lines in their order; empty without any of event "application".
+    """Return table `application_runs` from the journal's `lines`, in order; empty without application runs.
 
-    `steps` are those of the plan, `key` holds the columns that say which recording it is, `telemetry` gives the
-    telemetry columns of a line. A run whose numbers are none, or below zero, or that took no time, does not count, and
+    `steps` are the steps of the plan; `key` has the columns that identify the recording; `telemetry` returns the
+    telemetry columns of a line. A run with invalid or negative numbers, or without duration, does not count;
     `taint_reason` says why.
     """
     rows: list[dict[str, Any]] = []
@@ -36,7 +36,7 @@ def application_runs(
         if line["event"] != "application":
             continue
         facts, unsound = judged_run(line)
-        told = telemetry(line)
+        measured = telemetry(line)
         rows.append(
             {
                 **key,
@@ -45,8 +45,8 @@ def application_runs(
                 "asked_passes": steps[line["step"]]["application"]["until"].get("passes"),
                 "simulated_from": line.get("trace"),
                 "after_gap": after_gap,
-                **told,
-                **uncounted(unsound, not line["cold"], told.get("taint_reason")),
+                **measured,
+                **uncounted(unsound, not line["cold"], measured.get("taint_reason")),
             }
         )
         after_gap = False

@@ -1,4 +1,4 @@
-"""Arrow schemas of what a recording says of its replays."""
+"""Arrow schemas of the replays in a recording."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ import pyarrow as pa
 from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, schema
 
 _RUN = ("int32: step", "str: phase?", "int32: phase_pass?", "str: trace", "int32: repeat")
-"""One replay: step of the plan; phase and pass from 1 of a step that is repeated by phase, as a consistency test is."""
+"""One replay: step of the plan; phase and pass (from 1) of a step repeated by phase, such as a consistency test."""
 
 REPLAYS = schema(
-    # One row per trace and repeat. What an engine that tells no single requests cannot know is null.
+    # One row per trace and repeat. Null: unknown to an engine that does not report single requests.
     *KEY_LINES,
     *_RUN,
     "bool: warm counted",
-    "str: engine timing_mode timing",  # mode: "original" | "scaled" | "asap" | "idle-capped"; timing: in words
-    "str: mapping dependencies",  # mapping: the method; what it changed is in the table replay_mappings
-    "str: state",  # of the engine at the end; "finished" when it completed all
+    "str: engine timing_mode timing",  # mode: "original" | "scaled" | "asap" | "idle-capped"; timing: a description
+    "str: mapping dependencies",  # mapping: the method; the table replay_mappings has its changes
+    "str: state",  # of the engine at the end; "finished" if it completed all requests
     "bool: partial",
-    "str: trace_marks?",  # "lossy": the trace is not whole
-    "strs: marks",  # what to know before one believes the numbers, "word: sentence"
+    "str: trace_marks?",  # "lossy": the trace is incomplete
+    "strs: marks",  # limitations of the numbers, "word: sentence"
     "int64: requests planned_requests read_ios write_ios planned_read_ios planned_write_ios",
     "int64: flushes planned_flushes discards planned_discards write_zeroes planned_write_zeroes",
     "int32: asked_passes?",  # null: until the repeats agree
-    "bool: alike_passes?",  # of a phase: all its passes are prepared alike
+    "bool: alike_passes?",  # all passes of the phase are prepared in the same way
     "int64: errors",
     "int64: order_inversions?",
     "float: duration_s? trace_duration_s duration_ratio?",
-    "str: duration_basis?",  # what duration_ratio compares
-    # Issue minus deadline; null as soon as possible, where there is no deadline.
+    "str: duration_basis?",  # the durations that duration_ratio compares
+    # Issue time minus deadline; null in mode "asap", which has no deadlines.
     "float: issue_error_p50_us? issue_error_p95_us? issue_error_p99_us? issue_error_max_us? within_50us_pct?",
     "float: late_by_depth_pct? late_by_dependency_pct?",
     "int64: most_in_flight? trace_most_in_flight?",
     "float: mean_in_flight? trace_mean_in_flight?",  # while at least one is in flight
-    "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # how late this host wakes a sleeper, before the start
+    "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # wake-up delay of this host, measured before the run
     "float: kernel_issue_error_p50_us? kernel_issue_error_p95_us? kernel_issue_error_p99_us?",
     "int64: kernel_missing? kernel_extra? kernel_order_inversions?",
     "float: kernel_duration_ratio?",
     "int64: kernel_bursts? kernel_bursts_kept?",
-    "str: kernel_reason?",  # why the kernel's own view is not there
+    "str: kernel_reason?",  # why there is no kernel trace
     "int64: read_bytes write_bytes",
-    "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes by busy time
+    "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes divided by busy time
     "float: access_time_us? score? read_access_time_us? write_access_time_us?",
     "float: p50_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us? max_latency_us?",
-    "float: trace_access_time_us?",  # where the trace was captured
-    "str: dropped",  # what the engine did not replay; empty when it replayed all
+    "float: trace_access_time_us?",  # on the system where the trace was captured
+    "str: dropped",  # requests that the engine did not replay; empty if it replayed all
     *TELEMETRY_LINES,
 )
 
@@ -55,7 +55,7 @@ REPLAY_OPERATIONS = schema(
     "str: operation",
     "int64: planned_requests issued_requests completed_requests failed_requests",
     "int64: planned_bytes issued_bytes completed_bytes failed_bytes",
-    "int64: seen_requests? seen_bytes?",  # by the kernel's tracer
+    "int64: seen_requests? seen_bytes?",  # by the kernel tracer
     "float: mean_latency_us? p50_latency_us? p99_latency_us? p999_latency_us? max_latency_us?",
     "float: trace_mean_latency_us?",
 )
@@ -70,7 +70,7 @@ REPLAY_STREAMS = schema(
 )
 
 REPLAY_LATENCY = schema(
-    # fio's bins; `source`: the replay itself, or what the trace says of the same requests.
+    # fio's bins; `source`: the replay, or the trace for the same requests.
     *KEY_LINES,
     *_RUN,
     "bool: counted",
@@ -79,7 +79,7 @@ REPLAY_LATENCY = schema(
 )
 
 REPLAY_ISSUE_ERRORS = schema(
-    # How many requests were issued so long after their deadline: fio's bins.
+    # Numbers of requests by issue time minus deadline, in fio's bins.
     *KEY_LINES,
     *_RUN,
     "bool: counted",
@@ -87,8 +87,8 @@ REPLAY_ISSUE_ERRORS = schema(
 )
 
 REPLAY_OVER_TIME = schema(
-    # A hundred equal intervals; requests count where they were due, and where they were issued. Nothing is due as
-    # soon as possible: what was planned is null there.
+    # A hundred equal intervals. Planned requests count at their deadline, others at their issue. Mode "asap" has no
+    # deadlines, so planned columns are null.
     *KEY_LINES,
     *_RUN,
     "bool: counted",
@@ -96,11 +96,11 @@ REPLAY_OVER_TIME = schema(
     "int64: planned_requests? issued_requests? planned_bytes? issued_bytes?",  # bytes, IOPS, MiB/s: reads and writes
     "float: planned_iops? iops? planned_bandwidth_mib_s? bandwidth_mib_s?",
     "float: mean_latency_us? trace_mean_latency_us? issue_error_p50_us? issue_error_p99_us?",
-    "float: planned_depth? depth?",  # mean in flight: of the trace, and of the replay
+    "float: planned_depth? depth?",  # mean in flight: in the trace, and in the replay
 )
 
 REPLAY_MAPPINGS = schema(
-    # What it took to bring a trace onto the drive, one row per trace and step: drivelab.replay.mapping.MappingReport.
+    # Changes that mapped a trace onto the drive, one row per trace and step: drivelab.replay.mapping.MappingReport.
     *KEY_LINES,
     "int32: step",
     "str: trace method reason",
@@ -126,7 +126,7 @@ REPLAY_PASSES = schema(
     "bool: alike_passes?",
     "bool: partial",
     "int64: read_bytes write_bytes",
-    "float: busy_s? bandwidth_mib_s?",  # all bytes by all busy time
+    "float: busy_s? bandwidth_mib_s?",  # all bytes divided by all busy time
     "float: access_time_us? score? duration_s?",  # access time: over all reads and writes of the pass
     "bool: tainted",
     "str: taint_reason?",
@@ -142,4 +142,4 @@ REPLAY_TABLES: dict[str, pa.Schema] = {
     "replay_mappings": REPLAY_MAPPINGS,
     "replay_passes": REPLAY_PASSES,
 }
-"""What a recording says of its replays; empty tables for one that has none."""
+"""Tables of the replays in a recording; empty if it has none."""

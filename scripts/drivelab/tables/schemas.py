@@ -1,8 +1,8 @@
-"""Arrow schemas of all tables, one version for the set.
+"""Arrow schemas of all tables, with one common version.
 
 Units are part of the column names (`_us`, `_s`, `_ms`, `_ns`, `_bytes`, `_mib_s`, `_pct`); IOPS are I/Os per
-second. Latency runs from submission to completion. A column marked with `?` below may hold nulls: there
-is no such value, as the mean latency of the reads of a cell that only writes.
+second. Latency runs from submission to completion. A column marked with `?` may hold nulls for values that do not
+exist, such as the mean read latency of a cell that only writes.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import RESULT_TABLES
 
 VERSION = 7
-"""Raise it with every change to a schema: tables of another version are not read, they are made anew."""
+"""Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
-    # One row per cell; of a soak, one per slice, with the slice's number as round.
+    # One row per cell; for a soak, one per slice, with the slice number as round.
     *KEY_LINES,
     *PLACE_LINES,
     *WORKLOAD_LINES,
-    "str: cell_label",  # unique in the recording: the workload, with what tells the cell from others
+    "str: cell_label",  # unique in the recording: the workload, and what distinguishes the cell from others
     "str: pattern",  # "random" | "sequential" | "composite"
     "int32: read_share_pct",
-    "int64: block_size_bytes block_size_max_bytes?",  # max: of a range of sizes
+    "int64: block_size_bytes block_size_max_bytes?",  # max: largest size of a range
     "int32: threads queue_depth",  # queue_depth: per thread
     "int64: alignment_offset_bytes range_bytes?",
-    "float: range_share",  # of the capacity, also where the range is given in bytes
+    "float: range_share",  # of the capacity, even if the range is given in bytes
     "int32: segments?",
     "float: rate_iops? entropy?",  # entropy: share of random data; null: all
-    "str: beside?",  # a second workload at the same time; one of the two only reads, the other only writes
+    "str: beside?",  # a second workload at the same time; one only reads, the other only writes
     "bool: filled",  # the drive was conditioned with a fill
-    "str: point? until?",  # "max" | "mid" | "min"; until: what ends a loop, one of UNTIL
-    "bool: cold",  # a cold round: counts nowhere
+    "str: point? until?",  # "max" | "mid" | "min"; until: the stop rule of a loop, one of UNTIL
+    "bool: cold",  # a cold round never counts
     "time: started",
     "float: elapsed_s runtime_s",  # elapsed_s: from the start of the measurement to the start of the cell
     "int64: read_ios write_ios",
@@ -45,22 +45,22 @@ CELLS = schema(
     "float: p50_latency_us? p90_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us?",
     "float: p999999_latency_us?",
     "float: read_mean_latency_us? write_mean_latency_us?",
-    "int64: bytes_written bytes_written_total",  # total: by the host since the end of conditioning, inclusive
+    "int64: bytes_written bytes_written_total",  # total: host writes since conditioning, this cell included
     "float: user_cpu_pct system_cpu_pct",
     "float: gap_ms?",  # harness gap before this cell; null for the first
-    "float: pause_s? idle_ms?",  # pause: idle time that is to follow the cell; idle: without I/O before it
+    "float: pause_s? idle_ms?",  # pause: planned idle time after the cell; idle: time without I/O before it
     "bool: after_gap",  # the measurement was interrupted and resumed just before
-    "str: ended_by?",  # "steady state" | "volume" | "time": the part of a soak, with such a rule, that the slice is of
-    "bool: in_window",  # of a soak that ended in steady state: from the first slice of the window to the last
+    "str: ended_by?",  # "steady state" | "volume" | "time": what ended the slice's soak, if it has a steady-state rule
+    "bool: in_window",  # the slice is in the window of a soak that ended in steady state
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
-    "str: directory",  # of the evidence, in the recording: fio's job, output and logs; slices of a soak share it
-    "str: unsound?",  # why the cell counts nowhere, see drivelab.analysis.soundness
+    "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
+    "str: unsound?",  # why the cell is excluded, see drivelab.analysis.soundness
 )
 
 LATENCY_BINS = schema(
-    # fio's bins: latency_ns is the middle of a bin, but no more than the largest latency; count the I/Os in it; bins
-    # are 1/64 of an octave wide.
+    # fio's bins, 1/64 octave wide: latency_ns is the middle of a bin, at most the largest latency; count is the number
+    # of I/Os in it.
     *KEY_LINES,
     *PLACE_LINES,
     *WORKLOAD_LINES,
@@ -82,12 +82,12 @@ SERIES = schema(
 )
 
 STEADY_STATE = schema(
-    # One row per tracked variable of a loop; `values` are those of the window's rounds, in `unit`.
+    # One row per tracked variable of a loop; `values` are from the rounds of the window, in `unit`.
     *KEY_LINES,
     "int32: step",
     "str: variable metric unit",  # variable: "RND 4KiB 0/100"
     "bool: reached",  # by all tracked variables at once
-    "int32: rounds window_start window_end",  # rounds: all; the ends count from 1
+    "int32: rounds window_start window_end",  # rounds: total number; the window counts from 1
     "floats: values",
     "float: average allowed_data_excursion measured_data_excursion",
     "float: allowed_slope_excursion measured_slope_excursion",
@@ -96,7 +96,7 @@ STEADY_STATE = schema(
 )
 
 TELEMETRY = schema(
-    # One row per sample; a source that is read more seldom has nulls in between.
+    # One row per sample; sources with a lower sampling rate have nulls in between.
     *KEY_LINES,
     "time: time",
     "float: temperature_c? temperature_limit_c?",
@@ -110,8 +110,8 @@ TELEMETRY = schema(
 )
 
 DRIVES = schema(
-    "str: drive serial model? firmware?",  # null: the kernel does not say
-    "int64: capacity_bytes?",  # null, as the next: of an imported result that does not say
+    "str: drive serial model? firmware?",  # null: the kernel does not report it
+    "int64: capacity_bytes?",  # null, as the next column: an imported result without it
     "int32: logical_block_bytes?",
     "str: transport? link? link_max? lba_format?",
     "bool: virtual",
@@ -124,7 +124,7 @@ HOSTS = schema("str: host kernel cpu", "int32: cores?", "int64: memory_bytes?", 
 TRACES = schema(
     "str: trace source application",
     "int64: requests reads writes flushes discards read_bytes write_bytes footprint_bytes",
-    "int64: footprint_block_bytes",  # 4096, or more for a footprint too large to count so
+    "int64: footprint_block_bytes",  # 4096; more for a very large footprint
     "float: duration_s",
     "bool: lossy",
     "int64: lost",
@@ -134,9 +134,10 @@ _TRACE_DEPTHS = "float: queue_depth_{0}? dispatch_depth_{0}?"
 _TRACE_LATENCIES = "{0}_mean_us? {0}_p50_us? {0}_p99_us? {0}_p999_us? {0}_max_us?"
 
 TRACE_OVERVIEW = schema(
-    # One row per trace; docs/trace_statistics.md defines each column. Shares are of requests where no unit says else.
+    # One row per trace; docs/trace_statistics.md defines each column. Shares refer to requests unless the name says
+    # otherwise.
     "str: trace title? application? source? backend? format_imported? kernel? first_event?",
-    "strs: marks notes",  # "lossy" | "incomplete" | "derived" | "imported" | "virtual", and each in a few words
+    "strs: marks notes",  # "lossy" | "incomplete" | "derived" | "imported" | "virtual"; notes explain each mark
     "int64: capacity_bytes? time_resolution_ns lost malformed unmatched requests",
     "float: duration_s",
     "int64: read_bytes write_bytes low_bytes high_bytes",
@@ -146,29 +147,29 @@ TRACE_OVERVIEW = schema(
     "float: main_streams_share_pct?",
     "float: interarrival_mean_us? interarrival_p50_us? interarrival_p90_us? interarrival_p99_us? interarrival_max_us?",
     "float: interarrival_variation? bin_error_pct",
-    *(_TRACE_DEPTHS.format(one) for one in ("mean", "p50", "p99", "max")),  # over time
+    *(_TRACE_DEPTHS.format(statistic) for statistic in ("mean", "p50", "p99", "max")),  # over time
     "float: idle_share_pct? idle_gap_share_pct? idle_gap_s",
     "str: idle_basis",  # "nothing in flight" | "long gaps between arrivals"
     "int64: merged? split requeued errors",
     "strs: error_codes",
     "int64: without_dispatch without_completion times_backwards",
-    *(f"float: top_1_pct_{one}_share_pct? top_10_pct_{one}_share_pct?" for one in ("all", "read", "write")),
+    *(f"float: top_1_pct_{ops}_share_pct? top_10_pct_{ops}_share_pct?" for ops in ("all", "read", "write")),
     "int64: followed_block_bytes",
     "float: followed_share_pct",
 )
 
 TRACE_OPERATIONS = schema(
-    # One row per operation, also for those that the trace does not have.
+    # One row per operation, even if the trace does not contain it.
     "str: trace operation",
     "int64: requests bytes",
     "float: share_pct? mean_bytes? min_bytes? p50_bytes? p99_bytes? max_bytes?",
     "float: sequential_share_pct? strict_sequential_share_pct?",
     "int64: sync meta fua readahead preflush errors split requeued without_dispatch without_completion",
-    *(f"float: {_TRACE_LATENCIES.format(one)}" for one in ("q2c", "q2d", "d2c")),
+    *(f"float: {_TRACE_LATENCIES.format(phase)}" for phase in ("q2c", "q2d", "d2c")),
 )
 
 _INTERVAL = "float: begin_s end_s"
-"""From the first request on."""
+"""Seconds since the first request."""
 
 TRACE_OVER_TIME = schema(
     "str: trace",
@@ -176,7 +177,7 @@ TRACE_OVER_TIME = schema(
     "int64: requests reads writes flushes discards write_zeroes read_bytes write_bytes discard_bytes",
     "float: requests_per_s?",
     "int64: footprint_bytes working_set_bytes block_bytes",  # footprint: since the beginning
-    *(_TRACE_DEPTHS.format(one) for one in ("mean", "max")),
+    *(_TRACE_DEPTHS.format(statistic) for statistic in ("mean", "max")),
 )
 
 TRACE_SIZES = schema("str: trace operation", "int64: length_bytes requests length_step_bytes")
@@ -194,7 +195,7 @@ TRACE_BURSTINESS = schema(
 TRACE_LATENCY = schema("str: trace operation phase", "int64: low_ns high_ns requests")  # phase: Q2C, Q2D, D2C
 
 TRACE_HEAT = schema(
-    # Cells of time and address that are not empty; a request counts in the cell where it begins.
+    # Non-empty cells of time and address; a request counts in the cell where it begins.
     "str: trace",
     _INTERVAL,
     "int64: low_bytes high_bytes reads writes read_bytes write_bytes",
@@ -208,14 +209,14 @@ TRACE_STREAMS = schema(
     "bool: sequential",
     "int64: requests bytes",
     "float: share_pct cumulative_pct bytes_share_pct",
-    "bool: main",  # of the fewest that cover 80 % of reads and writes
+    "bool: main",  # one of the fewest streams that cover 80 % of reads and writes
     "int64: length_step_bytes",
 )
 
 TRACE_STREAMS_OVER_TIME = schema("str: trace", _INTERVAL, "int64: rank", "str: stream", "int64: requests")
 
 TRACE_REUSE = schema(
-    # Pairs of consecutive accesses to a block, and the time between the two.
+    # Pairs of consecutive accesses to a block, and the time between them.
     "str: trace kind",
     "int64: pairs",
     "float: share_pct? p10_s? p50_s? p90_s? p99_s?",
@@ -236,7 +237,7 @@ TRACE_TABLES: dict[str, pa.Schema] = {
     "trace_streams_over_time": TRACE_STREAMS_OVER_TIME,
     "trace_reuse": TRACE_REUSE,
 }
-"""What a trace holds; one file of each per trace."""
+"""Tables of a trace; one file of each per trace."""
 
 SCHEMAS: dict[str, pa.Schema] = {
     "cells": CELLS,
@@ -255,4 +256,4 @@ SCHEMAS: dict[str, pa.Schema] = {
 }
 
 KEY = tuple(schema(*KEY_LINES).names)
-"""Columns that say which recording a row is of."""
+"""Columns that identify the recording of a row."""

@@ -1,4 +1,4 @@
-"""Settings of host and drive, as a recording has them."""
+"""The host and drive settings in a recording."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from drivelab.errors import UserError
 
 
 def settings(recording: Path, *needed: str) -> list[dict[str, Any]] | None:
-    """Settings of host and drive as `drivelab.host.settings.snapshot` has them; None where nobody looked.
+    """Return the settings written by `drivelab.host.settings.snapshot`; None if they were not checked.
 
-    Raises UserError for a file that is not as that writes it, or a row without one of the keys `needed`.
+    Raises UserError for an altered file, or a row without one of the keys `needed`.
     """
     path = recording / "settings.json"
     if not path.exists():
         return None
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))
-        lost = sorted({key for row in rows for key in needed if key not in row})
-        found = [dict(row) for row in rows]
+        missing = sorted({key for row in rows for key in needed if key not in row})
+        copies = [dict(row) for row in rows]
     except (ValueError, TypeError):
-        lost, found = ["rows"], []
-    if lost:
+        missing, copies = ["rows"], []
+    if missing:
         raise UserError(
-            f"{path}: has been altered, it lacks {', '.join(lost)}; "
-            f"put the file back as it was, or remove {recording} and measure it anew"
+            f"{path}: the file was altered and lacks {', '.join(missing)}; "
+            f"restore the original file, or delete {recording} to measure again"
         )
-    return found
+    return copies

@@ -1,4 +1,4 @@
-"""The table `telemetry` of a recording, and what telemetry says of a cell."""
+"""The table `telemetry` of a recording, and the telemetry columns of cells."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _COLUMNS = (
     "cpu_frequency_mhz", "power_w", "energy_j", "host_power_w",
 )  # fmt: skip
 _LEAST_S = 0.5
-"""Shares and rates are over no shorter time: CPU time is counted in ticks of 10 ms."""
+"""Shortest interval for shares and rates: the kernel counts CPU time in ticks of 10 ms."""
 _RATES = {"interrupts": "interrupts_per_s", "processor_energy_j": "processor_power_w"}
 
 
 def cell_columns(summary: Mapping[str, float], limits: Limits) -> dict[str, Any]:
-    """The telemetry columns of a cell or a replay from the summary of its time."""
+    """Return the telemetry columns of a cell or replay from the telemetry summary of its time."""
     reasons = taints(summary, limits)
     return {
         **{name: summary.get(name) for name in _COLUMNS},
@@ -35,7 +35,7 @@ def cell_columns(summary: Mapping[str, float], limits: Limits) -> dict[str, Any]
 
 
 def telemetry_table(recording: Path, key: Mapping[str, Any]) -> pd.DataFrame:
-    """All samples of a recording in the order of writing; `key` holds the columns that say which recording it is."""
+    """Return all samples of a recording in written order; `key` has the columns that identify it."""
     names = [name for name in SCHEMAS["telemetry"].names if name not in key]
     columns: dict[str, list[Any]] = {name: [] for name in names}
     rates = _Rates()
@@ -54,21 +54,21 @@ def telemetry_table(recording: Path, key: Mapping[str, Any]) -> pd.DataFrame:
 
 
 class _Rates:
-    """Shares and rates since the last sample that lies far enough back, within one run of the sampler."""
+    """Shares and rates over at least _LEAST_S, within one run of the sampler."""
 
     def __init__(self) -> None:
         self._before: dict[str, Mapping[str, float]] = {}
 
     def since(self, sample: Mapping[str, float]) -> dict[str, float]:
-        found = cpu_shares({name: rise for name in CPU_COUNTERS if (rise := self._rise(name, sample)[0]) is not None})
+        rates = cpu_shares({name: rise for name in CPU_COUNTERS if (rise := self._rise(name, sample)[0]) is not None})
         for counter, rate in _RATES.items():
             rise, seconds = self._rise(counter, sample)
             if rise is not None:
-                found[rate] = rise / seconds
-        return found
+                rates[rate] = rise / seconds
+        return rates
 
     def _rise(self, name: str, sample: Mapping[str, float]) -> tuple[float | None, float]:
-        """Rise of a counter and the seconds that it took; None where there is nothing to tell it from."""
+        """Return the rise of a counter and its duration in seconds; None if the rise is unknown."""
         if name not in sample:
             return None, 0.0
         before = self._before.setdefault(name, sample)
