@@ -113,4 +113,4 @@ def test_recordings_of_different_captures_are_not_compared(copy: Project) -> Non
     refused = copy.snakemake()
     assert refused.returncode != 0
     log = (copy.folder / "results/logs/inventory.log").read_text()
-    assert "used another capture of trace 'sqlite'" in log
+    assert "used a different capture of trace 'sqlite'" in log

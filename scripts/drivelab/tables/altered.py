@@ -1,4 +1,4 @@
-"""Evidence that is not as it was measured, by the checksums of its recording: it is left out as a whole."""
+"""Exclude recordings whose files no longer match their checksums."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _NAMED = 5
 
 
 def against_checksums(recording: Path) -> str | None:
-    """Why a recording counts nowhere, as of the column `unsound`, if any file of it was altered, lost or added."""
-    found = [f"{name} {what}" for name, what in altered(recording).items()]
-    if not found:
+    """Return why a recording is unsound if any of its files was altered, lost or added, else None."""
+    changes = [f"{name} {change}" for name, change in altered(recording).items()]
+    if not changes:
         return None
-    words = f"since it was measured, {some(found, _NAMED)}"
-    return because(ALTERED, words.replace(";", ","))  # reasons are separated by semicolons
+    reason = f"since it was measured, {some(changes, _NAMED)}"
+    return because(ALTERED, reason.replace(";", ","))  # semicolons separate reasons
 
 
 @contextmanager
 def refused_unreadable(recording: Path, reason: str | None) -> Iterator[None]:
-    """Turn whatever goes wrong in reading an altered recording into a UserError that says what was altered.
+    """Convert any error in reading an altered recording to a UserError that names the alterations.
 
-    So it is where a description of the recording, which all tables are made from, is no longer JSON.
+    `reason` comes from `against_checksums`. A file that is no longer JSON is such an error: all tables need it.
     """
     try:
         for path in sorted(recording.glob("*.json")) if reason is not None else ():
@@ -42,21 +42,21 @@ def refused_unreadable(recording: Path, reason: str | None) -> Iterator[None]:
         if reason is None:
             raise
         raise UserError(
-            f"{recording}: {reason}, and it cannot be read any more ({error!r}); restore it from a copy, or remove the "
-            "folder, and it is measured anew"
+            f"{recording}: {reason}. It can no longer be read ({error!r}); restore it from a copy, or delete the "
+            "folder to measure again"
         ) from error
 
 
 def left_out(tables: Mapping[str, pd.DataFrame], reason: str | None) -> dict[str, pd.DataFrame]:
-    """The tables of an altered recording with nothing that counts: cells unsound, replays and runs uncounted."""
+    """Exclude all rows of an altered recording: cells become unsound, replays and runs uncounted."""
     if reason is None:
         return dict(tables)
-    found = {}
+    excluded = {}
     for name, table in tables.items():
         marks: dict[str, object] = {"unsound": reason} if name == "cells" else {}
         if "counted" in table.columns:
             marks["counted"] = False
             if "taint_reason" in table.columns:
                 marks |= {"tainted": True, "taint_reason": reason}
-        found[name] = table.head(0) if name in ("latency_bins", "series") else table.assign(**marks)
-    return found
+        excluded[name] = table.head(0) if name in ("latency_bins", "series") else table.assign(**marks)
+    return excluded

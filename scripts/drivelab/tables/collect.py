@@ -1,4 +1,4 @@
-"""A finished recording turned into the tables `cells`, `latency_bins`, `series`, `telemetry` and those of replays."""
+"""Convert a finished recording to `cells`, `latency_bins`, `series`, `telemetry` and replay tables."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ Rows = list[dict[str, Any]]
 
 
 def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[str, pd.DataFrame]:
-    """Tables of one recording by name; a kind of measurement that it does not have gives an empty table.
+    """Return the tables of one recording by name; a missing kind of measurement gives an empty table.
 
-    `reduced` says whether the protocol was shortened or altered: a plan alone cannot know the full-length one. Beyond
-    `limits` a cell is tainted. A cell whose evidence is no measurement, or no longer, has `unsound` set, and no latency
-    bins and no series; so is one with a bad line in fio's one-second logs, of a soak the slices of those seconds.
+    `reduced` says whether the protocol was shortened or altered; the plan alone does not contain the full-length one.
+    A cell beyond `limits` is tainted. A cell with invalid evidence has `unsound` set, and neither latency bins nor
+    series. A bad line in fio's one-second logs also makes the cell unsound, or the slices of a soak at that second.
 
-    Of a recording that was altered since it was measured nothing counts. Raises UserError when the folder does not
-    hold the recording that it is called after, or what was altered can no longer be read.
+    Nothing counts of a recording that was altered after the measurement. Raises UserError if the folder holds a
+    different recording than its name says, or if altered files can no longer be read.
     """
     reason = against_checksums(recording)
     with refused_unreadable(recording, reason):
@@ -59,7 +59,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
     journal = list(read_journal(recording))
     if not journal:
         raise UserError(
-            f"{recording}: its journal is empty; restore it from a copy, or remove the folder to measure anew"
+            f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
         )
     version = fio_of(recording)
     foreign, measured = foreign_devices(recording, plan, journal), list[tuple[str, FioResult, str | None]]()
@@ -69,7 +69,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
         elif line["event"] == "soak-begins":
             soaks_after_gap[line["directory"]], after_gap = after_gap, False
         elif line["event"] in _READERS:
-            # the line of a part that was interrupted is written at resume: the gap before it comes after its slices
+            # An interrupted part gets its line at resume, so the gap in the journal comes after its slices.
             is_soak = line["event"] == "soak"
             resumed, after_gap = (soaks_after_gap[line["directory"]], after_gap) if is_soak else (after_gap, False)
             items, before_s = list(_READERS[line["event"]](recording, line)), 0.0
@@ -87,36 +87,40 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
                 before_s = after_s
                 measured.append((line["directory"], result, unsound))
                 at = {**key, **place, "workload": cell.workload, **steps.turn(line["step"])}
-                asked = {**steps.asked(line["step"], cell), "cold": bool(line.get("cold", False))}
-                told = _told(timeline, _timed(facts, result) if plan.clock == "virtual" else facts, limits)
-                kept = {"directory": line["directory"], "unsound": unsound}
-                rows["cells"].append({**at, **asked, **_cell_columns(cell, result, facts, clock, gap), **told, **kept})
+                planned = {**steps.planned(line["step"], cell), "cold": bool(line.get("cold", False))}
+                timed = _timed(facts, result) if plan.clock == "virtual" else facts
+                evidence = {"directory": line["directory"], "unsound": unsound}
+                columns = {
+                    **_cell_columns(cell, result, facts, clock, gap),
+                    **_power_and_taint(timeline, timed, limits),
+                }
+                rows["cells"].append({**at, **planned, **columns, **evidence})
                 rows["latency_bins"] += _bin_rows(at, cell, result)
             workload = Cell(**line["workload"]).workload
             at = {**key, **_first_place(line), "workload": workload, **steps.turn(line["step"])}
-            rows["series"] += [{**at, **one} for one in seconds.rows]
+            rows["series"] += [{**at, **second} for second in seconds.rows]
         elif line["event"] == "replay":
             replays.append(line)
         elif line["event"] == "tainted":
             clock.pass_over(readable_result(recording, line, Cell(**line["workload"]))[0], line)
     for row, reason in duplicated(measured).items():
         rows["cells"][row]["unsound"] = reason
-    frames = {name: pd.DataFrame(found, columns=SCHEMAS[name].names) for name, found in rows.items()}
+    frames = {name: pd.DataFrame(records, columns=SCHEMAS[name].names) for name, records in rows.items()}
     frames["cells"]["cell_label"] = cell_labels(frames["cells"])
     frames = judge(frames, plan)
 
     def telemetry(line: Mapping[str, Any]) -> dict[str, Any]:
         return cell_columns(_telemetry(timeline, line), limits)
 
-    told_of = replay_tables(recording, replays, key, telemetry)
+    of_replays = replay_tables(recording, replays, key, telemetry)
     runs = application_runs(journal, plan.subject["measure"], key, telemetry)
-    return {**frames, **told_of, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
+    return {**frames, **of_replays, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
 
 
 def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:
-    """The facts of a cell with its begin and end by its evidence: of virtual time the journal has none.
+    """Add begin and end of a cell from its evidence: the journal has no virtual times.
 
-    Not where stolen time was noted, before there was telemetry.
+    Older recordings without telemetry have the steal time instead and stay unchanged.
     """
     if "steal_pct" in facts or not math.isfinite(result.runtime_s):
         return facts
@@ -125,29 +129,29 @@ def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:
 
 
 def _telemetry(timeline: Timeline, facts: Mapping[str, Any]) -> dict[str, float]:
-    """What telemetry says of the time of a cell; of a recording from before it, the stolen time that was noted.
+    """Return the telemetry of a cell, and foreign writes if the journal has the counts.
 
-    With what others wrote meanwhile, where the journal has the counts.
+    Older recordings without telemetry have only the steal time.
     """
     if facts.get("started_s") is None:
         return ({"steal_pct": facts["steal_pct"]} if "steal_pct" in facts else {}) | foreign_writes(facts)
     return timeline.summarise(facts["started_s"], facts["ended_s"]) | foreign_writes(facts)
 
 
-def _told(timeline: Timeline, facts: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
-    """The telemetry columns of a cell, and what measured its power."""
-    told: dict[str, Any] = cell_columns(_telemetry(timeline, facts), limits)
-    if told["power_w"] is None:
-        return {**told, "power_source": None}
+def _power_and_taint(timeline: Timeline, facts: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Return the telemetry columns of a cell, and the source of its power."""
+    columns: dict[str, Any] = cell_columns(_telemetry(timeline, facts), limits)
+    if columns["power_w"] is None:
+        return {**columns, "power_source": None}
     metered = timeline.around("meter_power_w", facts["started_s"], facts["ended_s"])[1]
-    return {**told, "power_source": "meter" if metered else "drive"}
+    return {**columns, "power_source": "meter" if metered else "drive"}
 
 
 class _Clock:
     """Seconds since the first cell, and bytes written since then.
 
-    By the measuring process's own clock, which no step of the host's clock moves; fio's time of day stands in where no
-    real time passed. A clock that was set back between an interrupted process and the next makes time stand still.
+    Times come from the measuring process's clock, which ignores steps of the host's clock; on the virtual clock, from
+    fio's time of day. If the clock was set back between two processes, the elapsed time does not advance.
     """
 
     def __init__(self) -> None:
@@ -156,12 +160,12 @@ class _Clock:
         self.bytes_written = 0
 
     def pass_over(self, result: FioResult, facts: Mapping[str, Any]) -> float:
-        """Count a cell; returns its start, Unix time in seconds."""
+        """Count a cell and return its start, Unix time in seconds."""
         started_s = facts.get("started_s")
         started_s = result.started.timestamp() if started_s is None else float(started_s)
         self._first_s = started_s if self._first_s is None else self._first_s
         self.elapsed_s = max(self.elapsed_s, started_s - self._first_s)
-        if math.isfinite(result.write.bytes):  # of damaged evidence it may be anything
+        if math.isfinite(result.write.bytes):  # damaged evidence may have any value
             self.bytes_written += max(int(result.write.bytes), 0)
         return started_s
 
@@ -181,7 +185,7 @@ def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
 
 
 _Item = tuple[dict[str, Any], Cell, FioResult, str | None, Mapping[str, Any]]
-"""Place, cell, what was measured, why it is unsound or None, and facts of the journal."""
+"""Place, cell, result, why it is unsound or None, and facts from the journal."""
 
 
 def _loop_cell(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
@@ -206,8 +210,8 @@ def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
 
 
 def _window(line: Mapping[str, Any]) -> tuple[int, int]:
-    """First and last slice of the window of a soak that ended in steady state; an empty span where it did not."""
-    numbers = [one["slice"] for one in line["window"]] if line.get("ended_by") == STEADY_STATE else []
+    """Return first and last slice of the window of a soak; an empty span without steady state."""
+    numbers = [value["slice"] for value in line["window"]] if line.get("ended_by") == STEADY_STATE else []
     return (min(numbers), max(numbers)) if numbers else (1, 0)
 
 
@@ -286,11 +290,11 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
     }
-    found = []
-    for direction, one in (("read", result.read), ("write", result.write)):
-        most_ns = round(1000 * one.max_latency_us) if math.isfinite(one.max_latency_us) else max(one.bins, default=0)
+    rows = []
+    for direction, part in (("read", result.read), ("write", result.write)):
+        most_ns = round(1000 * part.max_latency_us) if math.isfinite(part.max_latency_us) else max(part.bins, default=0)
         capped: Counter[int] = Counter()
-        for latency_ns, count in sorted(one.bins.items()):
+        for latency_ns, count in sorted(part.bins.items()):
             capped[min(latency_ns, most_ns)] += count
-        found += [{**place, "direction": direction, "latency_ns": ns, "count": count} for ns, count in capped.items()]
-    return found
+        rows += [{**place, "direction": direction, "latency_ns": ns, "count": count} for ns, count in capped.items()]
+    return rows

@@ -1,4 +1,4 @@
-"""Types and lines that the schemas of the tables are made of; `drivelab.tables.schemas` says what they mean."""
+"""Column types and common columns of the schemas; see `drivelab.tables.schemas` for conventions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPES = {
 
 
 def schema(*lines: str) -> pa.Schema:
-    """Schema from lines `type: column column? …`; a question mark lets the column hold nulls."""
+    """Build a schema from lines `type: column column? …`; a question mark allows nulls."""
     fields = []
     for line in lines:
         kind, names = line.split(":")
@@ -38,18 +38,18 @@ PLACE_LINES = ("int32: step", "str: kind", "int32: round cell")
 """Step of the plan; "loop", "soak", "replay" or "fill"; round from 1; order in the round from 0."""
 
 WORKLOAD_LINES = (
-    "str: workload",  # "RND 4KiB 65/35", with what is out of the ordinary; alike in all tables
-    "str: phase? phase_value?",  # of a step that is repeated: its name, and what it is repeated over, as "5s" or "max"
+    "str: workload",  # "RND 4KiB 65/35" and unusual settings; the same in all tables
+    "str: phase? phase_value?",  # name and value of a repeated step; value such as "5s" or "max"
     "int32: phase_pass?",  # from 1
 )
-"""What a cell does, and for which turn of a repeated step; stands behind the place in the plan."""
+"""The workload of a cell, and its turn of a repeated step; follows the place in the plan."""
 
 TELEMETRY_LINES = (
-    # Of the time around a cell; null where the host does not say.
+    # During a cell; null if the host does not report it.
     "float: temperature_min_c? temperature_mean_c? temperature_max_c?",
     "bool: throttled?",
-    "float: load_pct? steal_pct? cpu_pct?",  # of all CPU time: by others, by the hypervisor, by all programs
+    "float: load_pct? steal_pct? cpu_pct?",  # share of CPU time: of other programs, the hypervisor, all programs
     "float: cpu_frequency_mhz? power_w? energy_j? host_power_w?",  # power_w: of the drive
     "bool: tainted",
-    "str: taint_reason?",  # "cause: words", several separated by "; "
+    "str: taint_reason?",  # "cause: description"; "; " separates several
 )

@@ -1,7 +1,7 @@
-"""The table `conditions` of a study: what each recording was made under, facet by facet, from what it says of itself.
+"""The table `conditions` of a study: the facets of each recording, from the recording's own files.
 
-Facets are what two recordings may differ in beside their results; `drivelab.analysis.differences` compares them. What
-a recording does not say is UNKNOWN, never guessed.
+A facet is a property, other than a result, in which two recordings may differ; `drivelab.analysis.differences`
+compares them. A missing facet is UNKNOWN, never guessed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from drivelab.units import format_size
 TEMPERATURE = "temperature"
 FULL_LENGTH = "no: full length"
 _STEP_C = 5
-"""Width of the bins of temperatures: a degree more or less is no difference."""
+"""Bin width of temperatures: one degree more or less is not a difference."""
 _DRIVE = {
     "model": "model",
     "serial": "serial",
@@ -38,22 +38,22 @@ _DRIVE = {
 _HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
          "drivelab": "drivelab"}  # fmt: skip
 _NO_FACETS = ("serial", "enabled", "capacity", "over_provisioning", "logical_block")
-"""Of the model of a virtual drive: what its identity says."""
+"""Keys of a virtual drive model that its identity already contains."""
 _EFFECTS = ("throttle", "housekeeping", "disturb")
-"""Keys of a model that are left out where it has no such effect."""
+"""Optional keys of a model; a model without such an effect omits them."""
 
 Facets = Iterator[tuple[str, str, Any]]
-"""Facet, kind, value; None is not recorded."""
+"""Facet, kind, value; None means not recorded."""
 
 
 def conditions(
     recordings: Sequence[Path], altered: Mapping[str, Sequence[str]], cells: pd.DataFrame | None = None
 ) -> pd.DataFrame:
-    """Table `conditions` of recordings.
+    """Return table `conditions` of recordings.
 
-    `altered` says by name of a recording how its protocol was shortened or changed, in words; a plan alone does not
-    know. `cells` has recording, cold, temperature_min_c and temperature_max_c of the table `cells`; without it no
-    temperature is known.
+    `altered` describes, by recording name, how its protocol was shortened or changed; the plan does not contain this.
+    `cells` has recording, cold, temperature_min_c and temperature_max_c of the table `cells`; without it, temperatures
+    are unknown.
     """
     ranges = _temperatures(cells) if cells is not None else {}
     rows = []
@@ -91,11 +91,11 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
     model = plan.subject["drive"].get("virtual") or {}
     for name, value in (dict.fromkeys(_EFFECTS, "none") | model).items() if model else ():
         if name not in _NO_FACETS:
-            yield f"virtual drive: {_words(name)}", "drive", value if isinstance(value, str) else canonical(value)
+            yield f"virtual drive: {_readable(name)}", "drive", value if isinstance(value, str) else canonical(value)
 
 
-def _words(name: str) -> str:
-    """A key of the model of a virtual drive in words, as `read, µs`."""
+def _readable(name: str) -> str:
+    """Return the readable name of a key of a virtual drive model, as `read, µs`."""
     return f"{name.removesuffix('_us').replace('_', ' ')}{', µs' if name.endswith('_us') else ''}"
 
 
@@ -127,32 +127,32 @@ def _of_protocol(
 
 
 def _settings(path: Path) -> Facets:
-    """Of the host and of the drive; none where nobody looked, as on the virtual clock."""
+    """Yield host and drive settings; nothing if they were not checked, as on the virtual clock."""
     for row in settings(path, "name", "scope", "state") or ():
         scope = "" if row["scope"] == "host" else "drive "
         yield f"{scope}setting: {row['name']}", "setting", row["state"]
 
 
 def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
-    """The last one: a drive that was found in another state is purged again."""
-    found = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
-    return found[-1] if found else None
+    """Return the last purge: drivelab purges a drive again if its state changed."""
+    purges = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
+    return purges[-1] if purges else None
 
 
 def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
     fill = condition.get("fill", ())
-    for one in [fill] if isinstance(fill, Mapping) else fill:
-        amounts = {name: one[name] for name in sorted(one) if name.endswith(("multiple", "range_share"))}
-        words = [f"{value:g} x {name.removesuffix('_multiple').replace('_', ' ')}" for name, value in amounts.items()]
-        yield " ".join([*words, one["pattern"], format_size(one["block_size_bytes"])])
+    for part in [fill] if isinstance(fill, Mapping) else fill:
+        amounts = {name: part[name] for name in sorted(part) if name.endswith(("multiple", "range_share"))}
+        texts = [f"{value:g} x {name.removesuffix('_multiple').replace('_', ' ')}" for name, value in amounts.items()]
+        yield " ".join([*texts, part["pattern"], format_size(part["block_size_bytes"])])
 
 
 def _traces(traces: Sequence[Mapping[str, Any]], journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """Name and content of each; that of a trace that this host captured is known since it was used."""
+    """Yield name and digest of each trace; the digest of a capture on this host is in the journal."""
     used = {line["trace"]: line["trace_sha256"] for line in journal if line["event"] in ("replay", "streams")}
-    for one in traces:
-        content = one.get("sha256") or used.get(one["name"])
-        yield f"{one['name']} {UNKNOWN if content is None else content[:8]}"
+    for trace in traces:
+        digest = trace.get("sha256") or used.get(trace["name"])
+        yield f"{trace['name']} {UNKNOWN if digest is None else digest[:8]}"
 
 
 def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -164,7 +164,7 @@ def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _entropies(part: Any) -> set[str]:
-    """Wherever in a plan's steps data are asked for that are not all random."""
+    """Return the entropies in a plan's steps whose data are not fully random."""
     if isinstance(part, Mapping):
         own = {f"{100 * part['entropy']:g} % random"} if part.get("entropy") is not None else set()
         return own.union(*map(_entropies, part.values()))
@@ -172,13 +172,13 @@ def _entropies(part: Any) -> set[str]:
 
 
 def _temperatures(cells: pd.DataFrame) -> dict[str, str]:
-    """Of the drive while the cells ran that are not cold, in bins of _STEP_C."""
+    """Return the drive's temperature range by recording, in bins of _STEP_C, without cold cells."""
     known = cells[~cells["cold"].astype(bool)].dropna(subset=["temperature_min_c", "temperature_max_c"])
-    found = known.groupby("recording").agg({"temperature_min_c": "min", "temperature_max_c": "max"})
+    ranges = known.groupby("recording").agg({"temperature_min_c": "min", "temperature_max_c": "max"})
     return {
         str(row.Index): f"{_STEP_C * math.floor(row.temperature_min_c / _STEP_C)} to "
         f"{_STEP_C * (math.floor(row.temperature_max_c / _STEP_C) + 1)} °C"
-        for row in found.itertuples()
+        for row in ranges.itertuples()
     }
 
 

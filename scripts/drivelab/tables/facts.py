@@ -1,4 +1,4 @@
-"""What recordings say of themselves that decides whether they count, and folders that are none of a study's."""
+"""Facts that decide whether recordings count, and folders that do not belong to a study."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from drivelab.tables.soundness import name_of
 
 COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")
 _OF_HOST = ("fio", "kernel")
-"""VERSIONS that host.json has; identity.json has the others."""
+"""VERSIONS from host.json; the others come from identity.json."""
 
 
 def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
-    """A row for each recording with COLUMNS, for `exclusions_table`."""
-    return pd.DataFrame([_facts(one) for one in recordings], columns=list(COLUMNS))
+    """Return a row with COLUMNS for each recording, for `exclusions_table`."""
+    return pd.DataFrame(map(_facts, recordings), columns=list(COLUMNS))
 
 
 def strangers(
     folders: Sequence[Path], drives: Collection[str], measurements: Collection[str]
 ) -> Iterator[dict[str, str]]:
-    """Rows of the table `exclusions` for folders below recordings/ that no plan of the study leads to.
+    """Yield rows of the table `exclusions` for folders below recordings/ that belong to no plan of the study.
 
-    `drives` and `measurements` are the study's. A recording of one of them by an earlier plan is no stranger, nor is
-    what a measurement leaves unfinished.
+    `drives` and `measurements` are those of the study. Recordings of them by an earlier plan are not strangers, and
+    neither are unfinished measurements.
     """
     for folder in folders:
         if UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
@@ -50,16 +50,16 @@ def strangers(
         if plan.recording != name:
             yield {**row, "words": f"it is the recording {plan.recording} under another name"}
         elif plan.drive not in drives or plan.measurement not in measurements:
-            what = "drive" if plan.drive not in drives else "measurement"
-            told = plan.drive if what == "drive" else plan.measurement
-            yield {**row, "words": f"its {what} '{told}' is none of the study's"}
+            kind = "drive" if plan.drive not in drives else "measurement"
+            stranger = plan.drive if kind == "drive" else plan.measurement
+            yield {**row, "words": f"its {kind} '{stranger}' is not in the study"}
 
 
 def _facts(recording: Path) -> dict[str, Any]:
     plan, journal = Plan.read(recording / "plan.json"), list(read_journal(recording))
     if not journal:
         raise UserError(
-            f"{recording}: its journal is empty; restore it from a copy, or remove the folder to measure anew"
+            f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
         )
     host, identity = _read(recording / "host.json"), _read(recording / "identity.json")
     return {
@@ -67,21 +67,21 @@ def _facts(recording: Path) -> dict[str, Any]:
         "drive": plan.drive,
         "measurement": plan.measurement,
         "finished": journal[-1]["at"],
-        **{name: _told((host if name in _OF_HOST else identity).get(name)) for name in VERSIONS},
+        **{name: _text((host if name in _OF_HOST else identity).get(name)) for name in VERSIONS},
         "digests": tuple(_digests(recording, journal, plan)),
         "cells": _read(recording / MANIFEST).get("cells"),
         "journalled": sum(line["event"] == "cell" for line in journal),
     }
 
 
-def _told(value: object) -> str:
+def _text(value: object) -> str:
     return UNKNOWN if value in (None, "") else str(value)
 
 
 def _digests(recording: Path, journal: list[dict[str, Any]], plan: Plan) -> Iterator[str]:
-    """No two recordings have the same times of all that happened, nor, in real time, the same output of fio.
+    """Yield digests that are unique to a recording: of its event times and, in real time, of fio's output.
 
-    On the virtual clock, where nothing varies, output may be alike.
+    On the virtual clock nothing varies, so fio's output may repeat.
     """
     yield hashlib.sha256(json.dumps([(line["event"], line["at"]) for line in journal]).encode()).hexdigest()
     outputs = [recording / line["directory"] / "fio.json" for line in journal if line["event"] in ("cell", "soak")]

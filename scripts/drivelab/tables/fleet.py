@@ -1,4 +1,4 @@
-"""The tables of a fleet from those of its parts, part by part: memory holds what is written and little more."""
+"""The tables of a fleet, built part by part to limit memory."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _COUNTS = ("values", "faulty", "not_steady", "tainted", "outlying")
 
 
 def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> dict[str, pd.DataFrame]:
-    """The tables `fleet_drives`, `fleet_spread`, `fleet_deviations` and `fleet_hosts`.
+    """Return the tables `fleet_drives`, `fleet_spread`, `fleet_deviations` and `fleet_hosts`.
 
-    `outcomes` are those of `drivelab.stages.fleet_part`, one for each drive of the study. Values count of drives whose
-    part ended; a part that failed may have tables of an earlier time, which are none of this study's any more.
+    `outcomes` come from `drivelab.stages.fleet_part`, one for each drive of the study. Only drives with a finished part
+    contribute values: a failed part may hold outdated tables.
     """
     parts = measured(outcomes)
     values = io.read_columns([part / "tables/summary.parquet" for part in parts.values()], "summary", FROM_SUMMARY)
     deviations = deviations_table(values, margin_pct, _tracked(values, parts))
-    facts = pd.DataFrame([row for one in outcomes for row in _facts(one, parts.get(one["drive"]))])
+    facts = pd.DataFrame([row for outcome in outcomes for row in _facts(outcome, parts.get(outcome["drive"]))])
     drives = facts.merge(drive_columns(deviations), how="left", left_on="drive", right_index=True)
     for name in _COUNTS:
         drives[name] = drives[name].fillna(0).astype(int)
     for name in ("reduced", "virtual"):
-        drives[name] = drives[name] == True  # noqa: E712 - null where there is no value
+        drives[name] = drives[name] == True  # noqa: E712 - may be null
     return {
         "fleet_drives": drives[SCHEMAS["fleet_drives"].names],
         "fleet_spread": spread_table(deviations),
@@ -48,42 +48,42 @@ def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> di
 
 
 def measured(outcomes: Iterable[Mapping[str, Any]]) -> dict[str, Path]:
-    """Results folder of each drive whose part of the study ended well."""
-    return {one["drive"]: Path(one["results"]) for one in outcomes if one["state"] == "measured"}
+    """Return the results folder of each drive whose part of the study succeeded."""
+    return {outcome["drive"]: Path(outcome["results"]) for outcome in outcomes if outcome["state"] == "measured"}
 
 
 def _tracked(values: pd.DataFrame, parts: Mapping[str, Path]) -> dict[str, list[tuple[str, str]]]:
-    """By measurement the variables that its protocol tracks, in its order, from one recording of the first drive.
+    """Return the tracked variables of each measurement in the protocol's order, from one recording of its first drive.
 
-    Nothing of a measurement whose table `steady_state` has been deleted: that of one recording is not made again.
+    A measurement whose table `steady_state` was deleted has none: drivelab does not rebuild it for one recording.
     """
-    found = {}
+    variables = {}
     tracked = values[values["verdict"].isin((STEADY, NOT_STEADY))].drop_duplicates("measurement")
     for drive, measurement in zip(tracked["drive"], tracked["measurement"], strict=True):
         folder = parts[drive_in_sheet(drive)] / "tables"
         columns = ["drive", "recordings"]
         rows = io.read_part([folder / "summary.parquet"], "summary", columns, ("measurement", measurement))
-        recordings = [one for of in rows.loc[rows["drive"] == drive, "recordings"] for one in of]
-        paths = (folder / one / "steady_state.parquet" for one in dict.fromkeys(recordings))
-        if path := next((one for one in paths if one.is_file()), None):
-            told = io.read_columns([path], "steady_state", ("variable", "metric"))
-            found[measurement] = list(dict.fromkeys(zip(told["variable"], told["metric"], strict=True)))
-    return found
+        recordings = [name for names in rows.loc[rows["drive"] == drive, "recordings"] for name in names]
+        paths = (folder / name / "steady_state.parquet" for name in dict.fromkeys(recordings))
+        if path := next(filter(Path.is_file, paths), None):
+            table = io.read_columns([path], "steady_state", ("variable", "metric"))
+            variables[measurement] = list(dict.fromkeys(zip(table["variable"], table["metric"], strict=True)))
+    return variables
 
 
 def write_deltas(
     outcomes: Iterable[Mapping[str, Any]], basis: str, output: Path, comparison: Mapping[str, Any], intended: Any
 ) -> None:
-    """Write the tables `deltas` and `differences` of every drive against the basis, as `output`/DRIVE/deltas.parquet.
+    """Write `deltas` and `differences` of every drive against the basis, as `output`/DRIVE/deltas.parquet.
 
-    `comparison` and `intended` are as of `drivelab.analysis.deltas` and `differences`. p-values are adjusted for the
-    findings of all drives together: so each table is made, and decided when all are there. Of a basis that has not
-    been measured there are no deltas.
+    `comparison` and `intended` are as in `drivelab.analysis.deltas` and `differences`. p-values are adjusted for the
+    comparisons of all drives together, so the verdicts follow after all tables are written. Without a measured basis
+    there are no deltas.
     """
     output.mkdir(parents=True, exist_ok=True)
     parts = measured(outcomes)
-    home = parts.get(drive_in_sheet(basis))
-    reference = None if home is None else _side(home, basis)
+    basis_part = parts.get(drive_in_sheet(basis))
+    reference = None if basis_part is None else _side(basis_part, basis)
     if reference is None or reference[0].empty:
         return
     written, families = [], []
@@ -91,7 +91,7 @@ def write_deltas(
         summary, conditions = _side(part, basis, others=True)
         if summary.empty:
             continue
-        pairs = [(basis, one) for one in dict.fromkeys(summary["drive"])]
+        pairs = [(basis, name) for name in dict.fromkeys(summary["drive"])]
         differences = differences_table(pd.concat([reference[1], conditions], ignore_index=True), pairs, intended)
         both = pd.concat([reference[0], summary], ignore_index=True)
         table = deltas_table(both, basis, differences=differences, **comparison)
@@ -104,34 +104,34 @@ def write_deltas(
 
 
 def _side(part: Path, basis: str, others: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables `summary` and `conditions` of the basis, or of the others of a part."""
+    """Return `summary` and `conditions` of the basis or, with `others`, of the other drives of a part."""
     exclusions = io.read(part / "tables/exclusions.parquet", "exclusions")
     tables = [io.read(part / f"tables/{name}.parquet", name) for name in ("summary", "conditions")]
-    summary, conditions = (one[(one["drive"] == basis) ^ others].reset_index(drop=True) for one in tables)
+    summary, conditions = (table[(table["drive"] == basis) ^ others].reset_index(drop=True) for table in tables)
     return summary, counted(conditions, exclusions)
 
 
 def _family(deltas: pd.DataFrame) -> pd.DataFrame:
-    """What the adjustment needs of a table `deltas`: p-values only of pairs that can be called."""
-    can_be_called = deltas["p_adjusted"].notna()
-    p_values = {name: deltas[name].where(can_be_called).astype(np.float64) for name in _P_VALUES}
+    """Return the columns of `deltas` that the adjustment needs, with p-values of testable pairs only."""
+    testable = deltas["p_adjusted"].notna()
+    p_values = {name: deltas[name].where(testable).astype(np.float64) for name in _P_VALUES}
     return deltas[["comparison", "measurement", "cell_label", "metric"]].assign(**p_values)
 
 
 def _decide(written: Sequence[Path], family: pd.DataFrame, confidence_pct: float) -> None:
     cells = [family[name] for name in ("comparison", "measurement", "cell_label")]
-    of_all = {name: adjusted(family[name], cells, family["metric"]) for name in _P_VALUES}
+    adjusted_p = {name: adjusted(family[name], cells, family["metric"]) for name in _P_VALUES}
     begin = 0
     for path in written:
         table = io.read(path, "deltas")
-        here = slice(begin, begin + len(table))
-        p_value, equivalence_p = (of_all[name].iloc[here].set_axis(table.index) for name in _P_VALUES)
+        rows = slice(begin, begin + len(table))
+        p_value, equivalence_p = (adjusted_p[name].iloc[rows].set_axis(table.index) for name in _P_VALUES)
         io.write(readjusted(table, p_value, equivalence_p, confidence_pct), path, "deltas")
         begin += len(table)
 
 
 def _facts(outcome: Mapping[str, Any], part: Path | None) -> list[dict[str, Any]]:
-    """What `fleet_drives` says of the subjects of a part whatever their values: the drive, or it on each platform."""
+    """Return the facts of `fleet_drives` for a part's subjects: the drive, or the drive on each platform."""
     known = {
         "state": outcome["state"],
         "reason": "; ".join(outcome["reasons"]) or None,
@@ -145,11 +145,11 @@ def _facts(outcome: Mapping[str, Any], part: Path | None) -> list[dict[str, Any]
     exclusions = io.read(part / "tables/exclusions.parquet", "exclusions")
     of_drive = {name: _joined(drives[name]) for name in ("model", "serial", "firmware")}
     return [
-        {**known, **of_drive, "drive": one, "hosts": _joined(hosts["host"]),
-         "excluded": int((exclusions["drive"] == one).sum())}
-        for one in outcome["subjects"]
+        {**known, **of_drive, "drive": subject, "hosts": _joined(hosts["host"]),
+         "excluded": int((exclusions["drive"] == subject).sum())}
+        for subject in outcome["subjects"]
     ]  # fmt: skip
 
 
 def _joined(values: pd.Series) -> str:
-    return " and ".join(dict.fromkeys(str(one) for one in values if pd.notna(one))) or UNKNOWN
+    return " and ".join(dict.fromkeys(map(str, values.dropna()))) or UNKNOWN

@@ -1,4 +1,4 @@
-"""The tables `drives`, `hosts` and `traces` of a study, from what its recordings say of themselves."""
+"""The tables `drives`, `hosts` and `traces` of a study, from its recordings."""
 
 from __future__ import annotations
 
@@ -19,32 +19,33 @@ UNKNOWN = "not recorded"
 
 
 def drives(recordings: Sequence[Path]) -> pd.DataFrame:
-    """One row per drive and identity; a drive that changed, by a firmware update for instance, has two."""
-    rows = [_fill(_read(one / "identity.json"), "drives", {"virtual": False}) for one in recordings]
+    """Return one row per drive and identity; a drive that changed, such as its firmware, has two."""
+    rows = [_fill(_read(recording / "identity.json"), "drives", {"virtual": False}) for recording in recordings]
     return _unique(rows, "drives")
 
 
 def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
-    """One row per host and set of versions."""
-    return _unique([_fill(_read(one / "host.json"), "hosts", {}) for one in recordings], "hosts")
+    """Return one row per host and set of versions."""
+    return _unique([_fill(_read(recording / "host.json"), "hosts", {}) for recording in recordings], "hosts")
 
 
 def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """One row per trace of the study, from its tables `trace_overview` and `trace_operations`."""
+    """Return one row per trace of the study, from its tables `trace_overview` and `trace_operations`."""
     rows = [
-        row_of({"trace_overview": one, "trace_operations": two}) for one, two in zip(overviews, operations, strict=True)
+        row_of({"trace_overview": overview, "trace_operations": of_operations})
+        for overview, of_operations in zip(overviews, operations, strict=True)
     ]
     return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
 
 
 def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
-    """Raise UserError if a recording used another capture of a trace than the one that is there now."""
+    """Raise UserError if a recording used a different capture of a trace than the present file."""
     for recording in recordings:
         for line in read_journal(recording):
             if line["event"] in ("replay", "streams") and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
                 raise UserError(
-                    f"{recording}: used another capture of trace '{line['trace']}' than {paths[line['trace']]}; "
-                    "restore that file, or remove all recordings of the trace to measure them anew"
+                    f"{recording}: used a different capture of trace '{line['trace']}' than {paths[line['trace']]}; "
+                    "restore that file, or delete all recordings of the trace to measure them again"
                 )
 
 
@@ -53,7 +54,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _fill(facts: Mapping[str, Any], table: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of a table; what is not known is said to be so where the column holds text."""
+    """Return the columns of a table; an unknown value in a required column is UNKNOWN."""
     row: dict[str, Any] = {}
     for field in SCHEMAS[table]:
         value = facts.get(field.name, defaults.get(field.name))

@@ -1,4 +1,4 @@
-"""Write and read the tables; what is on disk has the schema that it says, or it is not read."""
+"""Write and read tables; a file whose schema does not match its version is refused."""
 
 from __future__ import annotations
 
@@ -15,30 +15,29 @@ from drivelab.errors import UserError
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
 METADATA_KEY = b"drivelab"
-"""Key of the file's metadata: JSON with `table` and `version`."""
+"""Key in the file's metadata; its value is JSON with `table` and `version`."""
 
 
 class TableError(ValueError):
-    """Data that do not fit the table that they are meant for."""
+    """Data that do not match the schema of their table."""
 
 
 def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
-    """Write `data` as table `name`, in the schema's order of columns; the file appears whole or not at all.
+    """Write `data` atomically as table `name`, in the schema's column order.
 
-    Integers may fill a column of floats, and whole floats a column of integers (pandas makes them so
-    where there are nulls); timestamps are cut to milliseconds. Nothing else is converted. Raises
-    TableError for missing and unknown columns, for other types, for numbers that do not fit and for nulls
-    where there must be none.
+    Float columns accept integers, and integer columns accept whole floats, because pandas converts integers with nulls
+    to floats. Timestamps are truncated to milliseconds. Nothing else is converted. Raises TableError for missing and
+    unknown columns, wrong types, numbers out of range, and nulls in required columns.
     """
     _check_names(data, name)
     schema = SCHEMAS[name]
     table = schema.empty_table()
-    if len(data):  # without rows a column of pandas has any type
+    if len(data):  # a pandas column without rows may have any type
         table = pa.table([_column(data[field.name], field, name) for field in schema], schema=schema)
     mark = {METADATA_KEY: json.dumps({"table": name, "version": VERSION})}
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")  # what a writer that was killed has left, the next takes up
+    temporary = path.with_name(f".{path.name}.part")  # the next writer overwrites the file of a killed one
     try:
         pq.write_table(table.replace_schema_metadata(mark), temporary, compression="zstd")
         temporary.replace(path)
@@ -47,9 +46,9 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
 
 
 def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
-    """Table `name` from one file, or from many, one after another; no path gives an empty table.
+    """Read table `name` from one or several files; without paths, return an empty table.
 
-    Raises UserError when a file is missing, is another table, or was written by another version.
+    Raises UserError if a file is missing, is a different table, or has a different version.
     """
     many = [paths] if isinstance(paths, Path | str) else paths
     frames = [_read_one(Path(path), name) for path in many]
@@ -57,12 +56,12 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
 
 
 def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wanted: tuple[str, str]) -> pd.DataFrame:
-    """Some columns of the rows of table `name` whose column `wanted[0]` is `wanted[1]`; arguments and errors as `read`.
+    """Read some columns of the rows of table `name` where column `wanted[0]` equals `wanted[1]`.
 
-    For tables that are too large to be read whole from many recordings.
+    Use it for tables that are too large to read whole from many recordings. Other arguments and errors as in `read`.
     """
     column, value = wanted
-    schema = pa.schema([SCHEMAS[name].field(one) for one in columns])
+    schema = pa.schema(list(map(SCHEMAS[name].field, columns)))
     parts = [schema.empty_table()]
     for path in paths:
         if pc.any(pc.equal(_read_one(Path(path), name, [column])[column], value)).as_py():
@@ -72,8 +71,8 @@ def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wa
 
 
 def read_columns(paths: Sequence[Path | str], name: str, columns: Sequence[str]) -> pd.DataFrame:
-    """Some columns of table `name`; arguments and errors as `read`. Equal texts are one object, however many rows."""
-    schema = pa.schema([SCHEMAS[name].field(one) for one in columns])
+    """Read some columns of table `name`; equal texts share one object. Arguments and errors as in `read`."""
+    schema = pa.schema(list(map(SCHEMAS[name].field, columns)))
     parts = (_read_one(Path(path), name, list(columns)).select(columns) for path in paths)
     return pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
 
@@ -81,17 +80,17 @@ def read_columns(paths: Sequence[Path | str], name: str, columns: Sequence[str])
 def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         file = pq.ParquetFile(path)
-        found, table = file.schema_arrow, file.read(columns=columns)
+        schema, table = file.schema_arrow, file.read(columns=columns)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such table; let the workflow make it") from None
+        raise UserError(f"{path}: this table does not exist; run the study to create it") from None
     except (pa.ArrowInvalid, OSError) as error:
         raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    mark = json.loads((found.metadata or {}).get(METADATA_KEY, b"{}"))
+    mark = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
     if mark.get("table") != name:
         raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
-    if mark["version"] != VERSION or not found.remove_metadata().equals(SCHEMAS[name]):
+    if mark["version"] != VERSION or not schema.remove_metadata().equals(SCHEMAS[name]):
         raise UserError(
-            f"{path}: is table '{name}' of version {mark['version']}, this drivelab reads version {VERSION}; "
+            f"{path}: is table '{name}' of version {mark['version']}, but this drivelab reads version {VERSION}; "
             "delete it and run again"
         )
     return table.replace_schema_metadata(None)
@@ -107,7 +106,7 @@ def _check_names(data: pd.DataFrame | pa.Table, name: str) -> None:
     if unknown:
         raise TableError(f"table '{name}' has no column {', '.join(unknown)}")
     if len(given) != len(names):
-        raise TableError(f"table '{name}': a column is given twice")
+        raise TableError(f"table '{name}': the data have a duplicate column")
 
 
 def _column(values: pd.Series | pa.ChunkedArray, field: pa.Field, name: str) -> pa.Array | pa.ChunkedArray:

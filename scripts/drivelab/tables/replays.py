@@ -1,4 +1,4 @@
-"""The tables of the replays in a recording: from its journal, and from the report and the outcome that each left."""
+"""The tables of a recording's replays, from its journal and each replay's report and outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drivelab.analysis.replay_passes import passes
 from drivelab.errors import UserError
 from drivelab.replay.choice import ReplayChoice
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
-from drivelab.tables.replay_plan import asked
+from drivelab.tables.replay_plan import planned_replays
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.run_soundness import judged_report, uncounted
 
@@ -37,9 +37,9 @@ _FIELDS = {"read_ios": "read", "write_ios": "write", "flushes": "flush", "discar
 _SAME_NAME = ("read_access_time_us", "write_access_time_us", "access_time_us", "bandwidth_mib_s", "busy_s", "score",
                   "duration_s", "trace_duration_s", "duration_ratio", "duration_basis", "order_inversions", "state",
                   "partial", "engine", "timing_mode", "dependencies")  # fmt: skip
-"""Named in the report as in the table."""
+"""Columns with the same name in report and table."""
 _MAY_BE_NULL = ("phase", "taint_reason", "asked_passes", "alike_passes")
-"""What pandas takes for numbers where some or all of it is null."""
+"""Columns that pandas converts to floats if some values are null."""
 _LATENCIES = ("p50", "p99", "p999", "p9999", "p99999", "max")
 
 
@@ -49,35 +49,34 @@ def replay_tables(
     key: Mapping[str, Any],
     telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
 ) -> dict[str, pd.DataFrame]:
-    """All tables of REPLAY_TABLES from the journal's lines of event "replay"; empty ones without any.
+    """Return all tables of REPLAY_TABLES from the journal's "replay" lines; empty tables without any.
 
-    `key` holds the columns that say which recording it is, `telemetry` gives the telemetry columns of a line. One
-    outcome at a time is in memory, with the columns that are needed. A replay whose numbers are none, or below zero,
-    does not count, and `taint_reason` says why. Raises UserError when a report or an outcome is no longer there or
-    sound.
+    `key` has the columns that identify the recording; `telemetry` returns the telemetry columns of a line. Memory
+    holds one outcome at a time, with the needed columns only. A replay with invalid or negative numbers does not
+    count; `taint_reason` says why. Raises UserError if a report or outcome is missing or damaged.
     """
     if not lines:
         return {name: pd.DataFrame(columns=schema.names) for name, schema in REPLAY_TABLES.items()}
-    found: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
-    wanted = asked(recording)
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
+    planned = planned_replays(recording)
     for line in lines:
         directory = recording / line["directory"]
         report, unsound = judged_report(_report(directory / REPORT_FILE))
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
-        told = telemetry(line)
-        told = {**told, **uncounted(unsound, bool(line["warm"]), told.get("taint_reason"))}
-        counted = {"counted": told["counted"]}
-        replay = {**run, "warm": line["warm"], **_replay(line, report), **told}
-        replay |= wanted.of(int(line["step"]), line.get("phase"))
-        found["replays"].append(pd.DataFrame([replay]))
-        found["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
+        measured = telemetry(line)
+        measured = {**measured, **uncounted(unsound, bool(line["warm"]), measured.get("taint_reason"))}
+        counted = {"counted": measured["counted"]}
+        replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
+        replay |= planned.of(int(line["step"]), line.get("phase"))
+        frames["replays"].append(pd.DataFrame([replay]))
+        frames["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
         for name, frame in _counted(directory / OUTCOME_FILE, report).items():
-            found[name].append(_frame(frame, name, {**run, **counted}))
-    tables = {name: _together(frames, name) for name, frames in found.items()}
+            frames[name].append(_frame(frame, name, {**run, **counted}))
+    tables = {name: _concatenated(parts, name) for name, parts in frames.items()}
     tables["replay_mappings"] = tables["replay_mappings"].drop_duplicates(["step", "trace"], ignore_index=True)
-    in_passes = passes(tables["replays"])
-    words = {name: in_passes[name].astype(object).where(in_passes[name].notna(), None) for name in _MAY_BE_NULL}
-    return {**tables, "replay_passes": _together([in_passes.assign(**words)], "replay_passes")}
+    by_pass = passes(tables["replays"])
+    nullable = {name: by_pass[name].astype(object).where(by_pass[name].notna(), None) for name in _MAY_BE_NULL}
+    return {**tables, "replay_passes": _concatenated([by_pass.assign(**nullable)], "replay_passes")}
 
 
 def _report(path: Path) -> dict[str, Any]:
@@ -85,20 +84,20 @@ def _report(path: Path) -> dict[str, Any]:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"{path}: cannot be read ({error}); restore the recording, or remove it to replay again"
+            f"{path}: cannot be read ({error}); restore the recording, or delete it to replay again"
         ) from None
 
 
 def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """What has many rows for each replay: streams and operations as reported, the rest counted from the requests."""
+    """Return the tables with many rows per replay: streams and operations as reported, others from requests."""
     requests = read_outcome(outcome, _REQUESTS)
     streams = [
-        {"stream_kind": kind, **one}
+        {"stream_kind": kind, **stream}
         for name, kind in (("streams", "stream"), ("processes", "process"))
-        for one in report[name]
+        for stream in report[name]
     ]
     return {
-        "replay_operations": pd.DataFrame([{**one, **_seen(report, one["operation"])} for one in report["operations"]]),
+        "replay_operations": pd.DataFrame([{**row, **_seen(report, row["operation"])} for row in report["operations"]]),
         "replay_streams": pd.DataFrame(streams),
         "replay_latency": latency_bins(requests),
         "replay_issue_errors": issue_error_bins(requests),
@@ -107,9 +106,9 @@ def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame
 
 
 def _seen(report: Mapping[str, Any], operation: str) -> Columns:
-    """What the kernel saw of an operation."""
+    """Return the kernel's counts of an operation."""
     seen = ((report["kernel"] or {}).get("operations", {}).get(operation) or {}).get("seen") or {}
-    return {f"seen_{what}": seen.get(what) for what in ("requests", "bytes")}
+    return {f"seen_{quantity}": seen.get(quantity) for quantity in ("requests", "bytes")}
 
 
 def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
@@ -119,8 +118,7 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **{name: report[name] for name in _SAME_NAME},
         "timing": ReplayChoice.from_mapping(line["choice"]).timing.words(),
         "mapping": report["mapping"]["method"],
-        "trace_marks": ", ".join(one for one in (mark.partition(":")[0] for mark in report["marks"]) if one == "lossy")
-        or None,
+        "trace_marks": ", ".join("lossy" for mark in report["marks"] if mark.partition(":")[0] == "lossy") or None,
         "marks": report["marks"],
         "requests": _total(issued, "requests"),
         "planned_requests": _total(planned, "requests"),
@@ -142,20 +140,20 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
 
 
 def _in_flight(report: Mapping[str, Any]) -> Columns:
-    """Nulls for a report of before there was such a thing."""
+    """Return numbers in flight; null for an older report without them."""
     depth = report.get("in_flight") or {}
     return {
-        f"{prefix}{what}_in_flight": depth.get(of, {}).get(what)
-        for of, prefix in (("replay", ""), ("trace", "trace_"))
-        for what in ("most", "mean")
+        f"{prefix}{statistic}_in_flight": depth.get(source, {}).get(statistic)
+        for source, prefix in (("replay", ""), ("trace", "trace_"))
+        for statistic in ("most", "mean")
     }
 
 
 def _late(lateness_by: Mapping[str, Any] | None) -> Columns:
     if lateness_by is None:
         return {"late_by_depth_pct": None, "late_by_dependency_pct": None}
-    whole = sum(one["requests"] for one in lateness_by.values())
-    return {f"late_by_{who}_pct": 100 * lateness_by[who]["requests"] / whole for who in ("depth", "dependency")}
+    total = sum(counts["requests"] for counts in lateness_by.values())
+    return {f"late_by_{cause}_pct": 100 * lateness_by[cause]["requests"] / total for cause in ("depth", "dependency")}
 
 
 def _kernel(report: Mapping[str, Any]) -> Columns:
@@ -171,7 +169,7 @@ def _kernel(report: Mapping[str, Any]) -> Columns:
 
 
 def _dropped(report: Mapping[str, Any]) -> str:
-    """What an engine that came to its end left out, which is for lack of an ability."""
+    """Return requests that a finished engine did not issue, because it does not support them."""
     if report["partial"] or report["state"] != "finished":
         return ""
     missing = {
@@ -181,22 +179,22 @@ def _dropped(report: Mapping[str, Any]) -> str:
     return ", ".join(f"{count:,} of operation {name}" for name, count in missing.items() if count > 0)
 
 
-def _count(counts: Mapping[str, Mapping[str, int]], operation: str, what: str) -> int:
-    return int(counts.get(operation, {}).get(what, 0))
+def _count(counts: Mapping[str, Mapping[str, int]], operation: str, quantity: str) -> int:
+    return int(counts.get(operation, {}).get(quantity, 0))
 
 
-def _total(counts: Mapping[str, Mapping[str, int]], what: str) -> int:
-    return sum(int(one[what]) for one in counts.values())
+def _total(counts: Mapping[str, Mapping[str, int]], quantity: str) -> int:
+    return sum(int(by_quantity[quantity]) for by_quantity in counts.values())
 
 
-def _frame(found: pd.DataFrame | list[Any], name: str, run: Mapping[str, Any]) -> pd.DataFrame:
-    """With the columns that say which replay it is; those of the table, in its order."""
-    frame = pd.DataFrame(found)
+def _frame(rows: pd.DataFrame | list[Any], name: str, run: Mapping[str, Any]) -> pd.DataFrame:
+    """Add the columns of table `name` that identify the replay."""
+    frame = pd.DataFrame(rows)
     names = REPLAY_TABLES[name].names
     return frame.assign(**{column: [value] * len(frame) for column, value in run.items() if column in names})
 
 
-def _together(frames: list[pd.DataFrame], name: str) -> pd.DataFrame:
+def _concatenated(frames: list[pd.DataFrame], name: str) -> pd.DataFrame:
     schema = REPLAY_TABLES[name]
-    whole = [pa.Table.from_pandas(one, schema=schema, preserve_index=False) for one in frames if len(one)]
-    return pa.concat_tables(whole).to_pandas() if whole else pd.DataFrame(columns=schema.names)
+    parts = [pa.Table.from_pandas(frame, schema=schema, preserve_index=False) for frame in frames if len(frame)]
+    return pa.concat_tables(parts).to_pandas() if parts else pd.DataFrame(columns=schema.names)

@@ -1,4 +1,4 @@
-"""Evidence that may have changed since it was recorded: what is left of it as numbers, and what is against it."""
+"""Evidence that may be damaged: its remaining numbers, and why it is unsound."""
 
 from __future__ import annotations
 
@@ -40,24 +40,24 @@ _NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, float("nan"), float("nan"), {}, 0)
 
 
 def name_of(recording: Path) -> str:
-    """What a recording in this folder must be called: DRIVE/MEASUREMENT/KEY, the last parts of its path."""
+    """Return the name of a recording in this folder: DRIVE/MEASUREMENT/KEY, the last parts of its path."""
     return "/".join(recording.resolve().parts[-3:])
 
 
 def check_place(recording: Path) -> None:
-    """Raise UserError when the folder holds another recording than its path says: one that was copied there."""
-    held = Plan.read(recording / "plan.json").recording
-    if held != name_of(recording):
+    """Raise UserError if the folder holds a different recording than its path says."""
+    actual = Plan.read(recording / "plan.json").recording
+    if actual != name_of(recording):
         raise UserError(
-            f"{recording}: holds the recording {held}, which was copied or moved there; move the folder to its "
-            "place, or remove it if it is a copy: what belongs there is measured then"
+            f"{recording}: holds the recording {actual}, which was copied or moved there; move the folder to its "
+            "place, or delete it if it is a copy; drivelab then measures what belongs here"
         )
 
 
 def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tuple[FioResult, str | None]:
-    """What a cell's evidence says, and why it is unsound; `line` is the cell's of the journal.
+    """Return the result of a cell's evidence, and why it is unsound, or None.
 
-    Of evidence that does not hold it is what its last whole document says, or nothing.
+    `line` is the cell's line in the journal. For invalid evidence, the result is its last complete document, or empty.
     """
     directory = recording / line["directory"]
     try:
@@ -70,8 +70,9 @@ def readable_result(recording: Path, line: Mapping[str, Any], cell: Cell) -> tup
 
 
 def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> list[tuple[int, FioResult, str | None]]:
-    """As `readable_result`, for the slices of a soak, each with its number; one that holds nothing where they do not
-    add up.
+    """Return the slices of a soak, each with its number and as in `readable_result`.
+
+    For evidence without a complete slice, return one empty slice.
     """
     directory = recording / line["directory"]
     try:
@@ -79,51 +80,51 @@ def readable_slices(recording: Path, line: Mapping[str, Any], cell: Cell) -> lis
     except CellFailed as error:
         reason = _reason(directory, error)
         try:
-            found = complete_slices(directory)
+            complete = complete_slices(directory)
         except CellFailed:
-            found = []
-        return [(number, one, reason) for number, one in enumerate(found or [_empty(line)], start=line["first_slice"])]
-    placed: list[tuple[int, FioResult, str | None]] = []
-    sections = sections_of_job(directory)
-    for before, (number, one, against) in zip([None, *results], placed_slices(results, line, cell), strict=False):
-        against = against or _of_numbers(one, contradiction_of_slice(one, before, cell)) or against_job(one, sections)
-        placed.append((number, one, against))
-    return placed
+            complete = []
+        return [(n, result, reason) for n, result in enumerate(complete or [_empty(line)], start=line["first_slice"])]
+    slices: list[tuple[int, FioResult, str | None]] = []
+    jobs = sections_of_job(directory)
+    for before, (number, result, fault) in zip([None, *results], placed_slices(results, line, cell), strict=False):
+        fault = fault or _of_numbers(result, contradiction_of_slice(result, before, cell)) or against_job(result, jobs)
+        slices.append((number, result, fault))
+    return slices
 
 
 def _of_numbers(result: FioResult, contradicting: str | None) -> str | None:
-    if (words := least_below_zero(result)) is not None:
-        return because(NEGATIVE_LATENCY, words)
+    if (negative := least_below_zero(result)) is not None:
+        return because(NEGATIVE_LATENCY, negative)
     return None if contradicting is None else because(CONTRADICTS, contradicting)
 
 
 def unsound_seconds(bad: Iterable[BadLine], begin_s: float, end_s: float | None) -> str | None:
-    """Why the cell or slice from `begin_s` to `end_s` of fio's one-second logs is unsound, if it is.
+    """Return why fio's one-second logs make a cell or slice unsound, or None.
 
-    A second is of each slice that it overlaps; `end_s` is None for the last slice, which has all that comes after.
+    The cell or slice lasts from `begin_s` to `end_s`, in seconds of the logs. A second belongs to each slice that it
+    overlaps. For the last slice `end_s` is None: it has all later seconds.
     """
-    for one in bad:
-        if one.second > begin_s and (end_s is None or one.second - 1 < end_s):
-            negative = NEGATIVE_LATENCY if one.log == "lat" else NEGATIVE_RATE
-            fault = negative if one.negative else NOT_A_NUMBER
-            return because(fault, f"fio's one-second log {one.words}")
+    for line in bad:
+        if line.second > begin_s and (end_s is None or line.second - 1 < end_s):
+            negative = NEGATIVE_LATENCY if line.log == "lat" else NEGATIVE_RATE
+            fault = negative if line.negative else NOT_A_NUMBER
+            return because(fault, f"fio's one-second log {line.words}")
     return None
 
 
 def judge(frames: Mapping[str, pd.DataFrame], plan: Plan) -> dict[str, pd.DataFrame]:
-    """The tables `cells`, `latency_bins` and `series` of one recording with every cell judged.
+    """Judge every cell in the tables `cells`, `latency_bins` and `series` of one recording.
 
-    Numbers of an unsound cell that are none, where its columns must have one, are 0: it counts nowhere. Where no round
-    has all variables that the steady state of a loop is judged by, nothing can be said of the loop: all its cells are
-    unsound.
+    Invalid numbers in required columns of an unsound cell become 0: the cell never counts. If no round of a loop has
+    all tracked variables, its steady state is unknown, and all of its cells are unsound.
     """
     cells = frames["cells"].copy()
     cells["unsound"] = unsound_cells(cells, frames["latency_bins"])
-    criteria = {n: one["loop"]["until"] for n, one in enumerate(plan.subject["measure"]) if "loop" in one}
+    criteria = {n: step["loop"]["until"] for n, step in enumerate(plan.subject["measure"]) if "loop" in step}
     for recording, step in without_whole_round(cells, criteria) if cells["unsound"].notna().any() else ():
         rest = (cells["recording"] == recording) & (cells["step"] == step) & cells["unsound"].isna()
-        words = "no round of the loop has all cells that its steady state is judged by"
-        cells.loc[rest & (cells["kind"] == "loop"), "unsound"] = because(MISSING_ROUND, words)
+        reason = "no round of the loop has all cells that its steady state needs"
+        cells.loc[rest & (cells["kind"] == "loop"), "unsound"] = because(MISSING_ROUND, reason)
     bad = cells["unsound"].notna()
     if not bad.any():
         return {**frames, "cells": cells}
@@ -136,36 +137,36 @@ def judge(frames: Mapping[str, pd.DataFrame], plan: Plan) -> dict[str, pd.DataFr
 
 
 def _of_sound(rows: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Rows of no unsound cell or slice."""
-    lost = set(cells.loc[cells["unsound"].notna(), _PLACE].itertuples(index=False, name=None))
-    kept = [one not in lost for one in rows[_PLACE].itertuples(index=False, name=None)]
-    return rows[np.array(kept, dtype=bool)].reset_index(drop=True)  # without a row it must not name columns
+    """Return the rows of sound cells and slices."""
+    unsound = set(cells.loc[cells["unsound"].notna(), _PLACE].itertuples(index=False, name=None))
+    kept = [place not in unsound for place in rows[_PLACE].itertuples(index=False, name=None)]
+    return rows[np.array(kept, dtype=bool)].reset_index(drop=True)  # pandas would read an empty list as column names
 
 
 def _seconds_of_sound(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Seconds whose middle lies in no unsound cell or slice; those of a soak stand at its first slice for all."""
-    lost = np.zeros(len(series), dtype=bool)
+    """Return the seconds whose middle is in a sound cell or slice; soak seconds are stored at its first slice."""
+    excluded = np.zeros(len(series), dtype=bool)
     for _, part in cells.groupby("directory", sort=False):
         if part["unsound"].isna().all():
             continue
         part = part.sort_values("round")
         begins_s = (part["elapsed_s"] - part["elapsed_s"].iloc[0]).to_numpy(dtype=float)
-        mine = (series[_PLACE] == part[_PLACE].iloc[0]).all(axis=1).to_numpy()
+        own = (series[_PLACE] == part[_PLACE].iloc[0]).all(axis=1).to_numpy()
         middles_s = series["time_s"].to_numpy(dtype=float) - 0.5
         slices = np.clip(np.searchsorted(begins_s, middles_s, side="right") - 1, 0, None)
-        lost |= mine & part["unsound"].notna().to_numpy()[slices]
-    return series[~lost].reset_index(drop=True)
+        excluded |= own & part["unsound"].notna().to_numpy()[slices]
+    return series[~excluded].reset_index(drop=True)
 
 
 def _reason(directory: Path, error: CellFailed) -> str:
-    words = str(error)
-    if words == "fio did no I/O at all":
-        return because(NO_IO, words)
+    message = str(error)
+    if message == "fio did no I/O at all":
+        return because(NO_IO, message)
     if isinstance(error, NotANumber):
-        return because(NOT_A_NUMBER, words)
+        return because(NOT_A_NUMBER, message)
     if _NOT_A_NUMBER.search(_text(directory)):
-        return because(NOT_A_NUMBER, f"fio's JSON holds what is no number ({words})")
-    return because(DAMAGED, words)
+        return because(NOT_A_NUMBER, f"fio's JSON has a value that is not a number ({message})")
+    return because(DAMAGED, message)
 
 
 def _documents(directory: Path) -> Iterator[FioResult]:
@@ -184,5 +185,5 @@ def _text(directory: Path) -> str:
 
 
 def _empty(line: Mapping[str, Any]) -> FioResult:
-    """In the place of evidence that says nothing."""
+    """Return an empty result for unreadable evidence."""
     return FioResult(_NOTHING, _NOTHING, datetime.fromisoformat(line["at"]), "", 0.0, 0.0, 0.0)

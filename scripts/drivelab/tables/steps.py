@@ -1,4 +1,4 @@
-"""What the plan of a recording says of its steps, as columns: a journal's lines carry their numbers only."""
+"""Columns from the plan's steps: the journal's lines have only step numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEADY_STATE = "steady state"
 ROUNDS = "rounds"
 RELATIVE_STANDARD_ERROR = "relative standard error"
 UNTIL = (STEADY_STATE, ROUNDS, RELATIVE_STANDARD_ERROR)
-"""What ends a loop: words of the column `until`."""
+"""Stop rules of a loop: values of the column `until`."""
 
 
 class Steps:
@@ -28,11 +28,11 @@ class Steps:
             self._fields.append(fields)
 
     def turn(self, step: int) -> dict[str, Any]:
-        """Columns `phase`, `phase_value`, `phase_pass`; null for a step that is not repeated."""
+        """Return columns `phase`, `phase_value`, `phase_pass`; null for a step that is not repeated."""
         return {name: self._fields[step].get(name) for name in ("phase", "phase_value", "phase_pass")}
 
-    def asked(self, step: int, cell: Cell) -> dict[str, Any]:
-        """Columns `filled`, `point`, `until` and `pause_s` of a cell of this step."""
+    def planned(self, step: int, cell: Cell) -> dict[str, Any]:
+        """Return columns `filled`, `point`, `until` and `pause_s` of a cell of this step."""
         fields = self._fields[step]
         point = fields.get("point")
         return {
@@ -44,7 +44,7 @@ class Steps:
 
 
 def stop_rule(until: Mapping[str, Any]) -> str:
-    """What ends a loop, one of UNTIL, from its `until` in a plan."""
+    """Return the stop rule of a loop, one of UNTIL, from its `until` in a plan."""
     if "track" in until:
         return STEADY_STATE
     return ROUNDS if "rounds" in until else RELATIVE_STANDARD_ERROR

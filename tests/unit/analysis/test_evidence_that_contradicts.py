@@ -144,7 +144,7 @@ def test_evidence_of_another_time_is_foreign(recording: Path) -> None:
     change_documents(cell(recording, 2), change)
     ((place, fault, words),) = excluded(recording)
     assert (place, fault) == ("round 2", "foreign evidence")
-    assert "by the journal at" in words
+    assert "according to the journal at" in words
 
 
 @pytest.mark.parametrize(("source", "target"), [(4, 5), (5, 4)])

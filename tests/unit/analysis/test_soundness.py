@@ -375,7 +375,7 @@ def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     assert "under another name" in words[copied.name]
     assert "was edited after drivelab wrote it" in words["edited"]
     rows = list(strangers([recording], {"other"}, {"made-up"}))
-    assert [row["words"] for row in rows] == ["its drive 'mine' is none of the study's"]
+    assert [row["words"] for row in rows] == ["its drive 'mine' is not in the study"]
     found = exclusions_table(table("cells", []), recording_facts([]), rows)
     io.write(found, tmp_path / "e.parquet", "exclusions")
     assert found["fault"].tolist() == ["foreign recording"]
@@ -426,7 +426,7 @@ def _least(value: float) -> Callable[[list[dict[str, Any]]], None]:
 
 
 OF_CELLS: dict[str, tuple[Callable[[list[dict[str, Any]]], None], str, str]] = {
-    "fio": (_other_fio, "mixed versions", "than the recording's host.json: 3.99 and not"),
+    "fio": (_other_fio, "mixed versions", "fio version 3.99, but the recording's host.json has"),
     "drive": (_other_job("filename", "/dev/other"), "foreign evidence", "fio ran with filename=/dev/other, but"),
     "depth": (_other_job("iodepth", "32"), "foreign evidence", "fio ran with iodepth=32, but job.fio has 1"),
     "pattern": (_other_job("rw", "write"), "foreign evidence", "fio ran with rw=write, but job.fio has randread"),

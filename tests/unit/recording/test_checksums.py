@@ -185,7 +185,7 @@ def test_an_altered_recording_is_excluded(recording: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["journal.jsonl", "host.json", "identity.json", MANIFEST])
 def test_an_unreadable_description_is_refused_by_name(recording: Path, name: str) -> None:
     (recording / name).write_bytes((recording / name).read_bytes().replace(b'"', b"'", 1))
-    with pytest.raises(UserError, match=f"since it was measured, {name} altered, and it cannot be read"):
+    with pytest.raises(UserError, match=f"since it was measured, {name} altered. It can no longer be read"):
         collect(recording, reduced=False)
 
 
