@@ -1,4 +1,4 @@
-"""The one exception for mistakes that a user can mend, and how scripts of the workflow tell of failures."""
+"""The exception for errors that a user can correct, and failure logs of workflow scripts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from drivelab.terminal import visible
 
 
 class UserError(Exception):
-    """One sentence that names the thing, the reason and the remedy; shown without a traceback, exit status 2.
+    """A message with the thing, the reason and the remedy; shown without a traceback, exit status 2.
 
-    What it quotes from files is made visible here: Snakemake prints and stores it, too.
+    Control characters quoted from files become visible here, because Snakemake prints and stores the message too.
     """
 
     def __init__(self, sentence: str) -> None:
@@ -23,10 +23,10 @@ class UserError(Exception):
 
 @contextmanager
 def reported(log: str) -> Iterator[None]:
-    """Write what goes wrong to a job's log, first in one line, which `drivelab run` shows, and end with status 1."""
+    """Write an exception to the job's log and exit with status 1; `drivelab run` shows the first line."""
     try:
         yield
     except Exception as error:
-        words = f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}"
-        Path(log).write_text(visible(words), encoding="utf-8")
+        message = f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}"
+        Path(log).write_text(visible(message), encoding="utf-8")
         sys.exit(1)

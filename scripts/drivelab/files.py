@@ -1,4 +1,4 @@
-"""Reading files that anybody may have put there: no pipe is waited for, no device read, none read without end."""
+"""Read untrusted files safely: no waiting on pipes, no reading of devices, no unlimited reads."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import BinaryIO
 from drivelab.errors import UserError
 
 MOST_TEXT_BYTES = 16 << 20
-"""Of a configuration or a record, far more than any has."""
+"""Size limit of a configuration or record, far above any real one."""
 
 
 def real_path(path: Path | str) -> Path:
-    """Return an absolute path without links; of links that lead back to themselves, as far as they can be followed.
+    """Return an absolute path without links; a loop of links is followed as far as possible.
 
-    Path.resolve() raises RuntimeError for those.
+    Path.resolve() raises RuntimeError for such a loop.
     """
     return Path(os.path.realpath(path))
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a regular file to read; raises OSError for anything else, with a reason that can be shown.
+    """Open a regular file for reading; raises OSError with a readable reason for anything else.
 
-    A pipe would block until somebody writes, and a device such as /dev/zero has no end. The kind is that of what was
-    opened, not of what the name led to before.
+    A pipe would block until a writer opens it, and a device such as /dev/zero has no end. The kind is checked after
+    opening, on the descriptor, so the file cannot be exchanged in between.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
@@ -42,7 +42,7 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
-    """Return all of a regular file; raises OSError for anything else, and for one of more than `most_bytes`."""
+    """Return the content of a regular file; raises OSError for anything else, or above `most_bytes`."""
     with open_regular(path) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
@@ -51,21 +51,21 @@ def read_regular(path: Path, most_bytes: int = MOST_TEXT_BYTES) -> bytes:
 
 
 def read_text(path: Path, wanted: str, most_bytes: int = MOST_TEXT_BYTES) -> str:
-    """Return the text of a file in UTF-8, without a byte order mark; raises UserError where there is none to be had.
+    """Return the text of a UTF-8 file without byte order mark; raises UserError if that fails.
 
-    `wanted` says what the file is to be, for errors.
+    `wanted` describes the expected file in error messages.
     """
     try:
         return read_regular(path, most_bytes).decode("utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file; check the name") from None
+        raise UserError(f"{path}: the file does not exist; check the name") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path}: is no text in UTF-8; name {wanted}, or save it again as UTF-8") from None
+        raise UserError(f"{path}: is not UTF-8 text; name {wanted}, or save the file as UTF-8") from None
     except OSError as error:
         if error.errno in (errno.EISDIR, errno.EINVAL, errno.EFBIG):
             raise UserError(f"{path}: {error.strerror}; name {wanted}") from None
         if error.errno == errno.ELOOP:
-            raise UserError(f"{path}: is a link that leads back to itself; name {wanted}") from None
+            raise UserError(f"{path}: is a link to itself; name {wanted}") from None
         raise UserError(f"{path}: cannot be read ({error.strerror}); check the file") from None
     except ValueError:
-        raise UserError(f"{path}: is no name of a file; check the name") from None
+        raise UserError(f"{path}: is not a valid file name; check the name") from None

@@ -1,9 +1,9 @@
-"""Runs scripts in forks of one Python that has imported what they need.
+"""Run scripts in forks of one Python process that has already imported their modules.
 
-A Python of its own imports pandas and matplotlib for longer than most scripts of the workflow work. The server waits
-without a cost worth a word until the first script comes, then imports, and forks for each script: still one process a
-script, with its own memory, but started in milliseconds. A script ends with the server, and all end with the client,
-however that ends: nothing may write what the next client's script writes.
+Importing pandas and matplotlib takes longer than the work of most workflow scripts. The server idles until the first
+script arrives, then imports the modules and forks once per script. Each script still has its own process and memory,
+but starts in milliseconds. A script ends with the server, and the server ends with the client, however the client
+ends: otherwise an old script could write the same files as a script of the next client.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class Forks:
-    """The server as its client sees it; to be made in the main thread, with which the server ends (prctl(2))."""
+    """The client's handle of the server; create it in the main thread, because the server ends with it (prctl(2))."""
 
     def __init__(self, modules: Sequence[str]) -> None:
         """`modules` are imported before the first script runs."""
         with (
-            tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # for its owner alone
+            tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # accessible to its owner only
             socket.socket(socket.AF_UNIX) as listener,
         ):
             place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-            name = f"/proc/self/fd/{place}/scripts"  # an address has room for 107 bytes, and TMPDIR may be deep
+            name = f"/proc/self/fd/{place}/scripts"  # a socket address holds 107 bytes, and TMPDIR may be longer
             listener.bind(name)
             listener.listen(socket.SOMAXCONN)
-            self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, which nobody has to clear away
+            self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # stays usable after its name is removed
             os.close(place)
             self._server = parent.start(
                 [sys.executable, "-m", __name__, str(listener.fileno()), *modules],
@@ -52,19 +52,19 @@ class Forks:
         atexit.register(self.end)
 
     def run(self, script: str) -> None:
-        """Run a script as Python runs a file; raises CalledProcessError if it fails, also if it or the server dies."""
+        """Run a script as Python runs a file; raises CalledProcessError if it fails, or if it or the server dies."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(f"/proc/self/fd/{self._socket}")
                 connection.sendall(f"{Path(script).resolve()}\n".encode())
-                told = connection.makefile().read()
+                status = connection.makefile().read()
             except OSError:
-                told = ""
-        if told != "0":
-            raise subprocess.CalledProcessError(int(told or 1), script)
+                status = ""
+        if status != "0":
+            raise subprocess.CalledProcessError(int(status or 1), script)
 
     def end(self) -> None:
-        """End the server, after the scripts that it runs."""
+        """End the server after its running scripts end."""
         self._server.terminate()
         self._server.wait()
         os.close(self._socket)
@@ -84,26 +84,26 @@ class _Handler(StreamRequestHandler):
 
 
 class _Server(ForkingMixIn, UnixStreamServer):
-    max_children = sys.maxsize  # who asks decides how many run at a time
+    max_children = sys.maxsize  # the client limits how many scripts run at a time
     modules: Sequence[str] = ()
     pid = 0
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         for module in self.modules:
             import_module(module)
-        gc.freeze()  # what is imported stays: to look through it again in each fork is to copy it
+        gc.freeze()  # else a garbage collection in each fork would touch, and so copy, all imported objects
         super().process_request(request, client_address)
 
 
 def end_with(server: int) -> None:
-    """Have this process killed when its parent ends (prctl(2))."""
+    """Ask the kernel to kill this process when its parent ends (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os._exit(1)
 
 
 def _status(script: str) -> int:
-    """Exit status of a script."""
+    """Run a script and return its exit status."""
     sys.argv = [script]
     try:
         runpy.run_path(script, run_name="__main__")
@@ -121,10 +121,10 @@ def main() -> None:
 
     def end(*_: object) -> None:
         if os.getppid() != client:
-            os._exit(1)  # and its forks with it
-        sys.exit()  # having waited for them
+            os._exit(1)  # its forks end with it
+        sys.exit()  # waits for the forks
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its client does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends when its client does
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _Server("", _Handler, bind_and_activate=False) as server:

@@ -1,4 +1,4 @@
-"""Starts programs that end with this process, however this process ends."""
+"""Start programs that end with this process, however this process ends."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from pathlib import Path
 from typing import Any
 
 _SETPRIV, _SHELL = (shutil.which(name, path=os.defpath) or name for name in ("setpriv", "sh"))
-"""Of the system, wherever PATH leads."""
+"""The system's programs, whatever PATH says."""
 _STILL_THERE = 'test "$PPID" = "$0" && exec "$@"'
 
 
 def ending_with_parent(signal: str) -> list[str]:
-    """Return the words before a command that gets the signal, `TERM`, `INT` or `KILL`, when this process dies.
+    """Return a command prefix: the command gets `signal` (`TERM`, `INT` or `KILL`) when this process dies.
 
-    setpriv(1) asks the kernel for it (prctl(2), PR_SET_PDEATHSIG, which exec keeps and fork clears). That costs less
-    than running Python code between fork and exec. The shell after it notices a parent that died earlier: without the
-    shell, the command would wait for the end of its next parent. The signal comes with the end of the *thread* that
-    started the command, so that thread has to wait for it.
+    setpriv(1) requests the signal from the kernel (prctl(2), PR_SET_PDEATHSIG; exec keeps it, fork clears it). That
+    costs less than running Python code between fork and exec. The shell then detects a parent that has died already:
+    without it, the command would end only with its new parent. The kernel sends the signal when the *thread* that
+    started the command ends, so that thread has to wait for the command.
     """
     return [_SETPRIV, "--pdeathsig", signal, _SHELL, "-c", _STILL_THERE, str(os.getpid())]
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end and return its status and its output as text.
+    """Run a command to its end and return its status, and its output as text.
 
-    The command is killed when this process ends. `options` are those of subprocess.run; without them the command gets
-    no input, and its output is kept. Raises FileNotFoundError for a missing program, and what subprocess.run raises.
+    The command is killed when this process ends. `options` are those of subprocess.run; by default the command gets no
+    input and its output is captured. Raises FileNotFoundError for a missing program, and what subprocess.run raises.
     """
     _require(command[0], **options)
     settings: dict[str, Any] = {"encoding": "utf-8", "errors": "replace", "check": False} | options
@@ -42,7 +42,7 @@ def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[s
 
 
 def start(command: Sequence[str], *, signal: str = "KILL", **options: Any) -> subprocess.Popen[Any]:
-    """Start a command without input; it gets the `signal` of `ending_with_parent` when this process ends.
+    """Start a command without input; it gets `signal` (see `ending_with_parent`) when this process ends.
 
     `options` are those of subprocess.Popen. Raises FileNotFoundError for a missing program.
     """
@@ -52,7 +52,7 @@ def start(command: Sequence[str], *, signal: str = "KILL", **options: Any) -> su
 
 
 def _require(program: str, *, cwd: Path | None = None, env: Mapping[str, str] | None = None, **_: Any) -> None:
-    """Raise what subprocess raises: it would only see that setpriv is there."""
+    """Raise FileNotFoundError for a missing program, as subprocess does, which only checks setpriv here."""
     path = Path(cwd or "", program) if os.sep in program else program
     if shutil.which(path, path=(env or os.environ).get("PATH")) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)

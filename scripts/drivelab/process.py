@@ -1,4 +1,4 @@
-"""Runs a program that does I/O on a drive and ends its whole process group when that is called for."""
+"""Run a program that does I/O on a drive, and end its whole process group if needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drivelab import parent
 from drivelab.fio.document import CellFailed
 
 TICK_S = 1.0
-"""How often a program that runs is looked after."""
+"""Seconds between two checks of a running program."""
 _KILL_TIMEOUT_S = 5.0
 
 
@@ -30,7 +30,7 @@ class Timing:
 
 Tick = Callable[[float], None]
 Runner = Callable[[Sequence[str], Path, Tick, Callable[[], None], float], Timing]
-"""What `run_program` is, or something that does more around it."""
+"""Type of `run_program`, and of functions that wrap it."""
 
 
 def run_program(
@@ -44,14 +44,14 @@ def run_program(
     until: Callable[[], bool] | None = None,
     look_s: float = TICK_S,
 ) -> Timing:
-    """Run a program in `directory`; its output goes into the files `stdout`, `stderr` and `exit_code` there.
+    """Run a program in `directory`, with its results in the files `stdout`, `stderr` and `exit_code` there.
 
-    `on_tick` is called about once a second with the seconds since the start; what it raises ends the process group,
-    and is raised. `until` is asked every `look_s` seconds; once it says True, the program is interrupted (SIGINT), to
-    end in order. `on_hang` is called when killing is in vain (a process in uninterruptible sleep ends only when the
-    drive answers). An interruption (KeyboardInterrupt) is passed on to the program, which has `patience_s` to end in
-    order. The program inherits the descriptors `inherited`. The exit status is not judged here.
-    If this process is killed, the program is killed with it.
+    `on_tick` is called about once a second with the seconds since the start. An exception from it ends the process
+    group and propagates. `until` is called every `look_s` seconds; when it returns True, the program gets SIGINT, to
+    end cleanly. `on_hang` is called if the program survives SIGKILL: a process in uninterruptible sleep ends only when
+    the drive answers. On KeyboardInterrupt the program gets SIGINT too, and `patience_s` seconds to end cleanly. The
+    program inherits the descriptors `inherited`. The exit status is not checked here. If this process is killed, the
+    program is killed too.
     """
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         started_s = time.monotonic()
@@ -85,7 +85,7 @@ def _wait(
             looks += 1
             if until is not None and until():
                 until = None
-                os.killpg(process.pid, signal.SIGINT)  # it is not reaped yet, so its group is there
+                os.killpg(process.pid, signal.SIGINT)  # not reaped yet, so its group exists
             if looks % looks_a_tick == 0:
                 on_tick(time.monotonic() - started_s)
         ended_s = time.monotonic()
@@ -96,7 +96,7 @@ def _wait(
 
 
 def _interrupt(process: subprocess.Popen[bytes], patience_s: float) -> None:
-    """A second interruption ends the patience: it is raised here, and the group killed by whoever handles it."""
+    """Interrupt the group and wait; a second KeyboardInterrupt propagates, and its handler kills the group."""
     with suppress(ProcessLookupError, subprocess.TimeoutExpired):
         os.killpg(process.pid, signal.SIGINT)
         process.wait(timeout=patience_s)

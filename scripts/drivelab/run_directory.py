@@ -1,4 +1,4 @@
-"""The folder for what ends with the host's uptime: virtual drives, changed settings, who used a drive last."""
+"""The folder for state that a reboot ends: virtual drives, changed settings, last users of drives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from drivelab.errors import UserError
 def run_directory() -> Path:
     """Return `$DRIVELAB_RUN_DIR`, or /run/drivelab; the folder may not exist yet.
 
-    Raises UserError when it belongs to another user: that user could make a command undo settings of another's choice.
+    Raises UserError if the folder belongs to another user, who could make a command restore settings of their choice.
     """
     folder = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve()
     try:
@@ -21,6 +21,6 @@ def run_directory() -> Path:
     if owner not in (0, os.geteuid()):
         raise UserError(
             f"{folder}: belongs to user {owner}, who could change what drivelab keeps there. "
-            "Set DRIVELAB_RUN_DIR to a folder of your own."
+            "Set DRIVELAB_RUN_DIR to a folder that you own."
         )
     return folder

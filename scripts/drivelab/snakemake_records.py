@@ -1,7 +1,7 @@
-"""Snakemake's records of what files were made with, which must be of these very files.
+"""Snakemake's records of how files were made, used only if they describe the present files.
 
-Nothing else of the library imports this module, as it imports Snakemake: the workflow does. `drivelab run` runs it as a
-program to judge the options of Snakemake before anything is touched.
+Only the workflow imports this module, because it imports Snakemake. `drivelab run` runs it as a program to check
+Snakemake's options before anything is touched.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from snakemake.settings.enums import PersistenceBackend
 from drivelab.errors import UserError
 
 _ARCHIVED_S = 1.0
-"""What the time of a file may differ by from that of its record: archives may cut it to whole seconds."""
+"""Largest difference between the times of a file and of its record: archives may cut times to whole seconds."""
 
 
 def require_file_backend(backend: PersistenceBackend) -> None:
-    """Raise UserError unless Snakemake keeps its records in files, where `Records` takes the place of its own class."""
+    """Raise UserError unless Snakemake keeps its records in files, where `Records` replaces its own class."""
     if backend is not PersistenceBackend.FILE:
         raise UserError(
             f"Snakemake's persistence backend '{backend}' cannot be used. drivelab's study locks and its protection of "
@@ -37,14 +37,13 @@ def require_file_backend(backend: PersistenceBackend) -> None:
 
 
 class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type information
-    """Records in `.snakemake`, believed only where they speak of the file that is there.
+    """Records in `.snakemake`, trusted only if they describe the present file.
 
-    Snakemake leaves a file alone of which it has no record, or none that it can read, and takes any file for the one
-    that the record speaks of. After the loss of `.snakemake`, under another version, or where two checkouts share
-    results, a table of other parameters or code would stay. An analysis, whose rule carries a digest of its code,
-    costs seconds: it is made again.
+    Snakemake keeps a file that has no readable record, and assumes that a record describes whatever file is present.
+    If `.snakemake` is lost, if the version differs, or if two checkouts share results, a table of other parameters or
+    code would therefore stay. An analysis, whose rule carries a digest of its code, takes seconds, so it runs again.
 
-    Its locks are those of one study, in the folder `locks`.
+    The locks belong to one study and lie in the folder `locks`.
     """
 
     locks: Path
@@ -58,43 +57,43 @@ class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type
         super()._write_locks(lock_type, keys)
 
     def has_metadata(self, job: Any) -> bool:
-        """True: `params_changed` judges what there is no record of."""
+        """Return True: `params_changed` handles files without a record."""
         return True
 
     def has_outdated_metadata(self, job: Any) -> bool:
-        """False: `params_changed` judges what a record in another format is of."""
+        """Return False: `params_changed` handles records of another format."""
         return False
 
     def input_changed(self, job: Any, file: Any = None) -> Any:
-        """As Snakemake has it, but nothing for what leads to a measurement."""
+        """Return Snakemake's result, but no change for a job that leads to a measurement."""
         return [] if _uses_drive(job) else super().input_changed(job, file)
 
     def params_changed(self, job: Any, file: Any = None) -> Any:
-        """As Snakemake has it, and a change for an analysis with an output that no record speaks of.
+        """Return Snakemake's result, plus a change for an analysis output that no record describes.
 
-        No change for what leads to a measurement.
+        Return no change for a job that leads to a measurement.
         """
         if _uses_drive(job):
             return NO_PARAMS_CHANGE
-        is_judged = "code" in job.rule.params.keys()  # noqa: SIM118 - a list with names
+        is_analysis = "code" in job.rule.params.keys()  # noqa: SIM118 - a list with names
         manifest = _Manifest(job.input.get("manifest"))
         changes = NO_PARAMS_CHANGE
-        for path in job.output if file is None else [file]:  # one by one: of many records few are kept in memory
+        for path in job.output if file is None else [file]:  # one at a time, to keep few records in memory
             changes |= super().params_changed(job, path)
-            if is_judged and not _speaks_of(self.metadata(path), path, manifest):
+            if is_analysis and not _describes(self.metadata(path), path, manifest):
                 changes |= ParamsChange(only_old={"no record of this file"}, files={path})
         return changes
 
 
 class _Manifest:
-    """The manifest of the recording that an analysis is of, if it is of one."""
+    """The manifest of the recording that an analysis uses, if it uses one."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._checksum: str | None = None
 
-    def is_the_one_of(self, record: MetadataRecord) -> bool:
-        """Whether it is the one that the output was made from; True where nobody can tell."""
+    def describes_input_of(self, record: MetadataRecord) -> bool:
+        """Whether the output was made from this manifest; True if unknown."""
         known = (record.input_checksums or {}).get(self.path)
         if self.path is None or known is None:
             return True
@@ -104,19 +103,19 @@ class _Manifest:
 
 
 def _uses_drive(job: Any) -> bool:
-    """Whether it leads to a measurement: what that depends on is in the digest of its path.
+    """Whether the job leads to a measurement, whose path holds a digest of everything that it depends on.
 
-    A plan also says what changes no measurement, such as limits of taint and the path of the drive. Written anew
-    because of those, it would have the drive measured anew.
+    A plan also holds settings that do not change the measurement, such as limits of taint and the path of the drive.
+    Rewriting the plan for those would repeat the measurement.
     """
     return job.rule.name in ("plan", "capture") or not {"plan", "plans"}.isdisjoint(job.rule.input.keys())
 
 
-def _speaks_of(record: MetadataRecord | None, path: str, manifest: _Manifest) -> bool:
-    """Whether the record of an output is of the file that is there, and of the recording that it was made from.
+def _describes(record: MetadataRecord | None, path: str, manifest: _Manifest) -> bool:
+    """Whether a record describes the present output and the recording that the output was made from.
 
-    A recording that is copied there keeps the time of its making, which may be before that of tables of the one that
-    it replaces, so the manifest is compared as well.
+    A recording that is copied into place keeps its time, which may be older than the tables of the recording that it
+    replaces. So the manifest is compared too.
     """
     if record is None or record.record_format_version != RECORD_FORMAT_VERSION or record.endtime is None:
         return False
@@ -124,13 +123,13 @@ def _speaks_of(record: MetadataRecord | None, path: str, manifest: _Manifest) ->
         changed_s = Path(path).stat().st_mtime
     except FileNotFoundError:
         return True  # Snakemake sees that it is missing
-    return abs(changed_s - record.endtime) < _ARCHIVED_S and manifest.is_the_one_of(record)
+    return abs(changed_s - record.endtime) < _ARCHIVED_S and manifest.describes_input_of(record)
 
 
 def _main(arguments: list[str]) -> int:
-    """Judge the options of a Snakemake command, profiles included; returns 2 and prints the reason if they are refused.
+    """Check the options of a Snakemake command, profiles included; return 2 and print the reason if refused.
 
-    Other faults of the options are left to Snakemake itself.
+    Snakemake itself reports other errors in the options.
     """
     with redirect_stderr(StringIO()):
         try:

@@ -1,7 +1,7 @@
-"""What drivelab prints: characters that a terminal obeys are shown as escapes, whatever file they come from.
+"""Print safely: control characters from files are shown as escapes, not sent to the terminal.
 
-A name, a serial number or a message may come from anybody's file. Sent as they are, its escape sequences could change
-the window's title, erase lines, or hide text. So nothing is printed but through the streams and consoles made here.
+A name, a serial number or a message may come from an untrusted file. Its escape sequences could change the window's
+title, erase lines, or hide text. So drivelab prints only through the streams and consoles of this module.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
 
-_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""C0 but tab and line feed, DEL, C1 (ECMA-48); controls of the direction of writing (Unicode TR9, section 2), line and
-paragraph separators; surrogates, which stand for bytes that are no UTF-8 and cannot be printed."""
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""C0 but tab and line feed, DEL, C1 (ECMA-48); controls of text direction (Unicode TR9, section 2), line and
+paragraph separators; surrogates, which represent bytes that are not UTF-8 and cannot be printed."""
 
 
 NO_REDIRECTION: Mapping[str, Any] = {"redirect_stdout": False, "redirect_stderr": False}
-"""For Rich's live displays: they would obey the colours and links in what is printed meanwhile."""
+"""For Rich's live displays, which would otherwise interpret colours and links in text printed meanwhile."""
 
 
 def visible(text: str) -> str:
-    r"""Return text without characters that a terminal obeys: they become `\x1b`, or `\u202e` from DEL upwards.
+    r"""Return text with control characters as escapes: `\x1b`, or `\u202e` from DEL upwards.
 
-    Tab and line feed stay. JSON text stays JSON with the same values, as JSON has no C0 character within a string.
+    Tab and line feed stay. JSON text keeps its values, because JSON strings hold no C0 characters.
     """
-    return _OBEYED.sub(lambda match: _escape(ord(match[0])), text)
+    return _CONTROLS.sub(lambda match: _escape(ord(match[0])), text)
 
 
 def _escape(code: int) -> str:
@@ -38,7 +38,7 @@ def _escape(code: int) -> str:
 
 
 class VisibleStream(io.TextIOBase):
-    """A text stream that writes `visible` text to another one; all else is that one's."""
+    """A text stream that writes `visible` text to another stream and delegates everything else to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unescaped = stream
@@ -60,7 +60,7 @@ class VisibleStream(io.TextIOBase):
         return True
 
     def close(self) -> None:
-        """Leave the other stream open: it is the process's own."""
+        """Leave the other stream open: it belongs to the process."""
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -71,18 +71,18 @@ class VisibleStream(io.TextIOBase):
 
 
 def escape_output() -> None:
-    """Make `sys.stdout` and `sys.stderr` visible streams for the rest of the process, tracebacks included."""
+    """Make `sys.stdout` and `sys.stderr` visible streams for this process, tracebacks included."""
     sys.stdout = cast(TextIO, VisibleStream(unescaped(sys.stdout)))
     sys.stderr = cast(TextIO, VisibleStream(unescaped(sys.stderr)))
 
 
 def unescaped(stream: TextIO) -> TextIO:
-    """Return the stream behind a visible one, for data that a program reads; a plain stream is returned itself."""
+    """Return the stream behind a visible stream, for data that a program reads; return others unchanged."""
     return stream.unescaped if isinstance(stream, VisibleStream) else stream
 
 
 def console(*, stderr: bool = False, **options: Any) -> Console:
-    """Return a Rich console on stdout or stderr: its own control sequences are sent, those in texts are shown."""
+    """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts."""
     from rich.console import Console
     from rich.segment import Segment
 

@@ -1,9 +1,9 @@
-"""The signals that ask a command to end: SIGINT (Ctrl-C), SIGTERM, and SIGHUP (its terminal or connection is closed).
+"""End a command on SIGINT (Ctrl-C), SIGTERM, or SIGHUP (its terminal or connection is closed).
 
-All of them raise KeyboardInterrupt in the main thread, so a command ends through its `finally` clauses: it puts host
-settings back, ends its programs and keeps what is finished. After SIGTERM or SIGHUP more of these two are ignored: a
-shell sends SIGHUP to its jobs after the kernel did, and the second one must not cut the clearing up short. Ctrl-C
-still does. Snakemake has handlers of its own, see `on_termination`.
+These signals raise KeyboardInterrupt in the main thread, so a command ends through its `finally` clauses: it restores
+host settings, ends its programs and keeps finished measurements. After SIGTERM or SIGHUP, further ones are ignored: a
+shell sends SIGHUP to its jobs after the kernel did, and the second must not cut the clean-up short. Ctrl-C still does.
+Snakemake has its own handlers, see `on_termination`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 
 
 class _Request:
-    """Whether a signal asked this process to end, and whether that has to wait."""
+    """State of a request to end this process: received, and waiting for a deferral."""
 
-    asked = False
+    received = False
     waiting = False
     deferrals = 0
 
@@ -27,11 +27,11 @@ _request = _Request()
 
 
 def end_in_order() -> None:
-    """Have SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt; for the main thread only.
+    """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt; call it in the main thread.
 
-    SIGINT and SIGHUP stay ignored where they are at the start: nohup(1) and shells without job control ask for that.
+    SIGINT and SIGHUP stay ignored if they were at the start, as by nohup(1) and shells without job control.
     """
-    _request.asked = _request.waiting = False
+    _request.received = _request.waiting = False
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number == signal.SIGTERM or signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, _end)
@@ -39,10 +39,10 @@ def end_in_order() -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Do what is within to its end; a signal that comes meanwhile raises KeyboardInterrupt after it.
+    """Run the block to its end; a signal that arrives meanwhile raises KeyboardInterrupt afterwards.
 
-    For what is short and must not be done by half, such as putting settings back. Without effect in other threads,
-    which signals do not interrupt.
+    For short work that must not stop half-way, such as restoring settings. Has no effect in other threads, which
+    signals do not interrupt.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -58,10 +58,10 @@ def deferred() -> Iterator[None]:
 
 
 def on_termination(act: Callable[[], object]) -> None:
-    """Have SIGTERM and SIGHUP call `act` in a thread of its own; for the main thread only, and for Snakemake.
+    """Make SIGTERM and SIGHUP call `act` in a separate thread; for Snakemake, in its main thread.
 
-    Snakemake's handler takes the scheduler's lock. A handler runs in the main thread, between two of its instructions,
-    and where those are within that lock nobody ever lets go of it (JobScheduler.exit_gracefully): the run hung then.
+    Snakemake's handler takes the scheduler's lock (JobScheduler.exit_gracefully). A handler runs in the main thread,
+    between two of its instructions. If the main thread held the lock there, the run would hang for ever.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
@@ -71,9 +71,9 @@ def on_termination(act: Callable[[], object]) -> None:
 def _end(number: int, _: object) -> None:
     if number == signal.SIGHUP:
         _leave_closed_terminal()
-    if number != signal.SIGINT and _request.asked:
+    if number != signal.SIGINT and _request.received:
         return
-    _request.asked = True
+    _request.received = True
     if _request.deferrals:
         _request.waiting = True
         return
@@ -81,7 +81,7 @@ def _end(number: int, _: object) -> None:
 
 
 def _leave_closed_terminal() -> None:
-    """Send output to nowhere that can go nowhere: an error on printing would cut the clearing up short."""
+    """Redirect output of a closed terminal to /dev/null: an error on printing would cut the clean-up short."""
     for descriptor in (1, 2):
         try:
             os.write(descriptor, b"")  # EIO from a terminal that is gone (tty_write)

@@ -1,4 +1,4 @@
-"""Sizes, durations and shares as people write them, and as numbers with a unit in their name."""
+"""Convert sizes, durations and shares between text and numbers."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _QUANTITY = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z%]*)\s*")
 def _parse(text: object, units: dict[str, float] | dict[str, int], what: str) -> float:
     match = _QUANTITY.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[2] not in units:
-        raise UserError(f"'{text}' is not a {what}; write a number and one of {', '.join(units)}")
+        raise UserError(f"'{text}' is not a {what}; write a number and a unit: {', '.join(units)}")
     return float(match[1]) * units[match[2]]
 
 
 def parse_size(text: object) -> int:
-    """Bytes of a size such as `128KiB` or `512B`; raises UserError for anything else, also for a bare number."""
+    """Return the bytes of a size such as `128KiB` or `512B`; raises UserError for others, also for a bare number."""
     value = _parse(text, _SIZE, "size")
     if value != int(value):
         raise UserError(f"'{text}' is not a whole number of bytes")
@@ -28,25 +28,25 @@ def parse_size(text: object) -> int:
 
 
 def parse_amount(text: object) -> float:
-    """Bytes of an amount such as `20TB` or `18TiB`: makers count in powers of ten; raises UserError for another."""
+    """Return the bytes of an amount such as `20TB` (powers of ten) or `18TiB`; raises UserError for others."""
     return _parse(text, _AMOUNT, "volume of data")
 
 
 def parse_duration(text: object) -> float:
-    """Seconds of a duration such as `60s`, `20min` or `1h`; raises UserError for anything else, also for zero."""
+    """Return the seconds of a duration such as `60s`, `20min` or `1h`; raises UserError for others, also for zero."""
     value = _parse(text, _DURATION_S, "duration")
     if value == 0:
-        raise UserError(f"'{text}' is no duration; it must be longer")
+        raise UserError(f"the duration '{text}' is zero; write a longer one")
     return value
 
 
 def parse_share(text: object) -> float:
-    """Fraction of a share such as `75%`, 0 to 1 and beyond; raises UserError for anything else."""
+    """Return the fraction of a share such as `75%`, 0 to 1 and above; raises UserError for others."""
     return _parse(text, {"%": 0.01}, "share")
 
 
 def format_size(size_bytes: int) -> str:
-    """The shortest exact form: 4096 is `4KiB`, 512 is `512B`, 1048576 is `1024KiB` (as the PTS writes it)."""
+    """Return the shortest exact form: `4KiB` for 4096, `512B` for 512, `1024KiB` for 1048576 (as in the PTS)."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         factor = _SIZE[unit]
         if size_bytes >= factor and size_bytes % factor == 0 and (unit != "MiB" or size_bytes != factor):
@@ -55,7 +55,7 @@ def format_size(size_bytes: int) -> str:
 
 
 def format_amount(size_bytes: float) -> str:
-    """For people, to three digits, or whole units: `7.45 TiB`, `512 KiB`, `1,010 MiB`."""
+    """Return an amount for people, with three digits or whole units: `7.45 TiB`, `512 KiB`, `1,010 MiB`."""
     for unit in ("TiB", "GiB", "MiB", "KiB"):
         if size_bytes >= 0.9995 * _SIZE[unit]:
             amount = size_bytes / _SIZE[unit]
@@ -64,7 +64,7 @@ def format_amount(size_bytes: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """For people: `45 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Return a duration for people: `45 s`, `3 min 05 s`, `2 h 10 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = int(seconds // 60)
@@ -74,15 +74,15 @@ def format_duration(seconds: float) -> str:
 
 
 def format_factor(factor: float) -> str:
-    """For people, to three digits and never with an exponent: `1.33`, `115`, `11,500`."""
+    """Return a factor for people, with three digits and no exponent: `1.33`, `115`, `11,500`."""
     rounded = float(f"{factor:.3g}")
     return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
 
 
 def format_percentage(value_pct: float, signed: bool = False) -> str:
-    """For people, without the sign of percent: `62`, `3.1`, `0.42`; signed ones with a plus or a true minus.
+    """Return a percentage for people, without `%`: `62`, `3.1`, `0.42`; `signed` adds a plus or a true minus.
 
-    What rounds to nothing has no sign.
+    A value that rounds to zero has no sign.
     """
     size = abs(value_pct)
     shown = f"{size:,.{0 if size >= 9.95 else 1 if size >= 0.995 else 2}f}"

@@ -15,17 +15,22 @@ from drivelab.trace.capturing.report import LOSSES, CaptureReport
 
 def add_parser(commands: Any) -> None:
     """Register `capture`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "capture",
         help="trace the block requests of a command",
-        description="Runs a command and keeps the requests that reach DEVICE meanwhile. Writes nothing to the device.",
+        description="Runs a command and records the block requests that reach DEVICE meanwhile. Tracing writes nothing "
+        "to the device.",
     )
-    one.add_argument("device", metavar="DEVICE", help="block device to trace, such as /dev/nvme0n1")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="NAME", help="new folder for the raw capture")
-    one.add_argument("--backend", choices=("blktrace", "ftrace"), help="how to trace, if not as this kernel allows")
-    one.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    one.add_argument("command", nargs="+", metavar="COMMAND", help="what to run, after --")
-    one.set_defaults(handler=_capture)
+    parser.add_argument("device", metavar="DEVICE", help="block device to trace, such as /dev/nvme0n1")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="NAME", help="new folder for the raw capture"
+    )
+    parser.add_argument(
+        "--backend", choices=("blktrace", "ftrace"), help="tracer (default: the one that this kernel supports)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    parser.add_argument("command", nargs="+", metavar="COMMAND", help="command to run, after --")
+    parser.set_defaults(handler=_capture)
 
 
 def _capture(options: argparse.Namespace) -> int:
@@ -34,7 +39,7 @@ def _capture(options: argparse.Namespace) -> int:
     try:
         report = capture(options.device, options.command, options.output, backend=options.backend)
     except KeyboardInterrupt:
-        print("drivelab: interrupted; the tracer is as it was before, and there is no capture", file=sys.stderr)
+        print("drivelab: interrupted; the tracer is reset, and no capture was written", file=sys.stderr)
         return 130
     if options.json:
         print(json.dumps(asdict(report), indent=1))
@@ -46,18 +51,18 @@ def _capture(options: argparse.Namespace) -> int:
 
 
 def _lines(report: CaptureReport, output: Path) -> Iterator[str]:
-    """What a person wants to know of a capture."""
-    yield f"application duration: {report.duration_s:.3f} s, measured while it was traced (lower is better)"
-    memory = "" if report.max_rss_bytes is None else f", {report.max_rss_bytes / 2**20:.0f} MiB at most"
-    yield f"the command's use: {report.user_s:.2f} s user, {report.system_s:.2f} s system{memory}"
+    """Yield the lines of a summary of the capture."""
+    yield f"application duration: {report.duration_s:.3f} s, measured while tracing (lower is better)"
+    memory = "" if report.max_rss_bytes is None else f", peak memory {report.max_rss_bytes / 2**20:.0f} MiB"
+    yield f"CPU time of the command: {report.user_s:.2f} s user, {report.system_s:.2f} s system{memory}"
     yield f"events: {report.events} ({report.events_per_s:.0f}/s) through {report.backend}"
-    yield f"requests that {report.device} completed: {report.device_requests}"
+    yield f"requests completed by {report.device}: {report.device_requests}"
     cost = report.cost
-    text = f"{cost.reader_cpu_s:.3f} s of CPU time for reading events"
+    text = f"{cost.reader_cpu_s:.3f} s of CPU time to read events"
     if cost.drains is not None and cost.buffer_fill_max is not None:
         size_mib = cost.buffer_bytes_per_cpu / 2**20
-        text += f", {cost.drains} times; {100 * cost.buffer_fill_max:.1f} % of a CPU's {size_mib:.0f} MiB filled"
-    yield f"tracing took: {text}"
+        text += f", {cost.drains} times; {100 * cost.buffer_fill_max:.1f} % of a CPU's {size_mib:.0f} MiB buffer filled"
+    yield f"cost of tracing: {text}"
     yield f"lost: {'' if report.lost else 'nothing'}"
     for kind, count in report.lost.items():
         yield f"  {count} {kind}: {LOSSES.get(kind, kind)}"

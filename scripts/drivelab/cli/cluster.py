@@ -1,4 +1,4 @@
-"""A study whose jobs are sent to a cluster: what `drivelab run` does otherwise there."""
+"""Submit the jobs of a study to a cluster: what `drivelab run --profile` does differently."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from drivelab.errors import UserError
 from drivelab.stages.planning import Campaign
 
 _PACKAGES = Path(sys.prefix) / "cluster"
-"""Where './drivelab setup cluster' puts the executor, out of the way of studies that are run here."""
+"""Where './drivelab setup cluster' installs the executor, apart from the environment of local studies."""
 _CHAINS = ("rule_chain_", "rule_drive_")
-"""How the comment of a submission begins that uses a drive: a chain, and a drive of a fleet with all its chains."""
+"""Prefixes of the comments of submissions that use a drive: one chain, or all chains of a fleet's drive."""
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
 
 
@@ -23,67 +23,69 @@ class Submission:
     """Snakemake with the profile of a cluster."""
 
     def __init__(self, profile: Path, campaign: Campaign) -> None:
-        """Raises UserError where the profile is none, or its executor is not installed."""
+        """Raises UserError if the profile is invalid or its executor is not installed."""
         self._is_slurm = load_yaml(profile / "config.yaml").get("executor") == "slurm"
         if self._is_slurm and not (_PACKAGES / "stamp").exists():
             raise UserError(
-                f"{profile}: jobs are given to Slurm by packages that are not installed; run './drivelab setup cluster'"
+                f"{profile}: the packages that submit jobs to Slurm are not installed; run './drivelab setup cluster'"
             )
         self._profile = profile
-        # Slurm's jobs bear it, so that those of a run that was killed are known again.
+        # Part of each Slurm job's name: it identifies the jobs that a killed run left.
         self._prefix = f"drivelab-{re.sub('[^A-Za-z0-9-]', '-', campaign.study.name)}"[:50]
 
     def arguments(self, cores: int) -> list[str]:
-        """Of snakemake; `cores` are for what runs here."""
+        """Return arguments for snakemake; `cores` limits the jobs that run on this host."""
         named = ["--slurm-jobname-prefix", self._prefix] if self._is_slurm else []
         return ["--profile", str(self._profile), "--local-cores", str(cores), *named]
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """With the executor's packages."""
+        """Return the environment with the executor's packages on PYTHONPATH."""
         before = environment.get("PYTHONPATH")
         return {**environment, "PYTHONPATH": f"{_PACKAGES}:{before}" if before else str(_PACKAGES)}
 
     def clear_queue(self) -> list[str]:
-        """Cancel what a killed run has left in the queue but for chains at work, which go on; says so in sentences.
+        """Cancel the jobs that a killed run left in the queue, except running chains; return sentences that say so.
 
-        Two analyses of the same would write the same files, and a chain that has not begun is submitted again.
+        Two analyses of one recording would write the same files. A chain that has not started is submitted again.
         """
         jobs = self._queue()
         at_work = [job for job, is_at_work in jobs.items() if is_at_work]
         others = [job for job in jobs if job not in at_work]
-        said = []
+        sentences = []
         if others:
             parent.run(["scancel", *others])
-            said.append(f"Left in the queue by a run that was killed, and cancelled: jobs {', '.join(others)}.")
+            sentences.append(f"A killed run left jobs in the queue; cancelled: jobs {', '.join(others)}.")
         if at_work:
-            said.append(f"Still at work from a run that was killed, and waited for: jobs {', '.join(at_work)}.")
-        return said
+            sentences.append(f"Jobs of a killed run are still running; waiting for: jobs {', '.join(at_work)}.")
+        return sentences
 
     def cancel(self) -> list[str]:
-        """Cancel all that this run has in the queue, chains at work too; says so in a sentence.
+        """Cancel all jobs of this run, running chains included; return a sentence that says so.
 
-        An interrupted Snakemake leaves those there whose state it is just asking for.
+        An interrupted Snakemake does not cancel the jobs whose state it is querying at that moment.
         """
         try:
             jobs = list(self._queue())
         except UserError as error:
-            return [f"What is in the queue was not cancelled: {error}"]
+            return [f"The jobs in the queue were not cancelled: {error}"]
         if not jobs:
             return []
         parent.run(["scancel", *jobs])
         return [f"Cancelled in Slurm: jobs {', '.join(jobs)}."]
 
     def _queue(self) -> dict[str, bool]:
-        """Jobs of the study that have not ended, and whether each is a chain at work.
+        """Return the unfinished jobs of the study, and whether each is a running chain.
 
-        Raises UserError where Slurm does not answer.
+        Raises UserError if Slurm does not answer.
         """
         if not self._is_slurm:
             return {}
         done = parent.run(_SQUEUE)
         if done.returncode != 0:
-            words = (done.stderr.strip().splitlines() or ["no word"])[-1]
-            raise UserError(f"Slurm does not answer ({words}); see that 'squeue' works here, and run again")
+            message = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            raise UserError(
+                f"Slurm does not answer ({message}); check that 'squeue' works on this host, then run again"
+            )
         jobs = {}
         for line in done.stdout.splitlines():
             job, state, name, folder, comment = line.split("|", 4)

@@ -1,4 +1,4 @@
-"""`drivelab compare`: any recordings against any others."""
+"""`drivelab compare`: compare any two groups of recordings."""
 
 from __future__ import annotations
 
@@ -19,35 +19,37 @@ if TYPE_CHECKING:
     from drivelab.explore.compare import Comparison, Terms
 
 DIFFERENCES_FORBIDDEN = 3
-"""Exit status where something differs that was not meant to, and that was forbidden."""
+"""Exit status if something differs unintentionally and --forbid-differences is given."""
 _STEPS = "the steps of the protocol"
-"""Of which the table `conditions` has a digest, which says nothing to people."""
+"""Shown instead of the digest that the table `conditions` holds."""
 _MOST = 12
-"""Differences, and values that one side has alone, that are told in full; the others are counted."""
+"""Number of differences, or of values of one side only, that are listed; the rest is counted."""
 
 
 def add_parser(commands: Any) -> None:
     """Register `compare`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "compare",
         help="compare any two drives, hosts, firmwares or dates",
-        description="Compares what two selectors select; the first is the basis. A selector is a drive (op7, "
+        description="Compares the recordings of two selectors; the first is the basis. A selector is a drive (op7, "
         "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
-        "since, until, recording. FOLDER:SELECTOR takes another folder of results, or one that was imported.",
+        "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
     )
-    one.add_argument("basis", metavar="A", help="selection that B is compared with")
-    one.add_argument("comparison", metavar="B", help="selection that is compared")
-    one.add_argument("--study", type=Path, metavar="FILE", help="take results folder, margin and confidence from it")
-    one.add_argument("--results", type=Path, metavar="DIR", help="folder of results (default: the study's, or results)")
-    one.add_argument("--margin", metavar="SHARE", help="differences within it are called the same (default: 5%%)")
-    one.add_argument("--json", action="store_true", help="print everything as JSON")
-    one.add_argument(
+    parser.add_argument("basis", metavar="A", help="selector of the basis, which B is compared with")
+    parser.add_argument("comparison", metavar="B", help="selector of the recordings to compare")
+    parser.add_argument(
+        "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
+    )
+    parser.add_argument("--results", type=Path, metavar="DIR", help="results folder (default: the study's, or results)")
+    parser.add_argument("--margin", metavar="SHARE", help="smaller differences count as the same (default: 5%%)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.add_argument(
         "--forbid-differences",
         action="store_true",
-        help=f"compare nothing, and end with status {DIFFERENCES_FORBIDDEN}, where something else differs than what "
-        "the selectors ask for",
+        help=f"if anything differs that the selectors do not name, do not compare and exit with status "
+        f"{DIFFERENCES_FORBIDDEN}",
     )
-    one.set_defaults(handler=_compare)
+    parser.set_defaults(handler=_compare)
 
 
 def _compare(options: argparse.Namespace) -> int:
@@ -55,13 +57,13 @@ def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.selection import parse
 
     results, terms = _terms(options)
-    found = compare(parse(options.basis), parse(options.comparison), results, terms)
+    comparison = compare(parse(options.basis), parse(options.comparison), results, terms)
     if options.json:
-        json.dump(as_mapping(found), sys.stdout, indent=1, ensure_ascii=False)
+        json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        _show(found)
-    return DIFFERENCES_FORBIDDEN if terms.forbid and len(found.unintended) else 0
+        _show(comparison)
+    return DIFFERENCES_FORBIDDEN if terms.forbid and len(comparison.unintended) else 0
 
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
@@ -93,91 +95,97 @@ def _margin_pct(text: str) -> float:
     return 100 * share
 
 
-def as_mapping(found: Comparison) -> dict[str, Any]:
-    """All of a comparison for JSON: `counts` by verdict, rows of the tables `deltas`, `differences`, `exclusions`."""
+def as_mapping(comparison: Comparison) -> dict[str, Any]:
+    """Return a comparison for JSON: `counts` by verdict, rows of `deltas`, `differences`, `exclusions`."""
     return {
-        "basis": found.basis,
-        "comparison": found.comparison,
-        "margin_pct": found.terms.margin_pct,
-        "confidence_pct": found.terms.confidence_pct,
-        "counts": found.counts,
-        "meant_to_differ": list(found.meant),
-        "recordings": found.recordings,
-        "recorded_on_neither_side": found.unknown,
-        "adjusted_for_comparisons": found.tested,
-        "only_on_one_side": found.alone,
-        "different_measurements": found.measurements,
+        "basis": comparison.basis,
+        "comparison": comparison.comparison,
+        "margin_pct": comparison.terms.margin_pct,
+        "confidence_pct": comparison.terms.confidence_pct,
+        "counts": comparison.counts,
+        "meant_to_differ": list(comparison.meant),
+        "recordings": comparison.recordings,
+        "recorded_on_neither_side": comparison.unknown,
+        "adjusted_for_comparisons": comparison.tested,
+        "only_on_one_side": comparison.alone,
+        "different_measurements": comparison.measurements,
         **{
             name: json.loads(table.to_json(orient="records", double_precision=15))
-            for name, table in (("differences", found.differences), ("exclusions", found.exclusions),
-                                ("deltas", found.deltas))
+            for name, table in (("differences", comparison.differences), ("exclusions", comparison.exclusions),
+                                ("deltas", comparison.deltas))
         },
     }  # fmt: skip
 
 
-def headline(found: Comparison) -> str:
-    """How many values of each verdict there are."""
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in found.counts.items())
-    number = found.tested
+def headline(comparison: Comparison) -> str:
+    """Return a sentence with the number of values of each verdict."""
+    counts = ", ".join(f"{number} {verdict}" for verdict, number in comparison.counts.items())
+    number = comparison.tested
     once = "IOPS, throughput and mean latency of a cell count once"
-    adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "nothing could be tested"
+    adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "no value could be tested"
     return (
-        f"{found.comparison} against {found.basis}: {counts} (margin {found.terms.margin_pct:g} %, confidence "
-        f"{found.terms.confidence_pct:g} %, {adjusted})"
+        f"{comparison.comparison} against {comparison.basis}: {counts} (margin {comparison.terms.margin_pct:g} %, "
+        f"confidence {comparison.terms.confidence_pct:g} %, {adjusted})"
     )
 
 
-def _show(found: Comparison) -> None:
+def _show(comparison: Comparison) -> None:
     from rich.markup import escape
 
     from drivelab.analysis.doubt_notes import numbered
     from drivelab.cli.wide import wide_console
 
     console = wide_console()
-    console.print(f"[bold]{escape(headline(found))}[/]")
-    console.print(escape(f"Meant to differ: {_told(found.differences[found.differences['intended'].astype(bool)])}"))
-    if found.measurements:
-        of_sides = " with ".join(f"{name} of {side}" for side, name in found.measurements.items())
-        console.print(escape(f"Different measurements, compared cell by cell: {of_sides}"))
-    other = found.unintended
-    nothing = "nothing that was recorded" if found.unknown else "nothing"
-    console.print(escape(f"Differs too: {_told(other, nothing)}"), style="bold yellow" if len(other) else "")
-    if found.unknown:
-        console.print(escape(f"Recorded on neither side, it may differ: {', '.join(found.unknown)}"))
-    for side, values in found.alone.items():
+    console.print(f"[bold]{escape(headline(comparison))}[/]")
+    console.print(
+        escape(f"Meant to differ: {_facets(comparison.differences[comparison.differences['intended'].astype(bool)])}")
+    )
+    if comparison.measurements:
+        sides = " with ".join(f"{name} of {side}" for side, name in comparison.measurements.items())
+        console.print(escape(f"Different measurements, compared cell by cell: {sides}"))
+    unintended = comparison.unintended
+    nothing = "nothing that was recorded" if comparison.unknown else "nothing"
+    console.print(
+        escape(f"Differs too: {_facets(unintended, nothing)}"), style="bold yellow" if len(unintended) else ""
+    )
+    if comparison.unknown:
+        console.print(escape(f"Not recorded on either side, may differ: {', '.join(comparison.unknown)}"))
+    for side, values in comparison.alone.items():
         if values:
             console.print(
-                escape(f"Only of {side}: {len(values)} value{'s' if len(values) > 1 else ''}, {_first(values)}")
+                escape(f"Only in {side}: {len(values)} value{'s' if len(values) > 1 else ''}, {_first(values)}")
             )
-    for row in found.exclusions.itertuples():
+    for row in comparison.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    marks, reasons = numbered(list(map(str, doubts)) for doubts in found.deltas["doubts"])
-    _table(found, marks, console)
+    marks, reasons = numbered(list(map(str, doubts)) for doubts in comparison.deltas["doubts"])
+    _table(comparison, marks, console)
     for number, reason in enumerate(reasons, start=1):
         console.print(escape(f"[{number}] {reason}"))
-    for note in dict.fromkeys(note for row in found.deltas["remarks"] for note in row):
+    for note in dict.fromkeys(note for row in comparison.deltas["remarks"] for note in row):
         console.print(escape(f"Note: {note}."), style="dim")
 
 
-def _told(differences: Any, nothing: str = "nothing") -> str:
-    """Each facet once, with the values of both sides."""
+def _facets(differences: Any, nothing: str = "nothing") -> str:
+    """List each facet once, with the values of both sides."""
     from drivelab.analysis.differences import STEPS
 
-    words = dict.fromkeys(
-        _STEPS if one.facet == STEPS else f"{one.facet} ({one.basis_value} / {one.comparison_value})"
-        for one in differences.itertuples()
+    texts = dict.fromkeys(
+        _STEPS
+        if difference.facet == STEPS
+        else f"{difference.facet} ({difference.basis_value} / {difference.comparison_value})"
+        for difference in differences.itertuples()
     )
-    return _first(tuple(words)) or nothing
+    return _first(tuple(texts)) or nothing
 
 
-def _first(words: Sequence[str]) -> str:
-    """As many as can be read."""
-    rest = f", and {len(words) - _MOST} more, see --json" if len(words) > _MOST else ""
-    return f"{', '.join(words[:_MOST])}{rest}"
+def _first(items: Sequence[str]) -> str:
+    """List the first items; count the rest."""
+    rest = f", and {len(items) - _MOST} more, see --json" if len(items) > _MOST else ""
+    return f"{', '.join(items[:_MOST])}{rest}"
 
 
-def _table(found: Comparison, marks: Sequence[tuple[int, ...]], console: Console) -> None:
-    """A line for each value; `marks` are the numbers of the reasons why its verdict is no more."""
+def _table(comparison: Comparison, marks: Sequence[tuple[int, ...]], console: Console) -> None:
+    """Print a line for each value; `marks` numbers the reasons that weaken its verdict."""
     from rich.table import Table
     from rich.text import Text
 
@@ -186,24 +194,24 @@ def _table(found: Comparison, marks: Sequence[tuple[int, ...]], console: Console
     from drivelab.report.reasons import mark
 
     colours = {"better": "green", "worse": "red"}
-    several = found.deltas["measurement"].nunique() > 1
+    several = comparison.deltas["measurement"].nunique() > 1
     shown = Table(box=None, pad_edge=False)
     for name in (*(("test",) if several else ()), "cell", "metric"):
         shown.add_column(name)
-    for name in (found.basis, found.comparison, "delta", "interval"):
+    for name in (comparison.basis, comparison.comparison, "delta", "interval"):
         shown.add_column(Text(name), justify="right")
     shown.add_column("verdict")
-    for row, of_row in zip(found.deltas.itertuples(), marks, strict=True):
-        values = ["" if is_missing(one) else number(one) for one in (row.basis_value, row.comparison_value)]
+    for row, row_marks in zip(comparison.deltas.itertuples(), marks, strict=True):
+        values = ["" if is_missing(value) else number(value) for value in (row.basis_value, row.comparison_value)]
         verdict = Text(row.verdict, style=colours.get(row.verdict, ""))
         shown.add_row(
-            *(Text(one) for one in ((row.measurement,) if several else ())),
+            *([Text(row.measurement)] if several else []),
             Text(row.cell_label),
             heading(row.metric, row.unit),
             *values,
             "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %",
             _interval(row.interval_low_pct, row.interval_high_pct),
-            verdict + Text(mark(of_row)),
+            verdict + Text(mark(row_marks)),
         )
     print_table(shown, console)
 

@@ -1,4 +1,4 @@
-"""`drivelab doctor`: the host's settings against what a scenario wants."""
+"""`drivelab doctor`: compare the host's settings with those that a scenario requires."""
 
 from __future__ import annotations
 
@@ -23,23 +23,24 @@ _SHEET = "config/drives.tsv"
 
 def add_parser(commands: Any) -> None:
     """Register `doctor`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "doctor",
-        help="compare the host's settings with what a study wants",
-        description="Tells how the host and its drives are set, what a scenario wants, and how to set it. Changes "
-        "nothing without --apply.",
+        help="compare the host's settings with those that a study requires",
+        description="Shows the settings of the host and its drives, what a scenario requires, and how to set it. "
+        "Changes nothing without --apply.",
     )
-    one.add_argument("devices", nargs="*", metavar="DEVICE", help="drives to look at, such as nvme0n1 (default: all)")
-    one.add_argument("--scenario", choices=SCENARIOS, default="synthetic", help="default: synthetic, as of studies")
-    one.add_argument("--json", action="store_true", help="print a list of objects")
-    action = one.add_mutually_exclusive_group()
+    parser.add_argument("devices", nargs="*", metavar="DEVICE", help="drives to check, such as nvme0n1 (default: all)")
+    parser.add_argument("--scenario", choices=SCENARIOS, default="synthetic", help="default: synthetic, as for studies")
+    parser.add_argument("--json", action="store_true", help="print the settings as JSON")
+    action = parser.add_mutually_exclusive_group()
     action.add_argument(
         "--apply",
         action="store_true",
-        help="set what can be set until the next study has ended; of drives those that are named, or in the sheet",
+        help="change deviating settings until the next study ends; affects the host and the named drives, or those "
+        "in the sheet",
     )
-    action.add_argument("--restore", action="store_true", help="put back what was set")
-    one.set_defaults(handler=_doctor)
+    action.add_argument("--restore", action="store_true", help="restore the changed settings")
+    parser.set_defaults(handler=_doctor)
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -50,41 +51,40 @@ def _doctor(options: argparse.Namespace) -> int:
     if options.restore:
         return _restore(temporary, options.json)
     named = [_kernel_name(device) for device in options.devices]
-    with _set_by_hand(temporary) if options.apply else nullcontext():
-        said = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
+    with _kept_settings(temporary) if options.apply else nullcontext():
+        messages = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
         rows = snapshot(named or _attached(), options.scenario)
         if options.json:
             print(json.dumps(rows, indent=1, ensure_ascii=False))
             return 0
-        for line in [*said, *report(rows, options.scenario)]:
+        for line in [*messages, *report(rows, options.scenario)]:
             print(line)
     if options.apply:
         return 0
     reach = {"host", *(named or _pinned())}
     if settable := sum(bool(row["deviation"] and row["settable"]) for row in rows if row["scope"] in reach):
-        print(f"\ndrivelab doctor --apply sets {settable} of them for the time of the next study.")
+        print(f"\ndrivelab doctor --apply changes {settable} of them until the next study ends.")
     if changed := temporary.remembered():
         text = (
-            f"{len(changed)} values are set for a study at the moment. They go back when the last study ends, or with "
-            "drivelab doctor --restore."
+            f"{len(changed)} settings are changed for a study now. drivelab restores them when the last study ends. To "
+            "restore them earlier, run drivelab doctor --restore."
         )
         print("\n".join(["", *_wrapped(text, "")]))
     return 0
 
 
 @contextmanager
-def _set_by_hand(temporary: Temporary) -> Iterator[None]:
-    """Keep what is set within beyond this process, unless that fails or is interrupted before the user was told.
+def _kept_settings(temporary: Temporary) -> Iterator[None]:
+    """Keep the settings changed within after this process ends; restore them if the block fails or is interrupted.
 
-    What an earlier command has set is kept then too: it is not this command's to put back. Raises UserError without
-    root.
+    Settings that an earlier command changed are kept in both cases. Raises UserError without root.
     """
     from drivelab.termination import deferred
 
     if os.geteuid() != 0:
         raise UserError(
-            "doctor --apply: host settings can be changed by root only, so nothing was set; run it with sudo, or set "
-            "what drivelab doctor tells of by hand"
+            "doctor --apply: only root can change host settings, so nothing was changed; run it with sudo, or change "
+            "the settings that drivelab doctor lists by hand"
         )
     is_new = temporary.claim_by_hand()
     try:
@@ -97,47 +97,47 @@ def _set_by_hand(temporary: Temporary) -> Iterator[None]:
 
 
 def _apply(scenario: str, drives: Sequence[str], temporary: Temporary) -> list[str]:
-    """Words of what was set."""
+    """Change the deviating settings and return lines that say so."""
     from drivelab.host.settings import apply
 
     lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
     return [
-        "What deviated:" if lines else "Nothing deviates that could be set.",
+        "Changed settings:" if lines else "No setting that drivelab can change deviates.",
         *lines,
-        "It is put back when the next study on this host has ended, or by drivelab doctor --restore.",
+        "drivelab restores them when the next study on this host ends, or with drivelab doctor --restore.",
         "",
     ]
 
 
 def _restore(temporary: Any, as_json: bool) -> int:
-    words = temporary.restore()
+    messages = temporary.restore()
     if as_json:
-        print(json.dumps(words, indent=1, ensure_ascii=False))
+        print(json.dumps(messages, indent=1, ensure_ascii=False))
     else:
-        print("\n".join(words) or "Nothing was set: there is nothing to put back.")
+        print("\n".join(messages) or "No settings were changed, so there is nothing to restore.")
     return 0
 
 
 def report(rows: Sequence[dict[str, Any]], scenario: str) -> list[str]:
-    """Lines of at most 100 columns: deviations first with why and how, then what nobody can tell, then the rest."""
+    """Return lines of at most 100 columns: deviations with why and how first, then unknown settings, then the rest."""
     from drivelab.host.settings import NOT_AVAILABLE
 
     missing = [row for row in rows if row["state"] == NOT_AVAILABLE]
-    there = [row for row in rows if row["state"] != NOT_AVAILABLE]
-    deviating = [row for row in there if row["deviation"] is True]
-    unknown = [row for row in there if row["deviation"] is None]
-    fine = [row for row in there if row["deviation"] is False]
+    available = [row for row in rows if row["state"] != NOT_AVAILABLE]
+    deviating = [row for row in available if row["deviation"] is True]
+    unknown = [row for row in available if row["deviation"] is None]
+    fine = [row for row in available if row["deviation"] is False]
     lines = [
-        f"Scenario {scenario}: {len(deviating)} deviate, {len(unknown)} unknown, {len(fine)} as wanted, "
+        f"Scenario {scenario}: {len(deviating)} deviate, {len(unknown)} unknown, {len(fine)} as required, "
         f"{len(missing)} {NOT_AVAILABLE}."
     ]
     for title, group in (("Deviates", deviating), ("Unknown", unknown)):
         if group:
             lines += ["", title]
         for row in group:
-            lines += _detailed(row)
+            lines += _details(row)
     if fine:
-        lines += ["", "As wanted"]
+        lines += ["", "As required"]
         lines += [line for row in fine for line in _wrapped(f"{_title(row)}: {row['state']}", "  ")]
     if missing:
         names = ", ".join(_title(row) for row in missing)
@@ -145,10 +145,10 @@ def report(rows: Sequence[dict[str, Any]], scenario: str) -> list[str]:
     return lines
 
 
-def _detailed(row: dict[str, Any]) -> list[str]:
-    by = " (--apply does it)" if row["settable"] else ""
+def _details(row: dict[str, Any]) -> list[str]:
+    by = " (--apply does this)" if row["settable"] else ""
     return [
-        *_wrapped(f"{_title(row)}: {row['state']}; wanted: {row['wanted']}", "  "),
+        *_wrapped(f"{_title(row)}: {row['state']}; required: {row['wanted']}", "  "),
         *_wrapped(f"why: {row['effect']}", "    "),
         *_wrapped(f"set: {row['how']}{by}", "    "),
     ]
@@ -168,16 +168,16 @@ def _kernel_name(device: str) -> str:
     try:
         return sysfs.kernel_name(device if "/" in device else f"/dev/{device}")
     except OSError:
-        raise UserError(f"doctor: there is no block device {device}; run lsblk to see what is attached") from None
+        raise UserError(f"doctor: there is no block device {device}; run lsblk to list the attached devices") from None
 
 
 def _attached() -> list[str]:
-    """Drives with hardware behind them, or a hypervisor's: not loop, RAM, device-mapper or md devices."""
+    """Return the drives of hardware or a hypervisor: no loop, RAM, device-mapper or md devices."""
     return sorted(path.name for path in Path("/sys/block").glob("*") if (path / "device").exists())
 
 
 def _pinned() -> list[str]:
-    """Drives of the sheet that are attached."""
+    """Return the attached drives of the sheet."""
     from drivelab.config.drives_sheet import load_sheet
     from drivelab.config.schema import ROOT
 

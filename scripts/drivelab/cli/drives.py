@@ -1,4 +1,4 @@
-"""`drivelab drives`: every block device of this host, who it is, and whether it may be tested."""
+"""`drivelab drives`: list this host's block devices and whether each may be tested."""
 
 from __future__ import annotations
 
@@ -24,13 +24,17 @@ _INDENT = "    "
 
 def add_parser(commands: Any) -> None:
     """Register `drives`."""
-    one = commands.add_parser("drives", help="list the drives of this host and whether they may be tested")
-    form = one.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="everything that is known, as JSON")
-    form.add_argument("--tsv", action="store_true", help="the drive sheet with a row for each drive that it lacks")
-    one.add_argument("-o", "--output", type=Path, metavar="FILE", help="write the sheet of --tsv there, all or nothing")
-    one.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
-    one.set_defaults(handler=_drives)
+    parser = commands.add_parser("drives", help="list the drives of this host and whether they may be tested")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print all known facts as JSON")
+    form.add_argument(
+        "--tsv", action="store_true", help="print the drive sheet, with a row added for each drive that it lacks"
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FILE", help="write the sheet of --tsv to FILE, atomically"
+    )
+    parser.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
+    parser.set_defaults(handler=_drives)
 
 
 def _drives(options: argparse.Namespace) -> int:
@@ -45,7 +49,7 @@ def _drives(options: argparse.Namespace) -> int:
 
 
 def survey(sheet: Path) -> list[dict[str, Any]]:
-    """All drives with their facts; `sheet` is what the drive sheet says of each."""
+    """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
 
     rows = _rows(sheet)
@@ -53,7 +57,7 @@ def survey(sheet: Path) -> list[dict[str, Any]]:
 
 
 def _rows(sheet: Path) -> dict[str, Any]:
-    """Rows of the sheet; a sheet that cannot be read is reported, and does not keep the drives from being seen."""
+    """Return the rows of the sheet; an unreadable sheet is reported on stderr and counts as empty."""
     from drivelab.config.drives_sheet import load_sheet
     from drivelab.errors import UserError
 
@@ -67,7 +71,7 @@ def _rows(sheet: Path) -> dict[str, Any]:
 
 
 def _text(sheet: Path) -> str:
-    """Text of the sheet; nothing of one that is not there."""
+    """Return the text of the sheet, empty if it is missing or unreadable."""
     try:
         return read_regular(sheet).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
@@ -82,28 +86,28 @@ def _put_sheet(drives: list[dict[str, Any]], present: str, output: Path | None) 
     part = output.with_name(f".{output.name}.part")
     part.write_text(text, encoding="utf-8")
     part.replace(output)
-    print(f"{output}: written; {_added_words(drives, present)}")
+    print(f"{output}: written; {_added_sentence(drives, present)}")
 
 
-def _added_words(drives: list[dict[str, Any]], present: str) -> str:
-    """What the sheet gained, and what is to be done about it."""
+def _added_sentence(drives: list[dict[str, Any]], present: str) -> str:
+    """Return a sentence on the rows added to the sheet and what to do next."""
     added = [drive for drive, line in _additions(drives, present) if not line.startswith("#")]
-    able = sum(drive["testable"] for drive in added)
-    held = len(added) - able
-    if able:
-        also = f", and {held} that cannot be tested now (the column 'note' says why)" if held else ""
+    testable = sum(drive["testable"] for drive in added)
+    held = len(added) - testable
+    if testable:
+        also = f", and {held} that cannot be tested now (see the column 'note')" if held else ""
         return (
-            f"{counted(able, 'drive')} added{also}; give the new drives names, and enter yes where their data may be "
-            "destroyed"
+            f"{counted(testable, 'drive')} added{also}; name the new drives, and set destructive to yes where the "
+            "data may be destroyed"
         )
-    none = "none was found that can be tested and is not in it already"
+    none = "no further drive can be tested"
     if held:
-        return f"{none}; {counted(held, 'drive')} added that cannot be tested now: the column 'note' says why"
+        return f"{none}; {counted(held, 'drive')} added that cannot be tested now (see the column 'note')"
     if not drives:
         return "no drive added: this host has no block devices"
     if all(drive["sheet"] is not None for drive in drives):
-        return "no drive added: those of this host are in it already"
-    return f"no drive added: {none}; the lines with # say why"
+        return "no drive added: the sheet has all drives of this host"
+    return f"no drive added: {none}; lines that begin with # give the reasons"
 
 
 def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
@@ -133,59 +137,63 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is(row: Any, name: str, pin: str | None) -> bool:
-    """Whether a row of the sheet names this very device."""
+    """Whether a row of the sheet names this device."""
     return bool(row.device == pin or (row.virtual is None and real_path(row.device) == Path(f"/dev/{name}")))
 
 
 def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
-    """Why a drive may not be tested, in words; None if it may: nothing holds it and it can be pinned."""
+    """Return why a drive may not be tested; None if nothing holds it and it can be pinned."""
     from drivelab.drives import guard
     from drivelab.errors import UserError
 
     if facts["capacity_bytes"] == 0:
-        return "it holds no medium"
+        return "it has no medium"
     try:
         reason = guard.holder(f"/dev/{name}", name)
-    except UserError as error:  # a program that the guard asks is missing: nothing is known, so nothing is allowed
+    except UserError as error:  # a program that the guard needs is missing: whether the drive is held is unknown
         return str(error)
     if reason is not None:
         return reason
     if not facts["serial"]:
-        return "the drive tells no serial number, so nobody could be sure to test the right one"
+        return "the drive reports no serial number, so drivelab cannot identify it reliably"
     if pin is None:
-        return "there is no path under /dev/disk/by-id for it; udev makes them (package udev)"
+        return "it has no path under /dev/disk/by-id; udev creates these paths (package udev)"
     return None
 
 
 def listing(drives: list[dict[str, Any]]) -> str:
-    """The drives for people: a line of figures for each, then who it is and whether it may be tested."""
+    """Return the drives as text: a line of figures each, then identity and whether it may be tested."""
     if not drives:
         return "this host has no block devices\n"
-    rows = [[cell(one) for cell in _CELLS.values()] for one in drives]
+    rows = [[cell(drive) for cell in _CELLS.values()] for drive in drives]
     used = [column for column in range(len(_CELLS)) if any(row[column] for row in rows)]
     lines: list[str] = []
     for row in [list(_CELLS), *rows]:
-        cells = [row[column].ljust(max(len(one[column]) for one in [list(_CELLS), *rows])) for column in used]
+        cells = [row[column].ljust(max(len(other[column]) for other in [list(_CELLS), *rows])) for column in used]
         lines.append("  ".join(cells).rstrip())
-    blocks = ["\n".join((line, *remarks(one))) for line, one in zip(lines[1:], drives, strict=True)]
+    blocks = ["\n".join((line, *remarks(drive))) for line, drive in zip(lines[1:], drives, strict=True)]
     return "\n".join((lines[0], *blocks)) + "\n"
 
 
 def remarks(drive: dict[str, Any]) -> list[str]:
-    """What is to be said of a drive in words, within 100 columns."""
+    """Return remarks on a drive, in lines of at most 100 columns."""
     known = [f"{key} {drive[key]}" for key in ("serial", "firmware") if drive[key]]
-    said = [", ".join((*known, _sheet_words(drive))), _verdict(drive)]
+    sentences = [", ".join((*known, _sheet_entry(drive))), _verdict(drive)]
     if drive["link"] and drive["link_max"] not in (None, drive["link"]):
-        said.append(f"its link runs at {drive['link']}; {_limited_by(drive)} could run at {drive['link_max']}")
+        sentences.append(f"its link runs at {drive['link']}; {_limited_by(drive)} supports {drive['link_max']}")
     if faster := _faster_format(drive["lba_formats"] or []):
-        said.append(f"its maker calls its format in use slower than that of blocks of {faster['data_bytes']} bytes")
+        sentences.append(
+            f"the drive rates its LBA format as slower than the format with {faster['data_bytes']}-byte blocks"
+        )
     return [
-        line for one in said for line in textwrap.wrap(one, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        line
+        for sentence in sentences
+        for line in textwrap.wrap(sentence, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
     ]
 
 
 def _limited_by(drive: dict[str, Any]) -> str:
-    """Whose limit `link_max` is: PCIe tells that of the drive, SATA and SAS that of the host's port."""
+    """Return what `link_max` limits: the drive on PCIe, the host's port on SATA and SAS."""
     return "the drive" if drive["transport"] == "pcie" else "the port"
 
 
@@ -193,21 +201,21 @@ def _verdict(drive: dict[str, Any]) -> str:
     return "may be tested" if drive["testable"] else f"not testable: {drive['reason']}"
 
 
-def _sheet_words(drive: dict[str, Any]) -> str:
+def _sheet_entry(drive: dict[str, Any]) -> str:
     if drive["sheet"] is None:
         return "not in the drive sheet"
     return f"in the drive sheet as '{drive['sheet_name']}' (destructive: {drive['sheet']})"
 
 
 def _faster_format(formats: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """A format without metadata that the maker calls better than the one in use."""
+    """Return a format without metadata that the drive rates faster than the one in use, or None."""
     from drivelab.drives.nvme import RELATIVE_PERFORMANCE
 
-    def rank(one: dict[str, Any]) -> int:
-        return RELATIVE_PERFORMANCE.index(one["relative_performance"])
+    def rank(entry: dict[str, Any]) -> int:
+        return RELATIVE_PERFORMANCE.index(entry["relative_performance"])
 
-    used = next((one for one in formats if one["in_use"]), None)
-    plain = [one for one in formats if one["metadata_bytes"] == 0]
+    used = next((entry for entry in formats if entry["in_use"]), None)
+    plain = [entry for entry in formats if entry["metadata_bytes"] == 0]
     best = min(plain, key=rank, default=None)
     return best if used is not None and best is not None and rank(best) < rank(used) else None
 
@@ -241,9 +249,9 @@ _CELLS: dict[str, Callable[[dict[str, Any]], str]] = {
 
 
 def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
-    """A drive sheet: what is `present` of it, then what it lacks, allowing nothing yet.
+    """Return the drive sheet `present` with the missing drives appended, none of them released for testing.
 
-    A row for each further drive that can be pinned, a comment for each that cannot.
+    Each drive that can be pinned gets a row, each other drive a comment.
     """
     lines = _lines(present)
     return "\n".join([*lines, *(line for _, line in _additions(drives, present))]) + "\n"
@@ -256,10 +264,10 @@ def _lines(present: str) -> list[str]:
 
 
 def _additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
-    """Drives that the sheet lacks, with the line that it gains for each: a row or a comment."""
+    """Return each drive that the sheet lacks, with its new line: a row or a comment."""
     from drivelab.config.drives_sheet import COLUMNS
 
-    lines, found = _lines(present), []
+    lines, additions = _lines(present), []
     more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))
     fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
     names, serials = {row[0] for row in fields}, {row[2] for row in fields if len(row) > 2}
@@ -268,15 +276,15 @@ def _additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[st
         if drive["sheet"] is not None:
             continue
         if drive["serial"] in serials:
-            line = f"# {drive['device']}: {note}; the serial number {drive['serial']} stands above already"
+            line = f"# {drive['device']}: {note}; the serial number {drive['serial']} is listed above already"
         elif drive["pin"] and drive["serial"]:
             line = "\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note, *more))
             serials.add(drive["serial"])
         else:
             line = f"# {drive['device']}: {note}"
         if line not in lines:
-            found.append((drive, line))
-    return found
+            additions.append((drive, line))
+    return additions
 
 
 def _note(drive: dict[str, Any]) -> str:
@@ -285,11 +293,11 @@ def _note(drive: dict[str, Any]) -> str:
 
 
 def _free_name(drive: dict[str, Any], taken: set[str]) -> str:
-    """A name of the model and the end of the serial number, which stay when kernel names change."""
-    words = f"{(drive['model'] or 'drive')[:28]} {drive['serial'][-4:]}"
+    """Return a name from the model and the end of the serial number, which outlive kernel names."""
+    text = f"{(drive['model'] or 'drive')[:28]} {drive['serial'][-4:]}"
     if drive["virtual"]:
-        words = drive["pin"].removeprefix("virtual:")
-    name = unique = re.sub(r"[^a-z0-9]+", "-", words.lower()).strip("-") or "drive"
+        text = drive["pin"].removeprefix("virtual:")
+    name = unique = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "drive"
     number = 2
     while unique in taken:
         unique, number = f"{name}-{number}", number + 1

@@ -1,4 +1,4 @@
-"""`drivelab evidence`: what a published number stands on."""
+"""`drivelab evidence`: trace a published number back to its recordings."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ if TYPE_CHECKING:
 
 _MOST_LISTED = 40
 _WIDTH = 100
-"""Characters in a line where there is no terminal."""
+"""Characters per line without a terminal."""
 
 
 def add_parser(commands: Any) -> None:
     """Register `evidence`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "evidence",
-        help="what a published number stands on: recordings, jobs, versions, drive, host",
+        help="show the evidence for a published number: recordings, jobs, versions, drive, host",
         description="Finds a number of a study by words of its row, such as op7 pts-iops 'RND 4KiB 0/100' iops, or "
-        "COLUMN=VALUE, and says what it stands on: value, statistic, samples, recordings and cells with fio's job and "
-        "exit status, versions, drive, host, seals, and whether the recordings are as they were measured. Fit several, "
-        "it lists them. Ends with status 1 unless one fits and its recordings are as they were measured.",
+        "COLUMN=VALUE. Shows its evidence: value, statistic, samples, recordings and cells with fio's job and exit "
+        "status, versions, drive, host, seals, and whether the recordings are unaltered. If several numbers match, "
+        "lists them. Exit status 1 unless exactly one matches and its recordings are unaltered.",
     )
-    one.add_argument("words", nargs="*", metavar="WORD", help="what is known of the number")
-    one.add_argument("--row", type=int, metavar="N", help="number of the row, as the list has it")
-    one.add_argument(
-        "--table", choices=("summary", "deltas"), default="summary", help="where the number stands (summary)"
+    parser.add_argument("words", nargs="*", metavar="WORD", help="word or COLUMN=VALUE of the number's row")
+    parser.add_argument("--row", type=int, metavar="N", help="number of the row, as listed")
+    parser.add_argument(
+        "--table", choices=("summary", "deltas"), default="summary", help="table of the number (default: summary)"
     )
-    one.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study")
-    one.add_argument("--json", action="store_true", help="print all that is known as JSON")
-    one.set_defaults(handler=_evidence)
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study"
+    )
+    parser.add_argument("--json", action="store_true", help="print all known facts as JSON")
+    parser.set_defaults(handler=_evidence)
 
 
 def _evidence(options: argparse.Namespace) -> int:
@@ -46,11 +48,11 @@ def _evidence(options: argparse.Namespace) -> int:
     from drivelab.tables import io
 
     def table(name: str) -> pd.DataFrame:
-        paths = [path for one in homes(options.results) if (path := one / f"tables/{name}.parquet").is_file()]
-        paths += options.results.glob(f"tables/deltas/*/{name}.parquet")  # of a fleet
+        paths = [path for home in homes(options.results) if (path := home / f"tables/{name}.parquet").is_file()]
+        paths += options.results.glob(f"tables/deltas/*/{name}.parquet")  # a fleet keeps them there
         if not paths:
             path = options.results / f"tables/{name}.parquet"
-            raise UserError(f"{path}: is not there; name a study's results folder with --results, or run the study")
+            raise UserError(f"{path}: does not exist; name a study's results folder with --results, or run the study")
         return io.read(paths, name)
 
     rows = table(options.table).reset_index(drop=True)
@@ -63,9 +65,9 @@ def _evidence(options: argparse.Namespace) -> int:
     if len(rows) != 1:
         _list(rows, options)
         return 1
-    known = table("conditions")
-    known = known[known["facet"] == "reduced"]
-    reduced = dict(zip(known["recording"], known["value"], strict=True))
+    conditions = table("conditions")
+    conditions = conditions[conditions["facet"] == "reduced"]
+    reduced = dict(zip(conditions["recording"], conditions["value"], strict=True))
     (row,) = rows.to_dict("records")
     if options.table == "summary":
         facts = of_value(row, options.results, reduced)
@@ -85,11 +87,11 @@ def _list(rows: pd.DataFrame, options: argparse.Namespace) -> None:
 
     if options.json:
         names = list(KEYS[options.table])
-        found = [{"row": index, **one} for index, one in zip(rows.index, rows[names].to_dict("records"), strict=True)]
-        print(json.dumps({"table": options.table, "fit": found}, indent=1, ensure_ascii=False))
+        matches = [{"row": index, **key} for index, key in zip(rows.index, rows[names].to_dict("records"), strict=True)]
+        print(json.dumps({"table": options.table, "fit": matches}, indent=1, ensure_ascii=False))
         return
     value = {"summary": "value", "deltas": "delta_pct"}[options.table]
     for index, row in rows.head(_MOST_LISTED).iterrows():
         print(f"{index}: {name_of(row.to_dict())}: {row[value]:.7g}")
-    more = f", of which the first {_MOST_LISTED} are listed" if len(rows) > _MOST_LISTED else ""
-    print(f"{len(rows)} numbers fit{more}; add words, or --row N")
+    more = f" (first {_MOST_LISTED} listed)" if len(rows) > _MOST_LISTED else ""
+    print(f"{len(rows)} numbers match{more}; add words, or --row N")

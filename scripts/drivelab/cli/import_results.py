@@ -1,4 +1,4 @@
-"""`drivelab import`: results of other tools, and printed ones, as tables and report pages like a study's."""
+"""`drivelab import`: turn results of other tools, or printed ones, into tables and report pages."""
 
 from __future__ import annotations
 
@@ -17,40 +17,42 @@ if TYPE_CHECKING:
 KINDS = {
     "tkperf": "XML file of TKperf",
     "fio-json": "fio's JSON output: a file, or a folder of files",
-    "fio-plot": "folder that bench-fio of fio-plot wrote",
+    "fio-plot": "folder of bench-fio (fio-plot)",
     "values": "CSV file of printed numbers",
-    "fio-log": "fio's log of single I/Os, to one Parquet file",
+    "fio-log": "fio's log of single I/Os, converted to one Parquet file",
 }
 
 
 def add_parser(commands: Any) -> None:
     """Register `import`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "import",
-        help="results of TKperf, fio, bench-fio or printed ones, as tables and report",
-        description="Turns results that drivelab did not measure into the tables of a study. What the origin does not "
-        "say stays unknown. " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ".",
+        help="import results of TKperf, fio or bench-fio, or printed ones, as tables and report",
+        description="Turns results that drivelab did not measure into the tables of a study. Facts that the "
+        "source does not give stay unknown. " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ".",
     )
-    one.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
-    one.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
-    one.add_argument("--drive", metavar="NAME", help="what to call the drive; not for fio-log")
-    one.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables; for fio-log a file"
+    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
+    parser.add_argument("--drive", metavar="NAME", help="name for the drive; not for fio-log")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="folder for the tables; for fio-log, a file"
     )
-    one.add_argument("--report", type=Path, metavar="FILE.html", help="write the report pages too")
-    one.add_argument("--date", metavar="YYYY-MM-DD", help="tkperf: when the test ran, if the file does not say")
-    one.add_argument(
+    parser.add_argument("--report", type=Path, metavar="FILE.html", help="also write the report to this file")
+    parser.add_argument("--date", metavar="YYYY-MM-DD", help="tkperf: date of the test, if the file does not give it")
+    parser.add_argument(
         "--unit",
-        help="values: of the numbers in a table of block sizes, if the columns do not say it or say it "
-        "wrongly, such as MB/s for MiB/s; never another quantity (IOPS, MB/s, MiB/s, us, ms …)",
+        help="values: unit of the numbers in a table of block sizes, if the columns do not give it or give it wrongly, "
+        "such as MB/s for MiB/s; must be a unit of the same quantity (IOPS, MB/s, MiB/s, us, ms …)",
     )
-    one.add_argument("--pattern", choices=("random", "sequential"), help="values: of the accesses")
-    one.add_argument(
+    parser.add_argument("--pattern", choices=("random", "sequential"), help="values: access pattern")
+    parser.add_argument(
         "--fio-2-offset", action="store_true", help="fio-log: the fifth and last column is the offset, as in fio 2"
     )
-    one.add_argument("--max-malformed", type=int, default=0, metavar="N", help="fio-log: lines to let go, default 0")
-    one.add_argument("--json", action="store_true", help="print what was imported as JSON")
-    one.set_defaults(handler=_import)
+    parser.add_argument(
+        "--max-malformed", type=int, default=0, metavar="N", help="fio-log: malformed lines to allow (default 0)"
+    )
+    parser.add_argument("--json", action="store_true", help="print a summary as JSON")
+    parser.set_defaults(handler=_import)
 
 
 def _import(options: argparse.Namespace) -> int:
@@ -75,26 +77,29 @@ def _import(options: argparse.Namespace) -> int:
         options.report.write_text(page, encoding="utf-8")
     rows = {name: len(frame) for name, frame in tables.items()}
     if options.json:
-        print(json.dumps({"recordings": [one.name for one in recordings], "rows": rows}, indent=1))
+        print(json.dumps({"recordings": [recording.name for recording in recordings], "rows": rows}, indent=1))
         return 0
-    for one in recordings:
-        of_one = int(
-            (tables["summary"]["drive"].eq(one.drive) & tables["summary"]["measurement"].eq(one.measurement)).sum()
+    for recording in recordings:
+        values = int(
+            (
+                tables["summary"]["drive"].eq(recording.drive)
+                & tables["summary"]["measurement"].eq(recording.measurement)
+            ).sum()
         )
-        print(f"{one.name}: {one.title}, {len(one.cells)} cells, {of_one} values")
+        print(f"{recording.name}: {recording.title}, {len(recording.cells)} cells, {values} values")
     print(f"{options.output / 'tables'}: " + ", ".join(f"{name} {count}" for name, count in rows.items()))
     return 0
 
 
 def _check_output(out: Path) -> None:
-    """Raises UserError for a folder that holds anything of a study: its tables would be written over."""
-    of_study = [name for name in ("study.txt", "recordings") if (out / name).exists()]
-    if not of_study and (out / "tables").exists() and not (out / IMPORTED).exists():
-        of_study = ["tables"]
-    if of_study:
+    """Raise UserError if the folder holds results of a study, whose tables the import would overwrite."""
+    foreign = [name for name in ("study.txt", "recordings") if (out / name).exists()]
+    if not foreign and (out / "tables").exists() and not (out / IMPORTED).exists():
+        foreign = ["tables"]
+    if foreign:
         raise UserError(
-            f"{out}: holds the results of a study ({of_study[0]}), which the import would overwrite; give -o a folder "
-            "of its own"
+            f"{out}: holds the results of a study ({foreign[0]}), which the import would overwrite; name a new "
+            "folder with -o"
         )
 
 
@@ -112,15 +117,15 @@ def _recordings(options: argparse.Namespace) -> list[Recording]:
 def _log(options: argparse.Namespace) -> int:
     from drivelab.fio.io_log import convert
 
-    found = convert(
+    conversion = convert(
         options.path, options.output, fio_2_offset=options.fio_2_offset, max_malformed=options.max_malformed
     )
     if options.json:
-        facts = {"rows": found.rows, "columns": found.columns, "malformed": found.malformed}
+        facts = {"rows": conversion.rows, "columns": conversion.columns, "malformed": conversion.malformed}
         print(json.dumps(facts, indent=1))
         return 0
-    print(f"{options.output}: {found.rows} I/Os, columns {', '.join(found.columns)}")
-    if found.malformed:
-        shown = ", ".join(f"{number} ({reason})" for number, reason in found.first_malformed)
-        print(f"left out, {found.malformed} malformed lines: {shown}")
+    print(f"{options.output}: {conversion.rows} I/Os, columns {', '.join(conversion.columns)}")
+    if conversion.malformed:
+        shown = ", ".join(f"{number} ({reason})" for number, reason in conversion.first_malformed)
+        print(f"{conversion.malformed} malformed lines left out: {shown}")
     return 0

@@ -14,11 +14,11 @@ from drivelab.terminal import escape_output
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST, errno.ELOOP,
            errno.ENAMETOOLONG, errno.EINVAL, errno.EFBIG)  # fmt: skip
-"""Errors that are the place's, not the program's."""
+"""Errors caused by the path that the user named, not by a defect."""
 
 
 def parser() -> argparse.ArgumentParser:
-    """All subcommands; each module of this package registers its own."""
+    """Return the parser with all subcommands; each module of this package registers its own."""
     from drivelab.cli import (
         archive,
         capture,
@@ -42,14 +42,14 @@ def parser() -> argparse.ArgumentParser:
         watch,
     )
 
-    top = argparse.ArgumentParser(
+    root = argparse.ArgumentParser(
         prog="drivelab",
         description=drivelab.__doc__,
-        epilog="'./drivelab setup' installs what all of them need, as every other command does where it is missing; "
-        "'./drivelab setup cluster' what jobs are sent to Slurm with.",
+        epilog="'./drivelab setup' installs everything that the commands need. Every other command does so if "
+        "something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm.",
     )
-    top.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
-    commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
+    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
         run,
         watch,
@@ -73,13 +73,13 @@ def parser() -> argparse.ArgumentParser:
         stage,
     ):
         module.add_parser(commands)
-    return top
+    return root
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; returns 0 done, 1 something failed, 2 the user can mend it, 130 interrupted by a signal.
+    """Run a command; return 0 for success, 1 for failure, 2 for a user error, 130 if interrupted by a signal.
 
-    The imports of the subcommands are part of it: signals are answered the same way from the beginning.
+    The subcommands are imported within, so that signals are handled in the same way from the start.
     """
     escape_output()
     try:
@@ -96,16 +96,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except OSError as error:
         if error.errno in _PLACES and error.filename:
-            print(f"drivelab: {error.filename}: {error.strerror}; name another place", file=sys.stderr)
+            print(f"drivelab: {error.filename}: {error.strerror}; name another path", file=sys.stderr)
             return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         print(
-            f"drivelab: {error.filename or 'a file of the results'} cannot be written: {error.strerror}; what is "
-            "finished is kept, make room and run again to go on",
+            f"drivelab: {error.filename or 'a file of the results'} cannot be written: {error.strerror}; "
+            "finished measurements are kept, free some space and run again to continue",
             file=sys.stderr,
         )
         return 2
     except KeyboardInterrupt:
-        print("drivelab: interrupted; what is finished is kept, run again to go on", file=sys.stderr)
+        print("drivelab: interrupted; finished measurements are kept, run again to continue", file=sys.stderr)
         return 130

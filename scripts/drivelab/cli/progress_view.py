@@ -1,4 +1,4 @@
-"""Progress of a study on the terminal: what runs on which drive, how far it is, how long it takes yet."""
+"""Show the progress of a study on the terminal: the stage of each drive and the time left."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from drivelab.terminal import NO_REDIRECTION, console
 from drivelab.units import format_duration
 
 _EVERY_S = 10.0
-"""Where the output is no terminal, a line at least so far apart, unless the stage or the round changes."""
+"""Least time between two lines of a drive without a terminal, unless its stage or round changes."""
 _SHARE = 0.02
-"""Of a core that looking for what is done may take, however many recordings there are."""
+"""Largest share of a core's time that checking for finished recordings may take."""
 _LEAST_SHARE = 0.05
-"""Of a stage that must be done before its pace tells anything."""
+"""Least finished share of a stage before its pace predicts the rest."""
 _LEAST_LEFT = 0.1
-"""Of the time that a measurement is expected to take, as long as it is not done."""
-_ANALYSIS = "making what is missing of tables, figures and report"
+"""Least share of its expected time that an unfinished measurement is assumed to need."""
+_ANALYSIS = "making missing tables, figures and report"
 
 
 class ProgressView:
-    """Reads the status files of the study's drives; a line a drive on a terminal, a line a change elsewhere."""
+    """Shows the status files of the study's drives: a line per drive on a terminal, a line per change elsewhere."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
@@ -41,11 +41,11 @@ class ProgressView:
         self._left = {plan.recording: plan for plan in campaign.here}
         self._places = sum(campaign.study.concurrency_of(host) for host in {host_of(plan) for plan in campaign.here})
         self._observed_s: dict[str, float | None] = {}
-        self._told, self._look_again_s = "", 0.0
+        self._text, self._refresh_s = "", 0.0
         self._width = max(8, *map(len, campaign.study.subjects))
         self._began: dict[str, float] = {}
         self._pace_s: dict[str, float] = {}
-        self._analysis_told = False
+        self._analysis_shown = False
         self._seen: dict[str, tuple[str, float]] = {}
         self._live: Any = None
         self._started_s = time.time()
@@ -65,7 +65,7 @@ class ProgressView:
             self._live.__exit__(kind, error, trace)
 
     def update(self) -> None:
-        """Show what has changed."""
+        """Show the current state."""
         lines = []
         for drive in self._campaign.study.subjects:
             status = self._read(drive)
@@ -88,14 +88,14 @@ class ProgressView:
         now_s = time.monotonic()
         for drive, line in lines:
             key = line.split(", cell")[0].split(" s of")[0]
-            known, said_s = self._seen.get(drive, ("", 0.0))
-            if key != known and (now_s - said_s > _EVERY_S or key.split(",")[0] != known.split(",")[0]):
+            known, printed_s = self._seen.get(drive, ("", 0.0))
+            if key != known and (now_s - printed_s > _EVERY_S or key.split(",")[0] != known.split(",")[0]):
                 self._seen[drive] = (key, now_s)
                 print(f"{line}   [{self._outlook()}]", flush=True)
-                self._analysis_told = not self._left
+                self._analysis_shown = not self._left
         outlook = self._outlook()
-        if not self._left and not self._analysis_told:
-            self._analysis_told = True
+        if not self._left and not self._analysis_shown:
+            self._analysis_shown = True
             print(outlook, flush=True)
 
     def _read(self, drive: str) -> dict[str, Any] | None:
@@ -103,21 +103,21 @@ class ProgressView:
         return None if status is None else asdict(status)
 
     def _outlook(self) -> str:
-        """What is done and how long the rest takes, or what comes after the last measurement."""
+        """Return the finished measurements and the time left, or the step after the last measurement."""
         began_s = time.monotonic()
-        if began_s >= self._look_again_s:
-            self._told = self._look()
+        if began_s >= self._refresh_s:
+            self._text = self._count_and_estimate()
             now_s = time.monotonic()
-            self._look_again_s = now_s + (now_s - began_s) / _SHARE
-        return self._told
+            self._refresh_s = now_s + (now_s - began_s) / _SHARE
+        return self._text
 
-    def _look(self) -> str:
+    def _count_and_estimate(self) -> str:
         for plan in [plan for plan in self._left.values() if is_recorded(plan)]:
             del self._left[plan.recording]
             if self._observed_s.get(plan.measurement) is None:
                 self._observed_s[plan.measurement] = worked_s(plan.recording_path)
-        whole = len(self._campaign.plans)
-        done = f"{whole - len(self._left)} of {whole} measurements done"
+        total = len(self._campaign.plans)
+        done = f"{total - len(self._left)} of {total} measurements done"
         if not self._left:
             return f"{done}, {_ANALYSIS}"
         return f"{done}{self._time_left()}"
@@ -127,24 +127,26 @@ class ProgressView:
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
     def _time_left(self) -> str:
-        """Estimated: what measurements took on another drive, else a guess from the protocol. One that takes longer is
-        told by the pace of its stage, which is the most where a stop rule may end it earlier. In simulated time the
-        protocol tells nothing of the time that one waits.
+        """Return the estimated time left.
+
+        The estimate of a measurement is its time on another drive, else a guess from the protocol. If it takes longer,
+        the pace of its stage gives an upper limit, because a stop rule may end the stage earlier. In simulated time
+        the protocol does not predict the waiting time, so the text is empty.
         """
-        now_s, left_s, word = time.time(), 0.0, "about"
+        now_s, left_s, limit = time.time(), 0.0, "about"
         for recording, plan in self._left.items():
             expected_s = self._observed_s.get(plan.measurement)
             if not expected_s and plan.clock == "virtual":
                 return ""
             expected_s = expected_s or self._likely_s(plan)
-            one_s, least_s = expected_s - (now_s - self._began.get(recording, now_s)), _LEAST_LEFT * expected_s
-            if one_s < least_s < self._pace_s.get(recording, 0.0):
-                one_s, word = self._pace_s[recording], "at most"
-            left_s += max(one_s, least_s)
-        return f", {word} {format_duration(left_s / (self._places or 1))} left"
+            rest_s, least_s = expected_s - (now_s - self._began.get(recording, now_s)), _LEAST_LEFT * expected_s
+            if rest_s < least_s < self._pace_s.get(recording, 0.0):
+                rest_s, limit = self._pace_s[recording], "at most"
+            left_s += max(rest_s, least_s)
+        return f", {limit} {format_duration(left_s / (self._places or 1))} left"
 
 
 def _pace_s(status: Mapping[str, Any], now_s: float) -> float:
-    """Seconds until a stage ends if it goes on as it has, as far as its status tells; 0 where nothing can be told."""
+    """Return the seconds until a stage ends at its present pace, from its status; 0 if unknown."""
     share, spent_s = status.get("fraction", 0.0), now_s - status.get("since_s", now_s)
     return spent_s * (1 / share - 1) if _LEAST_SHARE <= share < 1 and spent_s > 0 else 0.0

@@ -1,4 +1,4 @@
-"""`drivelab protocol`: what there is, what one does to a drive, and whether a file is one."""
+"""`drivelab protocol`: list the protocols, show what one does to a drive, check a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CLASSES = ("enterprise", "client")
 CAPACITY, WRITE_MIB_S = "1TB", 2000
-"""Of a drive that is imagined."""
+"""Of the imagined drive, if no drive of the sheet is named."""
 
 
 def add_parser(commands: Any) -> None:
@@ -24,28 +24,49 @@ def add_parser(commands: Any) -> None:
     top = commands.add_parser("protocol", help="list, show and check protocols")
     actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    one = actions.add_parser("list", help="the protocols of config/protocols")
-    one.add_argument("--markdown", action="store_true", help="as the index of docs/protocols")
-    one.set_defaults(handler=_list)
+    parser = actions.add_parser("list", help="list the protocols of config/protocols")
+    parser.add_argument("--markdown", action="store_true", help="print the index page of docs/protocols")
+    parser.set_defaults(handler=_list)
 
-    one = actions.add_parser(
+    parser = actions.add_parser(
         "show",
-        help="what a protocol does: steps, rounds, cells, time and bytes written",
-        description="Shows what a protocol does to a drive: one of the sheet, or one of a capacity and speed.",
+        help="show what a protocol does: steps, rounds, cells, time and bytes written",
+        description="Shows what a protocol does to a drive of the sheet, or to a drive of a given capacity and speed.",
     )
-    one.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
-    one.add_argument("--scale", metavar="S", help="shortened as its scale S says")
-    one.add_argument("--class", dest="drive_class", choices=CLASSES, default=CLASSES[0], help="(default: %(default)s)")
-    one.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv, in the place of the next two options")
-    one.add_argument("--capacity", metavar="SIZE", help=f"of the drive, such as 512GiB (default: {CAPACITY})")
-    one.add_argument("--write-mib-s", type=_positive, metavar="N", help=f"it writes (default: {WRITE_MIB_S})")
-    one.add_argument("--trace", metavar="T", action="append", default=[], help="trace of traces/, or a file, to replay")
-    one.add_argument("--markdown", action="store_true", help="as its page of docs/protocols")
-    one.set_defaults(handler=_show)
+    parser.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
+    parser.add_argument("--scale", metavar="S", help="shorten the protocol by its scale S")
+    parser.add_argument(
+        "--class",
+        dest="drive_class",
+        choices=CLASSES,
+        default=CLASSES[0],
+        help="class of the drive (default: %(default)s)",
+    )
+    parser.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options")
+    parser.add_argument(
+        "--capacity", metavar="SIZE", help=f"capacity of the drive, such as 512GiB (default: {CAPACITY})"
+    )
+    parser.add_argument(
+        "--write-mib-s",
+        type=_positive,
+        metavar="N",
+        help=f"write throughput of the drive, MiB/s (default: {WRITE_MIB_S})",
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="T",
+        action="append",
+        default=[],
+        help="trace to replay: a name of traces/, or a file; repeatable",
+    )
+    parser.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
+    parser.set_defaults(handler=_show)
 
-    one = actions.add_parser("check", help="whether a file is a protocol, at full length and at all its scales")
-    one.add_argument("file", type=Path, metavar="FILE", help="a protocol, such as config/protocols/pts-iops.yaml")
-    one.set_defaults(handler=_check)
+    parser = actions.add_parser(
+        "check", help="check that a file is a valid protocol, at full length and at every scale"
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
+    parser.set_defaults(handler=_check)
 
 
 def _positive(text: str) -> float:
@@ -54,7 +75,7 @@ def _positive(text: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
     return value
 
 
@@ -63,13 +84,13 @@ def _list(options: argparse.Namespace) -> int:
     from drivelab.stages import protocol_page
     from drivelab.stages.planning import PROTOCOLS
 
-    found = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
+    protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
     if options.markdown:
-        print(protocol_page.index(found), end="")
+        print(protocol_page.index(protocols), end="")
         return 0
-    width = max(len(one.name) for one in found)
-    for one in found:
-        print(f"{one.name:{width}}  {one.body['title']}")
+    width = max(len(protocol.name) for protocol in protocols)
+    for protocol in protocols:
+        print(f"{protocol.name:{width}}  {protocol.body['title']}")
     return 0
 
 
@@ -79,11 +100,11 @@ def _show(options: argparse.Namespace) -> int:
 
     protocol = _protocol(options.protocol)
     resolved = resolve(protocol, options.drive_class, options.scale, {}, "--scale")
-    words, subject = _subject(options)
+    description, subject = _subject(options)
     if options.markdown:
-        print(protocol_page.page(protocol, words, subject), end="")
+        print(protocol_page.page(protocol, description, subject), end="")
     else:
-        print(protocol_page.text(protocol, resolved, words, subject, options.drive_class, options.scale), end="")
+        print(protocol_page.text(protocol, resolved, description, subject, options.drive_class, options.scale), end="")
     return 0
 
 
@@ -97,8 +118,8 @@ def _check(options: argparse.Namespace) -> int:
         for scale in scales:
             measurements = len(resolve(protocol, drive_class, scale, {}, str(options.file)))
     names = ", ".join(scale or "full length" for scale in scales)
-    print(f"{options.file}: is a protocol of {measurements} {'measurement' if measurements == 1 else 'measurements'} "
-          f"a drive, at {names}")  # fmt: skip
+    print(f"{options.file}: a valid protocol, {measurements} {'measurement' if measurements == 1 else 'measurements'} "
+          f"per drive, at {names}")  # fmt: skip
     return 0
 
 
@@ -110,17 +131,17 @@ def _protocol(name: str) -> Protocol:
         return load(Path(name))
     path = ROOT / PROTOCOLS / f"{name}.yaml"
     if "/" in name or not path.exists():
-        raise UserError(f"there is no protocol '{name}'; './drivelab protocol list' names them")
+        raise UserError(f"there is no protocol '{name}'; './drivelab protocol list' lists the names")
     return load(path)
 
 
 def _subject(options: argparse.Namespace) -> tuple[str, Subject]:
-    """The drive in words and numbers."""
+    """Return the drive as a description and as numbers."""
     from drivelab.stages import protocol_subject
 
     traces: tuple[Trace, ...] = tuple(protocol_subject.trace(name) for name in options.trace)
     if options.drive is None:
         return protocol_subject.imagined(options.capacity or CAPACITY, options.write_mib_s or WRITE_MIB_S, traces)
     if options.capacity is not None or options.write_mib_s is not None:
-        raise UserError("--drive knows its own capacity and speed; leave --capacity and --write-mib-s out, or --drive")
+        raise UserError("--drive sets capacity and speed; drop --capacity and --write-mib-s, or drop --drive")
     return protocol_subject.of_sheet(options.drive, traces)

@@ -1,4 +1,4 @@
-"""`drivelab query`: SQL over the tables of a study."""
+"""`drivelab query`: run SQL on the tables of a study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 _MOST_ROWS = 1000
-"""Of a table on the terminal: nobody reads more, and to lay out a hundred thousand takes minutes."""
+"""Rows shown on the terminal: laying out a hundred thousand takes minutes."""
 
 _LONGEST_S = 7 * 86400
 """poll(2) counts milliseconds in 31 bits."""
@@ -28,17 +28,23 @@ _LONGEST_S = 7 * 86400
 
 def add_parser(commands: Any) -> None:
     """Register `query`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "query",
-        help="ask the tables of a study in SQL",
-        description="Answers one SQL statement (DuckDB) over the tables of a results folder, those of all recordings "
-        "together. Nothing can be changed. Without a statement it lists tables and columns.",
+        help="query the tables of a study in SQL",
+        description="Runs one SQL statement (DuckDB) on the tables of a results folder. Each table spans all "
+        "recordings. A query cannot change data. Without a statement, lists tables and columns.",
     )
-    one.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
-    one.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study")
-    one.add_argument("--format", choices=("table", "csv", "json"), default="table", help="of the output (table)")
-    one.add_argument("--time-limit", default="5min", metavar="TIME", help="how long the query may take (default 5min)")
-    one.set_defaults(handler=_query)
+    parser.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study"
+    )
+    parser.add_argument(
+        "--format", choices=("table", "csv", "json"), default="table", help="output format (default: table)"
+    )
+    parser.add_argument(
+        "--time-limit", default="5min", metavar="TIME", help="longest time for the query (default: 5min)"
+    )
+    parser.set_defaults(handler=_query)
 
 
 def _query(options: argparse.Namespace) -> int:
@@ -46,11 +52,11 @@ def _query(options: argparse.Namespace) -> int:
 
     time_limit_s = parse_duration(options.time_limit)
     if time_limit_s > _LONGEST_S:
-        raise UserError(f"--time-limit {options.time_limit} is too long; give 7d at most")
+        raise UserError(f"--time-limit {options.time_limit} is too long; give at most 7d")
     results = open_results(options.results, None if options.sql is None else named_in(options.sql))
     if results.outdated:
         print(
-            f"drivelab: {results.outdated} files of another version are left out; 'drivelab run' makes tables anew",
+            f"drivelab: {results.outdated} files of another version are left out; run 'drivelab run' to rebuild them",
             file=sys.stderr,
         )
     if options.sql is None:
@@ -65,13 +71,13 @@ def _list(results: Results, form: str) -> None:
 
     from drivelab.explore.query import columns
 
-    found = columns(results)
+    tables = columns(results)
     if form == "table":
-        for name, rows, fields in found:
+        for name, rows, fields in tables:
             print(f"{name} ({rows} row{'' if rows == 1 else 's'}): {', '.join(column for column, _ in fields)}")
         return
-    rows_of = [(name, column, kind) for name, _, fields in found for column, kind in fields]
-    _show(pa.table(dict(zip(("table", "column", "type"), zip(*rows_of, strict=True), strict=True))), form)
+    entries = [(name, column, kind) for name, _, fields in tables for column, kind in fields]
+    _show(pa.table(dict(zip(("table", "column", "type"), zip(*entries, strict=True), strict=True))), form)
 
 
 def _show(table: pa.Table, form: str) -> None:
@@ -80,7 +86,7 @@ def _show(table: pa.Table, form: str) -> None:
     if form == "json":
         print(json.dumps(records(table), indent=1, ensure_ascii=False))
     elif form == "csv":
-        # A program that reads it gets every character as it is.
+        # A program that reads the output gets every character unescaped.
         output = sys.stdout if sys.stdout.isatty() else unescaped(sys.stdout)
         rows = [table.column_names, *zip(*(column.to_pylist() for column in table.columns), strict=True)]
         csv.writer(output, lineterminator="\n").writerows(rows)
@@ -101,8 +107,8 @@ def _print(table: pa.Table) -> None:
     for row in zip(*(column.to_pylist() for column in table.slice(0, _MOST_ROWS).columns), strict=True):
         shown.add_row(*(Text(visible(_text(value))) for value in row))
     print_table(shown, wide_console())
-    rest = f", the first {_MOST_ROWS:,} shown; --format csv prints all" if table.num_rows > _MOST_ROWS else ""
-    print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{rest})")
+    note = f", the first {_MOST_ROWS:,} shown; --format csv prints all" if table.num_rows > _MOST_ROWS else ""
+    print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{note})")
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""`drivelab replay`: a trace replayed once on a drive, a loop device or a file."""
+"""`drivelab replay`: replay a trace once on a drive, a loop device or a file."""
 
 from __future__ import annotations
 
@@ -15,53 +15,61 @@ if TYPE_CHECKING:
     from drivelab.replay.once import Manner
 
 
-_WANTS = {"depth": "place in flight", "dependency": "completion that they wait for"}
+_DELAYS = {"depth": "waiting for a free queue slot", "dependency": "waiting for an earlier completion"}
 
 
 def add_parser(commands: Any) -> None:
     """Register `replay`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "replay",
         help="replay a trace once",
-        description="Replays a trace on a drive in the state that it is in and tells how true the replay was and how "
-        "the drive served it. For runs to compare drives by, with purge, preconditioning and repeats, let a study use "
-        "the protocol trace-replay. docs/replay.md explains timing, mapping and every number.",
+        description="Replays a trace on a drive in its present state. Reports how faithful the replay was and how the "
+        "drive performed. To compare drives, with purge, preconditioning and repeats, use the protocol trace-replay "
+        "in a study. docs/replay.md explains timing, mapping and every number.",
     )
-    one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument(
-        "--target", required=True, help="drive of the drive sheet, or the path of a loop device or file of your own"
+    parser.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    parser.add_argument(
+        "--target", required=True, help="drive of the drive sheet, or path of a loop device or file that you own"
     )
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet, a row for each request")
-    one.add_argument("--json", action="store_true", help="print the whole report as JSON")
-    one.add_argument("--yes", action="store_true", help="what the target holds may be destroyed")
-    one.add_argument("--drives", type=Path, default=Path("config/drives.tsv"), metavar="SHEET", help="the drive sheet")
-    when = one.add_argument_group("when requests are issued")
+    parser.add_argument(
+        "-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet file to write, one row per request"
+    )
+    parser.add_argument("--json", action="store_true", help="print the whole report as JSON")
+    parser.add_argument("--yes", action="store_true", help="allow drivelab to destroy the data on the target")
+    parser.add_argument(
+        "--drives", type=Path, default=Path("config/drives.tsv"), metavar="SHEET", help="the drive sheet"
+    )
+    when = parser.add_argument_group("when requests are issued")
     when.add_argument(
         "--timing",
         choices=("original", "scaled", "asap", "idle-capped"),
         default="original",
-        help="as in the trace (original), scaled, as soon as possible, or with long gaps cut",
+        help="as in the trace (original), scaled, as soon as possible (asap), or with long gaps cut (idle-capped)",
     )
-    when.add_argument("--factor", type=float, help="scaled: times between requests times this; 0.5 is twice as fast")
+    when.add_argument("--factor", type=float, help="scaled: factor on the times between requests; 0.5 is twice as fast")
     when.add_argument("--idle-cap", metavar="TIME", help="idle-capped: the longest gap between requests, such as 100ms")
-    when.add_argument("--depth", type=int, help="asap: requests in flight; else as many as in the trace at each time")
+    when.add_argument(
+        "--depth", type=int, help="asap: requests in flight (default: as many as in the trace at each time)"
+    )
     when.add_argument("--dependencies", choices=("none", "process", "cpu"), default="none",
-                      help="a request waits for the one that its process or CPU saw complete before it")  # fmt: skip
-    where = one.add_argument_group("where they go")
+                      help="a request waits for the one that its process or CPU saw complete before")  # fmt: skip
+    where = parser.add_argument_group("where they go")
     mappings = ("auto", "exact", "modulo", "scale", "compact")
-    where.add_argument("--mapping", choices=mappings, default="auto", help="auto: exact if offsets fit, else modulo")
-    where.add_argument("--range-start", metavar="SIZE", help="begin of the active range, such as 1GiB")
-    where.add_argument("--range", metavar="SIZE", help="length of the active range; else to the end of the target")
-    how = one.add_argument_group("how they are issued")
-    how.add_argument("--engine", choices=("native", "fio"), default="native", help="what replays (native)")
-    how.add_argument("--prefill", action="store_true", help="write all that the trace reads beforehand")
-    how.add_argument("--go-on", action="store_true", help="after a request that failed; else the replay ends there")
-    how.add_argument("--depth-limit", type=int, metavar="N", help="requests in flight at the most")
-    how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without any completion")
+    where.add_argument(
+        "--mapping", choices=mappings, default="auto", help="auto: exact if all offsets fit, else modulo"
+    )
+    where.add_argument("--range-start", metavar="SIZE", help="start of the active range, such as 1GiB")
+    where.add_argument("--range", metavar="SIZE", help="length of the active range (default: to the end of the target)")
+    how = parser.add_argument_group("how they are issued")
+    how.add_argument("--engine", choices=("native", "fio"), default="native", help="replay engine (default: native)")
+    how.add_argument("--prefill", action="store_true", help="first write everything that the trace reads")
+    how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
+    how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
+    how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
     how.add_argument("--cpu", type=int, help="CPU to issue requests from")
-    how.add_argument("--realtime", type=int, metavar="PRIORITY", help="of SCHED_FIFO, 1 to 99")
-    how.add_argument("--unwatched", action="store_true", help="without the kernel's tracer looking on")
-    one.set_defaults(handler=_replay)
+    how.add_argument("--realtime", type=int, metavar="PRIORITY", help="priority under SCHED_FIFO, 1 to 99")
+    how.add_argument("--unwatched", action="store_true", help="do not record the replay with the kernel's tracer")
+    parser.set_defaults(handler=_replay)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -113,7 +121,7 @@ def _manner(options: argparse.Namespace) -> Manner:
 
 
 def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
-    """What a person wants to know of a replay."""
+    """Yield the lines of a summary of the replay."""
     for mark in report["marks"]:
         yield f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
@@ -134,48 +142,48 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
         yield f"score {_number(report['score'])}: {report['score_formula']}"
     spread = report["latency_us"]
     yield "latency: " + ", ".join(f"{name} {_us(value)}" for name, value in spread.items() if value is not None)
-    then = report["comparison"]["trace_latency_us"]["mean"]
-    if then is not None:
-        yield f"in the trace the mean was {_us(then)}"
+    trace_mean = report["comparison"]["trace_latency_us"]["mean"]
+    if trace_mean is not None:
+        yield f"in the trace the mean was {_us(trace_mean)}"
     yield f"requests: {output}"
 
 
 def _fidelity(report: Mapping[str, Any]) -> str:
     ratio = report["duration_ratio"]
-    text = "duration ratio not known" if ratio is None else f"duration ratio {ratio:.4f} ({report['duration_basis']})"
+    text = "duration ratio unknown" if ratio is None else f"duration ratio {ratio:.4f} ({report['duration_basis']})"
     seen = (report["kernel"] or {}).get("order_inversions")
     counts = {"by the engine": report["order_inversions"], "by the kernel": seen}
-    told = ", ".join(f"{count:,} {who}" for who, count in counts.items() if count is not None)
-    return f"{text}; out of order: {told or 'not known'}; mapping {report['mapping']['method']}"
+    inversions = ", ".join(f"{count:,} {source}" for source, count in counts.items() if count is not None)
+    return f"{text}; out of order: {inversions or 'unknown'}; mapping {report['mapping']['method']}"
 
 
 def _times(report: Mapping[str, Any]) -> Iterator[str]:
     seen = report["kernel"]
-    for who, errors in (("engine", report["issue_error_us"]), ("kernel", seen and seen["issue_error_us"])):
+    for source, errors in (("engine", report["issue_error_us"]), ("kernel", seen and seen["issue_error_us"])):
         if errors:
             known = [name for name in ("p50", "p95", "p99", "max") if errors[name] is not None]
-            told = ", ".join(f"{name} {_us(errors[name])}" for name in known)
-            yield f"issue error by the {who}: {told}; within 50 µs {errors['within_50us_pct']:.2f} %"
-    for who, late in (report["lateness_by"] or {}).items():
-        if who != "host" and late["requests"]:
-            yield f"late for want of a {_WANTS[who]}: {late['requests']:,} requests, p99 {_us(late['p99'])}"
+            percentiles = ", ".join(f"{name} {_us(errors[name])}" for name in known)
+            yield f"issue error by the {source}: {percentiles}; within 50 µs {errors['within_50us_pct']:.2f} %"
+    for cause, late in (report["lateness_by"] or {}).items():
+        if cause != "host" and late["requests"]:
+            yield f"late, {_DELAYS[cause]}: {late['requests']:,} requests, p99 {_us(late['p99'])}"
     if wakeup := report["host"]["wakeup_us"]:
-        told = ", ".join(f"{name} {_us(value)}" for name, value in wakeup.items())
-        yield f"this host wakes up late by: {told}"
+        delays = ", ".join(f"{name} {_us(value)}" for name, value in wakeup.items())
+        yield f"wake-up delay of this host: {delays}"
     if seen:
-        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} that are not the replay's"
+        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources"
         if seen["bursts"] and seen["bursts"]["planned"]:
             yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
     else:
-        yield f"the kernel's own view: none, {report['kernel_reason']}"
+        yield f"no kernel trace of the replay: {report['kernel_reason']}"
 
 
 def _us(value: float | None) -> str:
     if value is None:
-        return "not known"
-    divisor, unit = next((one for one in ((1e6, "s"), (1e3, "ms")) if abs(value) >= one[0]), (1.0, "µs"))
+        return "unknown"
+    divisor, unit = next((scale for scale in ((1e6, "s"), (1e3, "ms")) if abs(value) >= scale[0]), (1.0, "µs"))
     return f"{value / divisor:.3g} {unit}"
 
 
 def _number(value: float | None) -> str:
-    return "not known" if value is None else f"{value:,.1f}"
+    return "unknown" if value is None else f"{value:,.1f}"

@@ -1,4 +1,4 @@
-"""`drivelab run` and `drivelab demo`: Snakemake with the right profile, progress, and the result in three numbers."""
+"""`drivelab run` and `drivelab demo`: run a study with Snakemake, show progress and headline results."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ DEMO_STUDY = "config/demo.yaml"
 
 def add_parser(commands: Any) -> None:
     """Register `run` and `demo`."""
-    one = commands.add_parser("run", help="run a study, or what is left of it")
-    one.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
-    _common(one)
-    one = commands.add_parser("demo", help="run the demo study on two virtual drives")
-    _common(one)
-    one.set_defaults(study=DEMO_STUDY)
+    parser = commands.add_parser("run", help="run a study, or the unfinished part of it")
+    parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    _common(parser)
+    parser = commands.add_parser("demo", help="run the demo study on two virtual drives")
+    _common(parser)
+    parser.set_defaults(study=DEMO_STUDY)
 
 
-def _common(one: argparse.ArgumentParser) -> None:
-    one.add_argument("--yes", action="store_true", help="the data on the study's drives may be destroyed")
-    one.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
-    one.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")
-    one.set_defaults(handler=_run)
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--yes", action="store_true", help="allow drivelab to destroy the data on the study's drives")
+    parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    parser.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")
+    parser.set_defaults(handler=_run)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of CPU cores; give 1 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of CPU cores; give 1 or more")
     return int(text)
 
 
@@ -43,15 +43,15 @@ def _run(options: argparse.Namespace) -> int:
 
     profile = options.profile
     if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():
-        raise UserError(f"{options.profile}: is no folder of a Snakemake profile; drivelab has profiles/slurm")
+        raise UserError(f"{options.profile}: is not the folder of a Snakemake profile; drivelab ships profiles/slurm")
     return run_study(in_project(options.study), options.cores, options.yes, profile and profile.resolve())
 
 
 def in_project(study: str) -> Path:
-    """Make a study's folder the current one and return the study's path from there.
+    """Change to the study's folder and return the study's path relative to it.
 
-    That is the project's folder, or the one that the study was restored into. The path may be given from the current
-    folder or from the project's.
+    The folder is the project's, or the one that the study was restored into. `study` may be relative to the current
+    folder or to the project's.
     """
     given = next((path for path in (Path(study), ROOT / study) if path.exists()), None)
     folder = ROOT if given is None else restored_folder(given) or ROOT

@@ -1,4 +1,4 @@
-"""Runs Snakemake for a study, shows what happens, clears up after a crash, and ends with the result."""
+"""Run Snakemake for a study, show its progress, clean up after a crash, and print the result."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ from drivelab.words import counted, some
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
-"""How long a stage that was told to end may take to let go of its drive."""
+"""Longest time that a terminated stage may take to release its drive."""
 _LEAST_FREE_BYTES = 2**20
-"""Less than a cell's evidence takes."""
-_NAMED = 3
-"""Recordings that are named in the end of a run."""
-_LAST_WORDS = 25
-"""Lines of a log in which no job says why."""
-_MOST_SAID = 20
-"""Sentences of a run that failed: a fleet may have a thousand drives that fail alike."""
+"""Less than the evidence of one cell takes."""
+_MOST_NAMED = 3
+"""Number of recordings that the last line of a run names."""
+_LAST_LINES = 25
+"""Lines shown of a log in which no job gives a reason."""
+_MOST_SENTENCES = 20
+"""Sentences shown of a failed run: in a fleet, a thousand drives may fail alike."""
 
 
 def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) -> int:
-    """Run what is left of a study; returns 0 when all is done and up to date, 1 when something failed.
+    """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed.
 
-    With the `profile` of a cluster its jobs are sent to the hosts that hold the drives. Raises UserError before
-    anything is touched when the configuration does not hold, or consent is missing.
+    With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
+    the configuration is invalid or consent is missing.
     """
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
@@ -77,79 +77,79 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UserError(
-                f"study '{campaign.study.name}' is being run or archived already; wait for it, or end it first"
+                f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
             ) from None
         if locks.clear(path, campaign.study.results):
-            print("The last run was cut short; going on where it stopped.")
-        for words in submission.clear_queue() if submission else ():
-            _say(words)
+            print("The last run was interrupted. Continuing where it stopped.")
+        for message in submission.clear_queue() if submission else ():
+            _print(message)
         print(headline(campaign), flush=True)
         started_s = time.monotonic()
-        with _host_as_wanted(campaign):
+        with _host_settings(campaign):
             status = None
             try:
                 status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
             finally:
-                ended = status is not None and status >= 0  # else stages may still be letting go
+                ended = status is not None and status >= 0  # else stages may still be releasing drives
                 _release(
                     layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
                 )
     if status != 0:
         explain(logs, status)
         return 1
-    _result(campaign, time.monotonic() - started_s)
+    _print_result(campaign, time.monotonic() - started_s)
     return 0
 
 
 def _refuse_other_records(profile: Path | None) -> None:
-    """Raise UserError where a profile or the environment has Snakemake keep its records elsewhere than in files.
+    """Raise UserError if a profile or the environment sets another persistence backend than files.
 
-    Snakemake itself reads the options, which takes a second, so it is asked only where somebody may have changed them.
+    Snakemake itself parses the options, which takes a second, so this runs only if a profile may have changed them.
     """
-    of_workflow = "".join(file.read_text(errors="replace") for file in (ROOT / "profiles/default").glob("*.yaml"))
-    if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in of_workflow:
+    default_profile = "".join(file.read_text(errors="replace") for file in (ROOT / "profiles/default").glob("*.yaml"))
+    if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in default_profile:
         return
-    named = [] if profile is None else ["--profile", str(profile)]
-    command = [sys.executable, "-m", "drivelab.snakemake_records", "--cores", "1", *named]
+    options = [] if profile is None else ["--profile", str(profile)]
+    command = [sys.executable, "-m", "drivelab.snakemake_records", "--cores", "1", *options]
     done = parent.run(command, stdout=subprocess.PIPE, env=_environment())
     if done.returncode == 2:
         raise UserError(done.stdout.strip())
 
 
 def _show_and_agree(campaign: Campaign, yes: bool) -> None:
-    """What is about to be lost, for real drives that something is left to be measured on; none beyond the budget."""
-    found = outlook(campaign)
-    require_within(campaign, found)
-    rows = [row for row in found if not row.virtual and row.to_do]
+    """Show which real drives are about to be erased and require consent; raises UserError if over budget."""
+    prospects = outlook(campaign)
+    require_within(campaign, prospects)
+    rows = [row for row in prospects if not row.virtual and row.to_do]
     for row in rows:
         print("\n".join(row.lines()), flush=True)
     consent.require(campaign.study, [consent.Drive(row.drive, row.serial, tuple(row.by_host)) for row in rows], yes)
 
 
 @contextmanager
-def _host_as_wanted(campaign: Campaign) -> Iterator[None]:
-    """What killed studies and stages left is put back first; what the study asks for is set while it runs."""
-    for words in recover_all():
-        _say(words)
+def _host_settings(campaign: Campaign) -> Iterator[None]:
+    """Restore settings that killed runs left changed; apply the study's host settings while it runs."""
+    for message in recover_all():
+        _print(message)
     if not campaign.needs_fio or campaign.everywhere:
         yield
         return
-    change = campaign.study.host_settings == "apply"  # to a single scenario then
-    with for_study(campaign.scenarios[0], campaign.real_drives(), change=change, say=_say):
+    change = campaign.study.host_settings == "apply"  # such a study has a single scenario
+    with for_study(campaign.scenarios[0], campaign.real_drives(), change=change, say=_print):
         yield
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 
 def _snakemake(
     campaign: Campaign, path: Path, cores: int, log: Path, profile: Path | None, submission: cluster.Submission | None
 ) -> int:
-    """Snakemake's exit status. It ends when this process is killed.
+    """Run Snakemake and return its exit status. Snakemake ends when this process is killed.
 
-    It has a process group of its own with its jobs: a signal to this process alone must reach the stages too, or
-    Snakemake waits for them to finish.
+    Snakemake and its jobs share a process group: a signal to this process alone must reach the stages too, or Snakemake
+    waits for them to finish.
     """
     if submission is not None:
         arguments, environment = submission.arguments(cores), submission.environment(_environment())
@@ -157,7 +157,7 @@ def _snakemake(
         arguments, environment = ["--cores", str(cores)], _environment()
         if profile is not None:
             arguments += ["--profile", str(profile)]
-    # In the background of a script SIGINT is ignored, and that is inherited: it is what ends Snakemake below.
+    # A background job of a script inherits an ignored SIGINT, but SIGINT ends Snakemake below.
     command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake", *snakemake_arguments(), *arguments,
                "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
@@ -169,19 +169,19 @@ def _snakemake(
                     view.update()
                     time.sleep(_POLL_S)
         except BaseException:
-            said = submission.cancel() if submission else []
+            messages = submission.cancel() if submission else []
             # On SIGTERM Snakemake waits for jobs on other hosts to finish.
             os.killpg(process.pid, signal.SIGINT if submission else signal.SIGTERM)
             process.wait()
-            said += submission.cancel() if submission else []  # what it has submitted meanwhile
-            for words in dict.fromkeys(said):
-                _say(words)
+            messages += submission.cancel() if submission else []  # jobs submitted meanwhile
+            for message in dict.fromkeys(messages):
+                _print(message)
             raise
     return process.returncode
 
 
 def _environment() -> dict[str, str]:
-    """Rules call `drivelab` by name: it is beside the interpreter, also where nobody activated the environment."""
+    """Return the environment for Snakemake, with the interpreter's folder on PATH: rules call `drivelab` by name."""
     return {
         **os.environ,
         **snakemake_environment(),
@@ -190,9 +190,9 @@ def _environment() -> dict[str, str]:
 
 
 def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
-    """End the study's virtual drives, also after a Snakemake that was killed; what another study uses goes on.
+    """Stop the study's virtual drives that no other process uses, also after a killed Snakemake.
 
-    With `keep` their state is kept there, so that the next run can go on.
+    `keep` is the folder for their state, with which the next run continues; None discards it.
     """
     deadline_s = time.monotonic() + patience_s
     for name in names:
@@ -203,35 +203,38 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
         try:
             manage.stop(name, keep=keep)
         except UserError as error:
-            _say(f"the state of virtual drive '{name}' is lost, and what it interrupted begins anew ({error})")
+            _print(f"the state of virtual drive '{name}' is lost; its interrupted measurement will restart ({error})")
             with suppress(UserError):
                 manage.stop(name)
 
 
 def explain(logs: Path, status: int) -> None:
-    """The sentences with which stages failed, or which of them ended without any; else where to look."""
-    whole = (logs / "snakemake.log").read_text(errors="replace")
-    together = {one for chain in cluster_log.failed_chains(whole) for one in chain.parts}
-    sentences = [*failures.sentences(whole, together), *cluster_log.ended_jobs(whole)]
+    """Print why stages failed, or the end of the log if no job gave a reason."""
+    log_text = (logs / "snakemake.log").read_text(errors="replace")
+    in_chains = {part for chain in cluster_log.failed_chains(log_text) for part in chain.parts}
+    sentences = [*failures.sentences(log_text, in_chains), *cluster_log.ended_jobs(log_text)]
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
-        sentences = [f"drivelab: {logs.parent}: No space left on device; make room and run again to go on"]
+        sentences = [f"drivelab: {logs.parent}: No space left on device; free some space and run again to continue"]
     if status < 0:
         sentences.append(
-            f"drivelab: Snakemake was killed by signal {-status}; what is finished is kept, run again to go on"
+            f"drivelab: Snakemake was killed by signal {-status}; finished measurements are kept, run again to continue"
         )
-    if len(sentences) > _MOST_SAID:
-        sentences = [*sentences[:_MOST_SAID], f"drivelab: and {len(sentences) - _MOST_SAID} more like these in the log"]
+    if len(sentences) > _MOST_SENTENCES:
+        sentences = [
+            *sentences[:_MOST_SENTENCES],
+            f"drivelab: {len(sentences) - _MOST_SENTENCES} more messages like these are in the log",
+        ]
     if not sentences:
-        words = f"drivelab: Snakemake ended with status {status}, and no job of it has failed; its last words:"
-        sentences = [words, *whole.splitlines()[-_LAST_WORDS:]]
+        summary = f"drivelab: Snakemake ended with status {status}, but none of its jobs failed; end of its log:"
+        sentences = [summary, *log_text.splitlines()[-_LAST_LINES:]]
     print("\n".join(sentences), file=sys.stderr)
     print(
-        f"drivelab: the study is not complete; what is finished is kept. Log: {logs}/snakemake.log",
+        f"drivelab: the study is not complete; finished measurements are kept. Log: {logs}/snakemake.log",
         file=sys.stderr,
     )
 
 
-def _result(campaign: Campaign, seconds: float) -> None:
+def _print_result(campaign: Campaign, seconds: float) -> None:
     from drivelab.report.headline import first_headlines
 
     shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
@@ -243,7 +246,7 @@ def _result(campaign: Campaign, seconds: float) -> None:
         for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
             print(f"  {sentence}")
         return
-    recorded = [tables / one.plan.recording for one in campaign.plans]
+    recorded = [tables / planned.plan.recording for planned in campaign.plans]
     paths: dict[str, Path | list[Path]] = {
         "summary": tables / "summary.parquet",
         "deltas": tables / "deltas.parquet",
@@ -256,21 +259,22 @@ def _result(campaign: Campaign, seconds: float) -> None:
 
 
 def left_out_words(exclusions: Path) -> str:
-    """How much evidence is in no result, from the study's table `exclusions`, which recordings are not at all, and
-    where to read more.
+    """Return a sentence on the excluded evidence, from the study's table `exclusions`.
+
+    It counts the exclusions by fault, names the recordings that are excluded whole, and says where to read more.
     """
     from drivelab.analysis.exclusions import WHOLE
     from drivelab.tables import io
 
-    left_out = io.read(exclusions, "exclusions")
-    if left_out.empty:
-        return "Nothing was left out of the results."
-    counts = left_out["fault"].value_counts(sort=False)
+    excluded = io.read(exclusions, "exclusions")
+    if excluded.empty:
+        return "Nothing was excluded from the results."
+    counts = excluded["fault"].value_counts(sort=False)
     faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
-    things = f"{counted(len(left_out), 'thing')} {'was' if len(left_out) == 1 else 'were'}"
-    whole = list(dict.fromkeys(left_out.loc[left_out["place"] == WHOLE, "recording"]))
-    named = f", among them all of {some(whole, _NAMED)}" if whole else ""
+    items = f"{counted(len(excluded), 'item')} {'was' if len(excluded) == 1 else 'were'}"
+    whole = list(dict.fromkeys(excluded.loc[excluded["place"] == WHOLE, "recording"]))
+    named = f", with the whole of {some(whole, _MOST_NAMED)}" if whole else ""
     return (
-        f"{things} left out of the results ({faults}){named}: see the top of the report, or "
+        f"{items} excluded from the results ({faults}){named}: see the top of the report, or "
         f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'
     )

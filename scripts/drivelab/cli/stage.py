@@ -1,4 +1,4 @@
-"""`drivelab purge`, `precondition`, `measure`: the stages, as the workflow's rules call them."""
+"""`drivelab purge`, `precondition`, `measure`: the stages that the workflow's rules call."""
 
 from __future__ import annotations
 
@@ -11,42 +11,44 @@ _PLAN = "plan of a measurement, in plans/ of the results folder"
 
 def add_parser(commands: Any) -> None:
     """Register the stages."""
-    one = commands.add_parser("purge", help="stage: bring a drive back to as if never written")
-    one.add_argument("plan", type=Path, help=_PLAN)
-    one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
-    one.set_defaults(handler=_purge)
+    parser = commands.add_parser("purge", help="stage: purge a drive, to a state as if never written")
+    parser.add_argument("plan", type=Path, help=_PLAN)
+    parser.add_argument("--seal", type=Path, required=True, help="file for the seal of this stage")
+    parser.set_defaults(handler=_purge)
 
-    one = commands.add_parser("precondition", help="stage: fill a purged drive as its protocol says")
-    one.add_argument("plan", type=Path, help=_PLAN)
-    one.add_argument("--after", type=Path, required=True, help="seal of the purge")
-    one.add_argument("--seal", type=Path, required=True, help="file for the seal that this stage leaves")
-    one.set_defaults(handler=_precondition)
+    parser = commands.add_parser("precondition", help="stage: precondition a purged drive by its protocol")
+    parser.add_argument("plan", type=Path, help=_PLAN)
+    parser.add_argument("--after", type=Path, required=True, help="seal of the purge")
+    parser.add_argument("--seal", type=Path, required=True, help="file for the seal of this stage")
+    parser.set_defaults(handler=_precondition)
 
-    one = commands.add_parser("measure", help="stage: make the recording of a plan, or go on with it")
-    one.add_argument("plan", type=Path, help=_PLAN)
-    one.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
-    one.add_argument("--barrier", type=int, help=argparse.SUPPRESS)  # open connection of 'measure-together'
-    one.set_defaults(handler=_measure)
+    parser = commands.add_parser("measure", help="stage: make the recording of a plan, or resume it")
+    parser.add_argument("plan", type=Path, help=_PLAN)
+    parser.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
+    parser.add_argument("--barrier", type=int, help=argparse.SUPPRESS)  # open connection of 'measure-together'
+    parser.set_defaults(handler=_measure)
 
-    one = commands.add_parser("measure-together", help="stage: make recordings of several drives at the same time")
-    one.add_argument("plans", type=Path, nargs="+", help="of measurements that begin together")
-    one.add_argument("--after", type=Path, nargs="+", required=True, help="seals of the preconditioning, in that order")
-    one.set_defaults(handler=_measure_together)
+    parser = commands.add_parser("measure-together", help="stage: measure several drives at the same time")
+    parser.add_argument("plans", type=Path, nargs="+", help="plans of measurements that start together")
+    parser.add_argument(
+        "--after", type=Path, nargs="+", required=True, help="seals of the preconditioning, in the order of the plans"
+    )
+    parser.set_defaults(handler=_measure_together)
 
-    one = commands.add_parser("capture-trace", help="stage: trace an application as a study says")
-    one.add_argument("study", type=Path, help="study file")
-    one.add_argument("trace", help="key of the study's 'traces'")
-    one.add_argument("-o", "--output", type=Path, required=True, help="the trace that is made")
-    one.set_defaults(handler=_capture_trace)
+    parser = commands.add_parser("capture-trace", help="stage: trace an application of a study")
+    parser.add_argument("study", type=Path, help="study file")
+    parser.add_argument("trace", help="key of the study's 'traces'")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="trace to write")
+    parser.set_defaults(handler=_capture_trace)
 
-    one = commands.add_parser("part", help="stage: all of a large study that is one drive, by a workflow of its own")
-    one.add_argument("study", type=Path, help="study file")
-    one.add_argument("drive", help="the part of the study that is made")
-    one.add_argument("--stamp", required=True, help="digest of what it depends on")
-    one.add_argument("--cores", type=int, required=True, help="CPU cores for the analysis")
-    one.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="setting of the workflow")
-    one.add_argument("-o", "--output", type=Path, required=True, help="file for its outcome")
-    one.set_defaults(handler=_part)
+    parser = commands.add_parser("part", help="stage: run one drive of a large study as a separate workflow")
+    parser.add_argument("study", type=Path, help="study file")
+    parser.add_argument("drive", help="drive whose part of the study is run")
+    parser.add_argument("--stamp", required=True, help="digest of everything that the part depends on")
+    parser.add_argument("--cores", type=int, required=True, help="CPU cores for the analysis")
+    parser.add_argument("--config", action="append", default=[], metavar="KEY=VALUE", help="workflow setting")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="file for the outcome")
+    parser.set_defaults(handler=_part)
 
 
 def _purge(options: argparse.Namespace) -> int:

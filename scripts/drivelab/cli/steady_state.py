@@ -1,4 +1,4 @@
-"""drivelab steady-state: the determination for values given by hand, or for columns of a CSV file."""
+"""`drivelab steady-state`: determine steady state for given values or for columns of a CSV file."""
 
 from __future__ import annotations
 
@@ -22,21 +22,29 @@ def add_parser(subparsers: Subparsers) -> None:
     """Register `steady-state`; its handler returns the exit status, 0 whether steady or not."""
     parser = subparsers.add_parser(
         "steady-state",
-        help="tell whether values are steady after the SNIA PTS",
-        description="Prints, as JSON, whether the last rounds are steady after the SNIA PTS, and by what figures.",
+        help="determine whether values are in steady state by the SNIA PTS",
+        description="Prints as JSON whether the last rounds are in steady state by the SNIA PTS, with the figures.",
     )
-    parser.add_argument("values", nargs="*", metavar="VALUE", help="one value a round, in order")
-    parser.add_argument("--csv", type=Path, metavar="FILE", help="a column for each variable, a row for each round")
-    parser.add_argument("--window", default="5", metavar="N", help="rounds in the window (default: 5)")
-    parser.add_argument("--data-excursion", default="20%", metavar="SHARE", help="largest range (default: 20%%)")
-    parser.add_argument("--slope-excursion", default="10%", metavar="SHARE", help="largest drift (default: 10%%)")
+    parser.add_argument("values", nargs="*", metavar="VALUE", help="one value per round, in order")
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="CSV file with a column per variable and a row per round"
+    )
+    parser.add_argument("--window", default="5", metavar="N", help="rounds in the measurement window (default: 5)")
+    parser.add_argument(
+        "--data-excursion", default="20%", metavar="SHARE", help="largest range, share of the average (default: 20%%)"
+    )
+    parser.add_argument(
+        "--slope-excursion", default="10%", metavar="SHARE", help="largest drift of the best linear fit (default: 10%%)"
+    )
     parser.set_defaults(handler=steady_state)
 
 
 def steady_state(options: argparse.Namespace) -> int:
-    """Print the determination; raises UserError for values that are no positive numbers."""
+    """Print the determination; raises UserError for values that are not positive numbers."""
     if bool(options.values) == (options.csv is not None):
-        raise UserError("steady-state takes either values or --csv FILE; give for instance 5 values, one a round")
+        raise UserError(
+            "steady-state takes either values or --csv FILE; give one of them, such as 5 values, one per round"
+        )
     rule: dict[str, Any] = {
         "window": _window(options.window),
         "data_excursion": _share("--data-excursion", options.data_excursion),
@@ -97,7 +105,7 @@ def _is_number(text: str) -> bool:
 
 
 def _columns(path: Path) -> dict[str, list[float]]:
-    """Values of each column by name; raises UserError with line and column for what is no table of numbers."""
+    """Return the values of each column by name; raises UserError with line and column for invalid cells."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.reader(file, strict=True)
@@ -109,14 +117,14 @@ def _columns(path: Path) -> dict[str, list[float]]:
         raise UserError(f"{path}: has no rounds; the first line names the variables, each further line is a round")
     (first, names), *rounds = lines
     if not all(names) or len(set(names)) < len(names):
-        raise UserError(f"{path} line {first}: names are missing or repeated; give every column a name of its own")
+        raise UserError(f"{path} line {first}: names are missing or repeated; give every column a different name")
     if all(_is_number(name) for name in names):
         raise UserError(
             f"{path} line {first}: holds numbers where the names of the variables should be; add a line of names"
         )
     for number, line in rounds:
         if len(line) != len(names):
-            raise UserError(f"{path} line {number}: has {len(line)} cells for {len(names)} columns; mend the line")
+            raise UserError(f"{path} line {number}: has {len(line)} cells for {len(names)} columns; correct the line")
     return {
         name: [_number(line[i], f"{path} line {number}, column '{name}'") for number, line in rounds]
         for i, name in enumerate(names)

@@ -1,4 +1,4 @@
-"""`drivelab study new`, `check`, `status`: studies as a whole, before, beside and after they are run."""
+"""`drivelab study new`, `check`, `status`: write a study, check it, show its progress."""
 
 from __future__ import annotations
 
@@ -19,30 +19,35 @@ from drivelab.words import counted
 
 def add_parser(commands: Any) -> None:
     """Register `study`."""
-    parser = commands.add_parser("study", help="begin a study, check studies whole, see how far they are")
+    parser = commands.add_parser("study", help="create a study, check studies, show their progress")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    one = actions.add_parser("new", help="write config/NAME.yaml, to be looked through and run")
-    one.add_argument("name", help="lower-case letters, digits, hyphens")
-    one.add_argument("--drives", nargs="+", metavar="DRIVE", help="rows of the drive sheet (all with destructive: yes)")
-    one.add_argument("--protocols", nargs="+", metavar="PROTOCOL", default=["pts-throughput", "pts-write-saturation"],
-                     help="of config/protocols (%(default)s)")  # fmt: skip
-    one.set_defaults(handler=_new)
-
-    one = actions.add_parser(
-        "check", help="check studies whole: settings, drives, budgets, each other; touches nothing"
+    action = actions.add_parser("new", help="write config/NAME.yaml, for you to check and run")
+    action.add_argument("name", help="name of the study: lower-case letters, digits, hyphens")
+    action.add_argument(
+        "--drives", nargs="+", metavar="DRIVE", help="drives of the drive sheet (default: all with destructive: yes)"
     )
-    one.add_argument(
+    action.add_argument("--protocols", nargs="+", metavar="PROTOCOL",
+                        default=["pts-throughput", "pts-write-saturation"],
+                        help="protocols of config/protocols (default: %(default)s)")  # fmt: skip
+    action.set_defaults(handler=_new)
+
+    action = actions.add_parser(
+        "check", help="check studies: settings, drives, budgets, conflicts between studies; touches nothing"
+    )
+    action.add_argument(
         "studies", nargs="*", default=[DEFAULT_STUDY], metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})"
     )
-    one.set_defaults(handler=_check)
+    action.set_defaults(handler=_check)
 
-    one = actions.add_parser("status", help="what is done, running, to do or failed, by drive, from the files alone")
-    one.add_argument(
+    action = actions.add_parser(
+        "status", help="show for each drive what is done, running, to do or failed, from files alone"
+    )
+    action.add_argument(
         "studies", nargs="*", default=[DEFAULT_STUDY], metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})"
     )
-    one.add_argument("--json", action="store_true", help="everything that is known, as JSON")
-    one.set_defaults(handler=_status)
+    action.add_argument("--json", action="store_true", help="print all known facts as JSON")
+    action.set_defaults(handler=_status)
 
 
 def _new(options: argparse.Namespace) -> int:
@@ -50,7 +55,7 @@ def _new(options: argparse.Namespace) -> int:
 
     in_project(DEFAULT_STUDY)
     path = write_study(options.name, options.drives, options.protocols)
-    print(f"{path}: written; look through it, then: ./drivelab study check {path}, ./drivelab run {path}")
+    print(f"{path}: written; check it, then run: ./drivelab study check {path}, ./drivelab run {path}")
     return 0
 
 
@@ -63,7 +68,7 @@ def _check(options: argparse.Namespace) -> int:
         campaigns.append(campaign)
         print(
             f"{campaign.study.path}: {counted(len(campaign.plans), 'measurement')} of "
-            f"{counted(len(campaign.study.drives), 'drive')}, sound"
+            f"{counted(len(campaign.study.drives), 'drive')}, valid"
         )
         for remark in remarks:
             print(f"    {remark}")
@@ -78,25 +83,25 @@ def _status(options: argparse.Namespace) -> int:
 
     studies = [load_study(path) for path in all_in_project(options.studies)]
     refuse_same_name([study.name for study in studies])
-    found: dict[str, list[dict[str, Any]]] = {}
+    statuses: dict[str, list[dict[str, Any]]] = {}
     for number, study in enumerate(studies):
         campaign = campaign_of(study)
         Layout(campaign).check_owner()
         rows = study_status(campaign)
-        found[campaign.study.name] = [row.to_mapping() for row in rows]
+        statuses[campaign.study.name] = [row.to_mapping() for row in rows]
         if not options.json:
             print("\n" * bool(number) + "\n".join(status_lines(campaign.study.name, rows, time.time())))
     if options.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(statuses, indent=1))
     return 0
 
 
 def all_in_project(studies: Sequence[str]) -> list[Path]:
-    """As `in_project`, of several; raises UserError for studies of several folders, of which one can be current."""
-    given = [str(Path(one).resolve()) if Path(one).exists() else one for one in studies]
+    """Call `in_project` for several studies; raises UserError if they are in different folders."""
+    resolved = [str(Path(study).resolve()) if Path(study).exists() else study for study in studies]
     paths, folders = [], []
-    for one in given:
-        paths.append(in_project(one))
+    for study in resolved:
+        paths.append(in_project(study))
         folders.append(Path.cwd())
     if other := next((folder for folder in folders if folder != folders[0]), None):
         raise UserError(f"the studies are in {folders[0]} and {other}; name the studies of one folder at a time")
@@ -104,20 +109,20 @@ def all_in_project(studies: Sequence[str]) -> list[Path]:
 
 
 def refuse_same_name(names: Sequence[str]) -> None:
-    """Raise UserError if two of the studies that are to be told of together have one name."""
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"two of the studies are called '{twice}'; name each study once")
+    """Raise UserError if two studies that are shown together have the same name."""
+    if repeated := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"two of the studies have the name '{repeated}'; name each study once")
 
 
 def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
-    """For people: the study in a line, then a line for each drive, what wants attention first.
+    """Return the status as text: a line for the study, then a line for each drive, the most urgent first.
 
-    Below a drive there is a line for each of its measurements that failed or were interrupted before what it does now.
+    A line below the drive shows each earlier measurement that failed or was interrupted.
     """
     from drivelab.stages.status import STATES
 
     counts = Counter(row.state for row in rows)
-    before = Counter(one.state for row in rows for one in row.unfinished)
+    before = Counter(attempt.state for row in rows for attempt in row.unfinished)
     done, planned = sum(row.done for row in rows), sum(row.planned for row in rows)
     parts = ["drives: " + ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])]
     if before:
@@ -142,7 +147,7 @@ def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
         if row.host:
             words.append(f"on {row.host}")
         if row.state == "silent" and row.seen_s:
-            words.append(f"nothing heard for {format_duration(max(now_s - row.seen_s, 0.0))}")
+            words.append(f"silent for {format_duration(max(now_s - row.seen_s, 0.0))}")
         elif row.state == "running":
             words.append(f"for {format_duration(max(now_s - (row.since_s or now_s), 0.0))}")
         elif row.state in ("failed", "interrupted") and row.seen_s:
@@ -150,21 +155,21 @@ def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
         if row.reason:
             words.append(row.reason)
         lines.append(f"  {row.drive:<{width}}  {row.state:<14}  {'; '.join(words)}")
-        for one in row.unfinished:
-            words = [", ".join(filter(None, [_measurement(one.recording), one.stage]))]
-            words += [f"seen {_ago(one, now_s)}"] if one.seen_s else []
-            lines.append(f"  {'':<{width}}  {one.state:<14}  {'; '.join([*words, one.reason])}")
+        for attempt in row.unfinished:
+            words = [", ".join(filter(None, [_measurement(attempt.recording), attempt.stage]))]
+            words += [f"seen {_ago(attempt, now_s)}"] if attempt.seen_s else []
+            lines.append(f"  {'':<{width}}  {attempt.state:<14}  {'; '.join([*words, attempt.reason])}")
     return lines
 
 
 def _urgency(row: Any) -> int:
     from drivelab.stages.status import STATES
 
-    return min(STATES.index(state) for state in (row.state, *(one.state for one in row.unfinished)))
+    return min(STATES.index(state) for state in (row.state, *(attempt.state for attempt in row.unfinished)))
 
 
 def _measurement(recording: str) -> str:
-    """Name and run, the first of which goes without saying."""
+    """Return the measurement's name, with its run if that is not the first."""
     _, name, key = recording.split("/")
     run = key.rpartition("-run")[2]
     return name if run == "1" else f"{name} run {run}"

@@ -1,4 +1,4 @@
-"""`drivelab test`: the project's own tests, in tiers."""
+"""`drivelab test`: run drivelab's tests, in tiers."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ NO_TESTS_COLLECTED = 5
 
 
 def run_default(arguments: Sequence[str]) -> int:
-    """All tests but those of the other tiers: serially those that use devices, then the rest in parallel."""
-    if any(argument.startswith("-m") for argument in arguments):  # the user's choice of markers replaces this one
+    """Run the tests of the default tier: first the device tests serially, then the rest in parallel."""
+    if any(argument.startswith("-m") for argument in arguments):  # the user's markers replace the split below
         return _pytest(*arguments)
     device = _pytest("-m", "device", *arguments)
     if device == INTERRUPTED:
@@ -31,22 +31,22 @@ def run_default(arguments: Sequence[str]) -> int:
 
 
 def run_fresh(arguments: Sequence[str]) -> int:
-    """Set-up, demo and tests in new minimal systems; the arguments name the Debian releases, none means all."""
+    """Run set-up, demo and tests in new minimal systems; arguments name Debian releases (default: all)."""
     return _run("tests/fresh/run.sh", *arguments)
 
 
 def run_emulated(arguments: Sequence[str]) -> int:
-    """Tests on the drives of emulated machines; status 77 where QEMU or a kernel cannot be had, with the reason."""
+    """Run tests on drives of emulated machines; status 77, with the reason, without QEMU or a kernel."""
     return _pytest("tests/emulated", *arguments)
 
 
 def run_cluster(arguments: Sequence[str]) -> int:
-    """Tests on a Slurm of two hosts on this machine; status 77 where it cannot be had, with the reason."""
+    """Run tests on a two-host Slurm on this machine; status 77, with the reason, if it is not available."""
     return _pytest("tests/cluster", *arguments)
 
 
 def run_browser(arguments: Sequence[str]) -> int:
-    """Tests of the report in Chromium; status 77 where it cannot be had, with the reason."""
+    """Run tests of the report in Chromium; status 77, with the reason, if it is not available."""
     return _pytest("tests/browser", *arguments)
 
 
@@ -59,13 +59,13 @@ def _run(*command: str) -> int:
         while True:
             try:
                 return process.wait()
-            except KeyboardInterrupt:  # the process has it from the terminal too, and cleans up
+            except KeyboardInterrupt:  # the terminal interrupts the process too; it cleans up
                 continue
 
 
 @dataclass(frozen=True)
 class Tier:
-    """A set of tests that is run by name. `run` takes the remaining arguments and returns the exit status."""
+    """A named set of tests; `run` takes the remaining arguments and returns the exit status."""
 
     summary: str
     run: Callable[[Sequence[str]], int]
@@ -73,15 +73,15 @@ class Tier:
 
 TIERS = {
     "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
-    "browser": Tier("the report in a browser (Chromium; two minutes)", run_browser),
-    "cluster": Tier("studies on a Slurm of two hosts on this machine (root; four minutes)", run_cluster),
+    "browser": Tier("report in a browser (Chromium; two minutes)", run_browser),
+    "cluster": Tier("studies on a two-host Slurm on this machine (root; four minutes)", run_cluster),
     "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; five minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }
 
 
 def split_tier(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The tier's name and the arguments for it.
+    """Return the tier's name and its arguments.
 
     Options and paths belong to the default tier, so that `drivelab test -k seal` and `drivelab test tests/unit` work.
     """
@@ -102,7 +102,7 @@ def add_parser(commands: Any) -> None:
         usage="drivelab test [TIER] [ARGUMENT ...]",
         description=f"Run drivelab's own tests.\n\ntiers:\n{tiers}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        # Options are pytest's: with no real prefix character argparse takes everything as an argument.
+        # Options belong to pytest: without a real prefix character, argparse takes everything as an argument.
         prefix_chars="\0",
         add_help=False,
     )

@@ -1,4 +1,4 @@
-"""`drivelab trace`: decode, convert, derive traces and look at them; each group of actions has its own module."""
+"""`drivelab trace`: decode, import, derive and inspect traces; each group of actions has its own module."""
 
 from __future__ import annotations
 
@@ -13,21 +13,25 @@ from drivelab.cli import trace_derive, trace_formats, trace_info
 
 def add_parser(commands: Any) -> None:
     """Register `trace` and its actions."""
-    top = commands.add_parser("trace", help="decode, import, derive traces and look at them")
-    actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
-    one = actions.add_parser(
+    parser = commands.add_parser("trace", help="decode, import, derive and inspect traces")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    action = actions.add_parser(
         "decode",
-        help="raw capture to a trace in Parquet",
+        help="decode a raw capture to a Parquet trace",
         description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
     )
-    one.add_argument("source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
-    one.add_argument("--device", metavar="MAJOR:MINOR", help="the one to decode, if the files have events of several")
-    one.add_argument("--json", action="store_true", help="print the summary as JSON")
-    one.set_defaults(handler=_decode)
-    one = actions.add_parser("list", help="traces of the catalogue in traces/")
-    one.add_argument("--json", action="store_true", help="print them as JSON")
-    one.set_defaults(handler=_list)
+    action.add_argument(
+        "source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i"
+    )
+    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
+    action.add_argument(
+        "--device", metavar="MAJOR:MINOR", help="device to decode, if the files have events of several devices"
+    )
+    action.add_argument("--json", action="store_true", help="print the summary as JSON")
+    action.set_defaults(handler=_decode)
+    action = actions.add_parser("list", help="list the traces of the catalogue in traces/")
+    action.add_argument("--json", action="store_true", help="print the list as JSON")
+    action.set_defaults(handler=_list)
     for module in (trace_info, trace_formats, trace_derive):
         module.add_actions(actions)
 
@@ -41,7 +45,7 @@ def _decode(options: argparse.Namespace) -> int:
         return 0
     actions = " ".join(f"{name} {count}" for name, count in summary["events_by_action"].items())
     print(f"{options.output}: {summary['requests']} requests of {summary['events']} events ({actions})")
-    for kind, title in (("unmatched", "does not add up"), ("lost", "LOSSY, missing")):
+    for kind, title in (("unmatched", "unmatched"), ("lost", "LOSSY, missing")):
         if counts := summary[kind]:
             print(f"{title}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))
     return 0
@@ -53,8 +57,8 @@ def _list(options: argparse.Namespace) -> int:
 
     entries = catalogue.load().values()
     if options.json:
-        print(json.dumps([{**asdict(one), "path": str(one.path)} for one in entries], indent=1))
+        print(json.dumps([{**asdict(entry), "path": str(entry.path)} for entry in entries], indent=1))
         return 0
-    for one in entries:
-        print(f"{one.name}: {one.title} ({one.requests} requests, drive of {format_size(one.capacity_bytes)})")
+    for entry in entries:
+        print(f"{entry.name}: {entry.title} ({entry.requests} requests, drive of {format_size(entry.capacity_bytes)})")
     return 0

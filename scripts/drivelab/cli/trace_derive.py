@@ -1,4 +1,4 @@
-"""`drivelab trace cut`, `drop-idle`, `filter`, `merge` and `synthesise`: traces and protocols from traces."""
+"""`drivelab trace cut`, `drop-idle`, `filter`, `merge`, `synthesise`: derive traces and protocols."""
 
 from __future__ import annotations
 
@@ -11,96 +11,107 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from drivelab.trace.derive.step import Step
 
-_TIME = "time after the beginning of the trace, such as 1.5s, 200ms or 3min"
+_TIME = "time since the start of the trace, such as 1.5s, 200ms or 3min"
 
 
 def add_actions(actions: Any) -> None:
     """Register the actions with the sub-parsers of `drivelab trace`."""
-    one = _action(
+    action = _action(
         actions,
         "cut",
         _cut,
-        "the requests of a span of time",
-        "Keeps the requests that were queued from one time on and before another; times then count from the first.",
+        "keep the requests of a time span",
+        "Keeps the requests queued at or after one time and before another. Times then count from the first request.",
     )
-    one.add_argument("--from", dest="begin", default="0", metavar="T", help=f"{_TIME} (default: 0)")
-    one.add_argument("--to", dest="end", metavar="T", help=f"{_TIME} (default: its end)")
+    action.add_argument("--from", dest="begin", default="0", metavar="T", help=f"{_TIME} (default: 0)")
+    action.add_argument("--to", dest="end", metavar="T", help=f"{_TIME} (default: end of the trace)")
 
-    one = _action(
+    action = _action(
         actions,
         "drop-idle",
         _drop_idle,
-        "shorten the times in which nothing is in flight",
-        "Shortens every longer time in which nothing is in flight; all that comes later moves up.",
+        "shorten long idle gaps",
+        "Shortens every longer gap in which no request is in flight. Later requests move forward.",
     )
-    one.add_argument("--above", required=True, metavar="T", help="longest gap that stays as it is, such as 100ms")
-    one.add_argument("--keep", metavar="T", help="what is left of a longer gap (default: as much as --above)")
+    action.add_argument("--above", required=True, metavar="T", help="longest gap that is not changed, such as 100ms")
+    action.add_argument("--keep", metavar="T", help="length of a shortened gap (default: the value of --above)")
 
-    one = _action(
+    action = _action(
         actions,
         "filter",
         _filter,
-        "the requests of an operation, a process or a part of the device",
-        "Keeps the requests that suit all that is given. What was dropped is counted.",
+        "keep the requests of an operation, a process or a part of the device",
+        "Keeps the requests that match all given criteria. Dropped requests are counted.",
     )
-    one.add_argument(
+    action.add_argument(
         "--operation", action="append", default=[], metavar="A,B", help="read, write, flush, discard, write-zeroes"
     )
-    one.add_argument("--process", action="append", default=[], metavar="NAME", help="who queued it; may be repeated")
-    one.add_argument("--pid", action="append", default=[], type=int, metavar="N", help="may be repeated")
-    one.add_argument("--range", metavar="FROM..TO", help="part of the device that it touches, such as 0..1GiB")
-    one.add_argument("--not", dest="inverted", action="store_true", help="keep those that do not suit")
+    action.add_argument(
+        "--process", action="append", default=[], metavar="NAME", help="process that queued the request; repeatable"
+    )
+    action.add_argument(
+        "--pid",
+        action="append",
+        default=[],
+        type=int,
+        metavar="N",
+        help="process ID that queued the request; repeatable",
+    )
+    action.add_argument(
+        "--range", metavar="FROM..TO", help="range of the device that the request touches, such as 0..1GiB"
+    )
+    action.add_argument("--not", dest="inverted", action="store_true", help="keep the requests that do not match")
 
-    one = _action(
+    action = _action(
         actions,
         "merge",
         _merge,
-        "requests of several traces as one",
-        "Puts the requests of several traces into one, in the order of time.",
+        "merge several traces into one",
+        "Merges the requests of several traces into one, in time order.",
         several=True,
     )
-    one.add_argument(
+    action.add_argument(
         "--at",
         choices=["start", "wall-clock"],
         default="start",
-        help="let all begin at once, or as far apart as they were made (default: start)",
+        help="start all traces at once, or at their original times (default: start)",
     )
-    one.add_argument(
+    action.add_argument(
         "--place",
         choices=["same", "side-by-side"],
         default="same",
-        help="offsets as they are, or each behind the device of those before (default: same)",
+        help="keep offsets, or place each trace behind the device of the one before (default: same)",
     )
 
-    one = actions.add_parser(
+    action = actions.add_parser(
         "synthesise",
-        help="a synthetic equivalent of a trace, as a protocol",
+        help="write a synthetic equivalent of a trace, as a protocol",
         description="Writes a protocol whose cells are the trace's main I/O streams. See docs/trace_derive.md.",
     )
-    one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="PROTOCOL.yaml", help="the protocol that is made"
+    action.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("-o", "--output", type=Path, required=True, metavar="PROTOCOL.yaml", help="protocol to write")
+    action.add_argument(
+        "--streams", type=int, default=9, metavar="N", help="number of streams, the most frequent first (default: 9)"
     )
-    one.add_argument("--streams", type=int, default=9, metavar="N", help="the most frequent streams (default: 9)")
-    one.add_argument("--name", help="name of the protocol (default: the file's)")
-    one.add_argument(
+    action.add_argument("--name", help="name of the protocol (default: that of the file)")
+    action.add_argument(
         "--block",
         default="512B",
         metavar="SIZE",
-        help="round request sizes up to multiples, such as the logical block of the drives to test (default: 512B)",
+        help="round request sizes up to multiples of SIZE, such as the logical block of the drives (default: 512B)",
     )
-    one.add_argument("--json", action="store_true", help="print what was found as JSON")
-    one.set_defaults(handler=_synthesise)
+    action.add_argument("--json", action="store_true", help="print the report as JSON")
+    action.set_defaults(handler=_synthesise)
 
 
 def _action(actions: Any, name: str, handler: Any, title: str, description: str, *, several: bool = False) -> Any:
-    one = actions.add_parser(name, help=title, description=description)
+    action = actions.add_parser(name, help=title, description=description)
     many = {"dest": "traces", "nargs": "+"} if several else {"dest": "trace"}
-    one.add_argument(**many, metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
-    one.add_argument("--json", action="store_true", help="print what was done as JSON")
-    one.set_defaults(handler=handler)
-    return one
+    action.add_argument(**many, metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
+    action.add_argument("--json", action="store_true", help="print the report as JSON")
+    action.set_defaults(handler=handler)
+    return action
 
 
 def _path(text: str) -> Path:

@@ -1,4 +1,4 @@
-"""`drivelab trace import`, `volumes`, `export` and `formats`: traces of other makers."""
+"""`drivelab trace import`, `volumes`, `export`, `formats`: convert traces of other formats."""
 
 from __future__ import annotations
 
@@ -11,45 +11,50 @@ from typing import Any
 
 def add_actions(actions: Any) -> None:
     """Register the actions with the sub-parsers of `drivelab trace`."""
-    one = actions.add_parser(
+    action = actions.add_parser(
         "import",
-        help="trace of another format to Parquet",
-        description="Imports one volume of a trace file; gzip, zstd and bzip2 are undone. See docs/trace_formats.md.",
+        help="import a trace of another format to Parquet",
+        description="Imports one volume of a trace file. Decompresses gzip, zstd and bzip2. See docs/trace_formats.md.",
     )
-    one.add_argument("file", type=Path, metavar="FILE", help="a trace in a format of others")
-    one.add_argument("--format", metavar="F", help="format of the file (default: told from its content)")
-    one.add_argument("--volume", metavar="V", help="which volume, where the file holds several")
-    one.add_argument(
-        "--max-malformed", type=_count, default=0, metavar="N", help="malformed lines that are let go (default: 0)"
+    action.add_argument("file", type=Path, metavar="FILE", help="trace file in another format")
+    action.add_argument("--format", metavar="F", help="format of the file (default: detected from the content)")
+    action.add_argument("--volume", metavar="V", help="volume to import, if the file holds several")
+    action.add_argument(
+        "--max-malformed", type=_count, default=0, metavar="N", help="malformed lines to allow (default: 0)"
     )
-    one.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="the trace that is made")
-    one.add_argument("--json", action="store_true", help="print the report as JSON")
-    one.set_defaults(handler=_import)
+    action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
+    action.add_argument("--json", action="store_true", help="print the report as JSON")
+    action.set_defaults(handler=_import)
 
-    one = actions.add_parser("volumes", help="volumes of a trace of another format, and their requests")
-    one.add_argument("file", type=Path, metavar="FILE", help="a trace in a format of others")
-    one.add_argument("--format", metavar="F", help="format of the file (default: told from its content)")
-    one.add_argument("--json", action="store_true", help="print them as JSON")
-    one.set_defaults(handler=_volumes)
+    action = actions.add_parser("volumes", help="list the volumes of a trace file and their requests")
+    action.add_argument("file", type=Path, metavar="FILE", help="trace file in another format")
+    action.add_argument("--format", metavar="F", help="format of the file (default: detected from the content)")
+    action.add_argument("--json", action="store_true", help="print the list as JSON")
+    action.set_defaults(handler=_volumes)
 
-    one = actions.add_parser("export", help="trace in Parquet to another format")
-    one.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("--format", required=True, metavar="F", help="fio-iolog-v3 or blkparse-text")
-    one.add_argument("--name", default="trace", metavar="NAME", help="file name inside an iolog (default: trace)")
-    one.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="OUT", help="file; compressed when it ends with .gz or .zst"
+    action = actions.add_parser("export", help="export a Parquet trace to another format")
+    action.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("--format", required=True, metavar="F", help="fio-iolog-v3 or blkparse-text")
+    action.add_argument("--name", default="trace", metavar="NAME", help="file name inside an iolog (default: trace)")
+    action.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="OUT",
+        help="file to write; compressed if its name ends with .gz or .zst",
     )
-    one.add_argument("--json", action="store_true", help="print the report as JSON")
-    one.set_defaults(handler=_export)
+    action.add_argument("--json", action="store_true", help="print the report as JSON")
+    action.set_defaults(handler=_export)
 
-    one = actions.add_parser("formats", help="formats that can be imported and exported")
-    one.add_argument("--json", action="store_true", help="print them as JSON")
-    one.set_defaults(handler=_formats)
+    action = actions.add_parser("formats", help="list the formats for import and export")
+    action.add_argument("--json", action="store_true", help="print the list as JSON")
+    action.set_defaults(handler=_formats)
 
 
 def _count(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is no whole number from 0")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 0 or more")
     return int(text)
 
 
@@ -66,12 +71,12 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(report, indent=1))
         return 0
-    for one in report.pop("malformed_first"):
-        print(f"malformed: {', '.join(f'{name} {value}' for name, value in one.items())}")
+    for line in report.pop("malformed_first"):
+        print(f"malformed: {', '.join(f'{name} {value}' for name, value in line.items())}")
     unterminated = report.pop("unterminated")
     _print(report)
     if unterminated:
-        print("the last line has no newline; it was taken as it is, but the file may be cut off there")
+        print("the last line has no newline; it was imported, but the file may be truncated")
     return 0
 
 
@@ -108,22 +113,22 @@ def _formats(options: argparse.Namespace) -> int:
 
     formats = [
         {
-            "name": one.name,
-            "what": one.title,
-            "columns": one.columns,
-            "units": one.units,
-            "import": one.read is not None,
-            "export": one.write is not None,
+            "name": form.name,
+            "what": form.title,
+            "columns": form.columns,
+            "units": form.units,
+            "import": form.read is not None,
+            "export": form.write is not None,
         }
-        for one in all_formats().values()
+        for form in all_formats().values()
     ]
     if options.json:
         print(json.dumps(formats, indent=1))
         return 0
-    for one in formats:
-        ways = [way for way in ("import", "export") if one[way]]
-        print(f"{one['name']}: {one['what']} ({', '.join(ways)})")
-        print(f"  columns: {one['columns']}\n  units: {one['units']}")
+    for form in formats:
+        ways = [way for way in ("import", "export") if form[way]]
+        print(f"{form['name']}: {form['what']} ({', '.join(ways)})")
+        print(f"  columns: {form['columns']}\n  units: {form['units']}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`drivelab trace info`: what a trace holds, on one screen, as JSON, as tables or as figures."""
+"""`drivelab trace info`: show the statistics of a trace as text, JSON, tables or figures."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _STREAMS = 9
 
 def add_actions(actions: Any) -> None:
     """Register `info` with the actions of `drivelab trace`."""
-    one = actions.add_parser(
+    action = actions.add_parser(
         "info",
-        help="what a trace holds",
-        description="Characterises a trace in bounded memory, however long it is; docs/trace_statistics.md defines "
-        "the numbers.",
+        help="show the statistics of a trace",
+        description="Characterises a trace of any length in bounded memory. docs/trace_statistics.md defines the "
+        "numbers.",
     )
-    one.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
-    one.add_argument("--json", action="store_true", help="print all tables and the provenance as JSON")
-    one.add_argument("--tables", type=Path, metavar="DIR", help="write the tables there as Parquet")
-    one.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures there as SVG and PNG")
-    one.set_defaults(handler=_info)
+    action.add_argument("file", metavar="FILE", help="trace in Parquet, or a name of the catalogue in traces/")
+    action.add_argument("--json", action="store_true", help="print all tables and the provenance as JSON")
+    action.add_argument("--tables", type=Path, metavar="DIR", help="write the tables to DIR as Parquet")
+    action.add_argument("--figures", type=Path, metavar="DIR", help="draw the figures to DIR as SVG and PNG")
+    action.set_defaults(handler=_info)
 
 
 def _info(options: argparse.Namespace) -> int:
@@ -55,8 +55,8 @@ def _info(options: argparse.Namespace) -> int:
     if options.json:
         with open_trace(path) as file:
             provenance = file.provenance
-        found = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-        print(json.dumps({**row_of(tables), "provenance": provenance, "tables": found}, indent=1))
+        records = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+        print(json.dumps({**row_of(tables), "provenance": provenance, "tables": records}, indent=1))
     else:
         _show(tables)
     return 0
@@ -86,7 +86,7 @@ def _origin(facts: pd.Series) -> str:
         f"kernel {facts['kernel']}" if facts["kernel"] else None,
         f"begins {facts['first_event']}" if facts["first_event"] else None,
     )
-    return "; ".join(part for part in parts if part) or "the trace does not say where it comes from"
+    return "; ".join(part for part in parts if part) or "the trace does not record its origin"
 
 
 def _lines(facts: pd.Series) -> Table:
@@ -94,10 +94,10 @@ def _lines(facts: pd.Series) -> Table:
 
     def depth(name: str) -> str:
         values = [facts[f"{name}_{what}"] for what in ("mean", "p99", "max")]
-        return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if _known(values[0]) else "not known"
+        return "{} mean, {} p99, {} largest".format(*map(_plain, values)) if _known(values[0]) else "unknown"
 
     counts = [f"{facts[name]:,} {name}" for name in ("split", "requeued") if facts[name]]
-    merged = f"{int(facts['merged']):,} merged" if _known(facts["merged"]) else "merges not known"
+    merged = f"{int(facts['merged']):,} merged" if _known(facts["merged"]) else "merges unknown"
     table = Table.grid(padding=(0, 2))
     for name, value in (
         ("requests", f"{facts['requests']:,} in {_time(facts['duration_s'] * 1e6)}; {', '.join([merged, *counts])}"),
@@ -139,41 +139,41 @@ def _operations(operations: pd.DataFrame) -> Table:
     table.add_column("operation", no_wrap=True)
     for name in ("requests", "bytes", "size p50", "largest", "seq.", "Q2C p50", "p99", "largest"):
         table.add_column(name, justify="right", overflow="fold")
-    for one in operations[operations["requests"] > 0].to_dict("records"):
-        sizes = [format_amount(one[name]) if one["bytes"] else "" for name in ("p50_bytes", "max_bytes")]
+    for row in operations[operations["requests"] > 0].to_dict("records"):
+        sizes = [format_amount(row[name]) if row["bytes"] else "" for name in ("p50_bytes", "max_bytes")]
         names = ("q2c_p50_us", "q2c_p99_us", "q2c_max_us")
         table.add_row(
-            one["operation"],
-            f"{one['requests']:,}",
-            format_amount(one["bytes"]) if one["bytes"] else "",
+            row["operation"],
+            f"{row['requests']:,}",
+            format_amount(row["bytes"]) if row["bytes"] else "",
             *sizes,
-            _share(one["sequential_share_pct"]) if _known(one["sequential_share_pct"]) else "",
-            *(_time(one[name]) for name in names),
+            _share(row["sequential_share_pct"]) if _known(row["sequential_share_pct"]) else "",
+            *(_time(row[name]) for name in names),
         )
     return table
 
 
 def _streams(streams: pd.DataFrame, facts: pd.Series) -> str:
     if streams.empty:
-        return "no reads or writes of any data, so no I/O streams"
-    top = [f"{one.stream} {one.share_pct:.1f} %" for one in streams.head(_STREAMS).itertuples()]
+        return "no reads or writes of data, so no I/O streams"
+    top = [f"{stream.stream} {stream.share_pct:.1f} %" for stream in streams.head(_STREAMS).itertuples()]
     main = int(facts["main_streams"])
     cover = f"{main:,} of {len(streams):,} cover {facts['main_streams_share_pct']:.0f} % of reads and writes"
     return f"[bold]I/O streams[/bold] ({cover}): {', '.join(top)}"
 
 
 def _notes(facts: pd.Series) -> str:
-    """How far the numbers can be trusted."""
+    """Return the limits of the numbers' accuracy."""
     parts = [f"percentiles of times within {facts['bin_error_pct']:.1f} %"]
     if facts["time_resolution_ns"] > 1:
         parts.append(f"times are multiples of {_time(facts['time_resolution_ns'] / 1e3)}")
     for name in ("without_completion", "without_dispatch"):
         if facts[name]:
-            parts.append(f"{facts[name]:,} requests {name.replace('_', ' ')}, left out where it is needed")
+            parts.append(f"{facts[name]:,} requests {name.replace('_', ' ')}, left out of the numbers that need it")
     if facts["times_backwards"]:
         parts.append(f"{facts['times_backwards']:,} requests with times that contradict each other, left out")
     if facts["length_step_bytes"] > 1:
-        parts.append(f"lengths rounded up to multiples of {facts['length_step_bytes']} B, there are so many")
+        parts.append(f"lengths rounded up to multiples of {facts['length_step_bytes']} B, to limit their number")
     return "; ".join(parts)
 
 
@@ -191,7 +191,7 @@ def _known(value: Any) -> bool:
 
 
 def _plain(value: float) -> str:
-    return f"{value:.3g}" if _known(value) else "not known"
+    return f"{value:.3g}" if _known(value) else "unknown"
 
 
 def _share(value: float) -> str:
@@ -199,7 +199,7 @@ def _share(value: float) -> str:
 
 
 def _time(value_us: float) -> str:
-    """With its own unit, three digits; `-` where it is not known."""
+    """Format a time with a fitting unit and three digits; `-` if unknown."""
     if not _known(value_us):
         return "-"
     for factor, unit in _UNITS_US:

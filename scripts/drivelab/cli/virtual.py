@@ -15,19 +15,23 @@ DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
 
 def add_parser(commands: Any) -> None:
     """Register `virtual start|stop|status`."""
-    top = commands.add_parser("virtual", help="start, stop and list virtual drives")
-    actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
-    start = actions.add_parser("start", help="start a drive of the configuration; prints its device")
-    start.add_argument("name", help="as in config/virtual_drives.yaml")
-    start.add_argument("--config", type=Path, default=DEFAULT_CONFIG, help="drives and their models (%(default)s)")
+    parser = commands.add_parser("virtual", help="start, stop and list virtual drives")
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    start = actions.add_parser("start", help="start a drive of the configuration and print its device")
+    start.add_argument("name", help="name in config/virtual_drives.yaml")
+    start.add_argument(
+        "--config", type=Path, default=DEFAULT_CONFIG, help="configuration of the drives (default: %(default)s)"
+    )
     start.set_defaults(handler=_start)
-    stop = actions.add_parser("stop", help="stop a drive, or all; removes what a killed one has left")
-    stop.add_argument("names", nargs="*", metavar="NAME", help="those to end (default: all)")
-    stop.add_argument("--force", action="store_true", help="even if a file system on it is mounted")
-    stop.add_argument("--keep", type=Path, metavar="FOLDER", help="keep their state there, to go on from")
+    stop = actions.add_parser("stop", help="stop one drive or all; remove the remains of killed drives")
+    stop.add_argument("names", nargs="*", metavar="NAME", help="drives to stop (default: all)")
+    stop.add_argument("--force", action="store_true", help="stop a drive even if a file system on it is mounted")
+    stop.add_argument(
+        "--keep", type=Path, metavar="FOLDER", help="store the drives' state in FOLDER, for a later start"
+    )
     stop.set_defaults(handler=_stop)
-    status = actions.add_parser("status", help="list the drives that were started")
-    status.add_argument("--json", action="store_true", help="as JSON")
+    status = actions.add_parser("status", help="list the started drives")
+    status.add_argument("--json", action="store_true", help="print the list as JSON")
     status.set_defaults(handler=_status)
 
 
@@ -57,8 +61,8 @@ def _stop(options: argparse.Namespace) -> int:
             removed += manage.stop(name, force=options.force, keep=options.keep)
         except UserError as error:
             refusals.append(str(error))
-    for one in removed:
-        print(f"removed: {one}")
+    for item in removed:
+        print(f"removed: {item}")
     for file in sorted(options.keep.glob("*.flash")) if options.keep else []:
         print(f"kept: {file}")
     if refusals:

@@ -1,4 +1,4 @@
-"""`drivelab watch`: what the drives of running studies do, second by second, in a browser or on the terminal."""
+"""`drivelab watch`: show the drives of studies live, in a browser or on the terminal."""
 
 from __future__ import annotations
 
@@ -16,33 +16,35 @@ if TYPE_CHECKING:
     from drivelab.watch.study import StudyWatch
 
 _TOKEN = "DRIVELAB_WATCH_TOKEN"
-"""Variable with the token to be shown, where it is not to be another one at each start."""
+"""Environment variable with a fixed token; without it, each start creates a new one."""
 
 
 def add_parser(commands: Any) -> None:
     """Register `watch`."""
-    one = commands.add_parser(
+    parser = commands.add_parser(
         "watch",
         help="show running studies live, in a browser or on the terminal",
-        description="Serves a page with gauges and a strip chart of the drives of one or more studies, whether or not "
-        "they run. It only reads files of the results folder, so it can be started and ended at any time. Nobody but "
-        "this host can reach it, unless --listen says so; a token is needed then.",
+        description="Serves a page with gauges and a strip chart of the drives of one or more studies. It only "
+        "reads files of the results folder, so you can start and stop it at any time, even if no study runs. Only "
+        "this host can reach the page; with --listen, other hosts can reach it with a token.",
     )
-    one.add_argument("studies", nargs="*", metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})")
-    one.add_argument("--text", action="store_true", help="on the terminal instead; in a pipe, a line for each change")
-    one.add_argument("--port", type=_port, default=0, help="port of the page (default: any that is free)")
-    one.add_argument(
+    parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})")
+    parser.add_argument(
+        "--text", action="store_true", help="show on the terminal instead; in a pipe, print a line for each change"
+    )
+    parser.add_argument("--port", type=_port, default=0, help="port of the page (default: any free port)")
+    parser.add_argument(
         "--listen",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help=f"IP address to listen at (default 127.0.0.1); elsewhere with a token: that of {_TOKEN}, else a new one",
+        help=f"IP address to listen on (default 127.0.0.1); any other needs a token: that in {_TOKEN}, else a new one",
     )
-    one.set_defaults(handler=_watch)
+    parser.set_defaults(handler=_watch)
 
 
 def _port(text: str) -> int:
     if not text.isdecimal() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"'{text}' is no port; give 0 to 65535")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a port; give 0 to 65535")
     return int(text)
 
 
@@ -50,8 +52,8 @@ def _watch(options: argparse.Namespace) -> int:
     from drivelab.watch.study import StudyFacts, StudyWatch
 
     studies = [StudyWatch(StudyFacts.load(path)) for path in all_in_project(options.studies or [DEFAULT_STUDY])]
-    refuse_same_name([one.facts.name for one in studies])
-    os.nice(19)  # whatever is measured on this host goes first
+    refuse_same_name([study.facts.name for study in studies])
+    os.nice(19)  # measurements on this host go first
     try:
         if options.text:
             from drivelab.watch.text import show

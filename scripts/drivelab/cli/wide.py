@@ -1,4 +1,4 @@
-"""Tables on the terminal, and in full where nobody watches: what reads them must not find its lines cut."""
+"""Print tables as wide as the terminal, and in full width to pipes, so that programs read whole lines."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NO_LIMIT = 100_000
 
 
 def wide_console() -> Console:
-    """As wide as the terminal, or as the text where there is none."""
+    """Return a console as wide as the terminal, or without a limit if there is no terminal."""
     return visible_console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
 
 
 def print_table(table: Table, console: Console) -> None:
-    """Print a table; without a terminal no line ends in the spaces that fill its last column."""
+    """Print a table; without a terminal, strip trailing spaces from each line."""
     if sys.stdout.isatty():
         console.print(table)
         return
