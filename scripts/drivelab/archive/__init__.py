@@ -1,5 +1,4 @@
-"""Archives of studies: one file that holds all of a study, is read without drivelab, and in which no byte can change
-unnoticed."""
+"""Archive a whole study in one file that is readable without drivelab and reveals every changed byte."""
 
 KINDS = ("unfinished", "tables", "figures", "report", "logs", "virtual", "traces")
-"""What can be left out: folders of the results, `unfinished` recordings, and `traces` wherever they lie."""
+"""What --without can leave out: folders of the results, `unfinished` recordings, and all `traces`."""

@@ -1,9 +1,9 @@
-"""The file of an archive: a tar in gzip, each member compressed on its own, with a checksum of the file at its end.
+"""The file of an archive: a tar.gz with separately compressed members and a checksum of the file at its end.
 
-Any gzip and tar read it: concatenated gzip members are one stream (RFC 1952, section 2.2). That each member of the tar
-is one of them keeps damage where it is: what comes after a damaged one is still read. The last one is empty; its
-comment has the SHA-256 of all bytes before it, which covers what no checksum of gzip or tar does: headers, padding,
-order, and where the file ends.
+Any gzip and tar read it: concatenated gzip members are one stream (RFC 1952, section 2.2). Each tar member is one gzip
+member, so members after a damaged one are still readable. The last gzip member is empty; its comment holds the SHA-256
+of all bytes before it. That covers headers, padding, order and the end of the file, which no checksum of gzip or tar
+covers.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ from typing import Any, BinaryIO, Self
 
 CHUNK_BYTES = 1 << 20
 _MOST_HEADER_BYTES = 1 << 16
-"""Of a long name or an extended header, which tarfile reads whole: a path has 4,096 bytes at most (PATH_MAX)."""
+"""Limit of a long name or an extended header, which tarfile reads whole: a path has at most 4,096 bytes (PATH_MAX)."""
 _READ_BYTES = 1 << 16
-"""Less, as most members are small, and what lies behind one is read again with the next."""
+"""Smaller, because most members are small, and bytes behind a member are read again with the next."""
 _GZIP = 31
-"""Of zlib: deflate with gzip's header and trailer."""
+"""zlib's code for deflate with gzip's header and trailer."""
 _MAGIC = b"\x1f\x8b\x08\x00\x00\x00\x00\x00"
-"""How each gzip member begins: deflate, no name, no time."""
+"""Start of each gzip member: deflate, no name, no time."""
 _SEAL_HEAD = b"\x1f\x8b\x08\x10" + bytes(4) + b"\x00\xff" + b"SHA-256 of all bytes before: "
-"""Of the last gzip member: its header has a comment (RFC 1952, section 2.3.1)."""
+"""Start of the last gzip member, whose header has a comment (RFC 1952, section 2.3.1)."""
 _SEAL_TAIL = b"\x00" + b"\x03\x00" + bytes(8)
-"""End of the comment, nothing in one empty block, its CRC and length."""
+"""End of the comment, one empty block, its CRC and length."""
 SEAL_BYTES = len(_SEAL_HEAD) + 64 + len(_SEAL_TAIL)
 
 Watch = Callable[[int], None]
-"""Told the number of bytes each time some were read."""
+"""Called with the number of bytes after each read."""
 
 
 class DamagedError(Exception):
-    """What cannot be read as a part of an archive."""
+    """Part of an archive cannot be read."""
 
 
 def seal(digest: str) -> bytes:
-    """The end of an archive whose bytes before it have this SHA-256 in hexadecimal."""
+    """Return the end of an archive; `digest` is the hexadecimal SHA-256 of all bytes before it."""
     return _SEAL_HEAD + digest.encode() + _SEAL_TAIL
 
 
 class Writer:
-    """Writes an archive to a file that is open for writing; the same members make the same bytes.
+    """Writes an archive to an open file; the same members give the same bytes.
 
-    Times are kept in whole seconds, owners and permissions not at all.
+    Times are stored in whole seconds; owners and permissions are not stored.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -56,7 +56,7 @@ class Writer:
         self._digest = hashlib.sha256()
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
-        """Add a regular file; returns the SHA-256 of its content. Raises DamagedError if it is not of that size."""
+        """Add a regular file and return the SHA-256 of its content; raises DamagedError for another size."""
         info = tarfile.TarInfo(name)
         info.size, info.mtime, info.mode = size, mtime_s, 0o644
         packer = zlib.compressobj(level=6, wbits=_GZIP)
@@ -72,7 +72,7 @@ class Writer:
         return digest.hexdigest()
 
     def close(self) -> str:
-        """Write the end; returns the SHA-256 of the whole file."""
+        """Write the end and return the SHA-256 of the whole file."""
         packer = zlib.compressobj(level=6, wbits=_GZIP)
         self._write(packer.compress(bytes(2 * tarfile.BLOCKSIZE)) + packer.flush())
         self._write(seal(self._digest.hexdigest()))
@@ -85,7 +85,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an archive; its `chunks` are read before the next one is asked for, and raise DamagedError."""
+    """A member of an archive; read its `chunks`, which may raise DamagedError, before the next member."""
 
     info: tarfile.TarInfo
     chunks: Iterator[bytes]
@@ -99,7 +99,7 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, *arguments: Any, **options: Any) -> Self:
-        """As tarfile has it; raises ReadError for an extended header that would fill the memory."""
+        """Parse a header as tarfile does; raises ReadError for an extended header that would fill the memory."""
         header = super().frombuf(*arguments, **options)
         if header.type in cls._READ_WHOLE and header.size > _MOST_HEADER_BYTES:
             raise tarfile.ReadError(f"its extended header has {header.size} bytes")
@@ -107,40 +107,40 @@ class _Header(tarfile.TarInfo):
 
 
 def is_file(info: tarfile.TarInfo) -> bool:
-    """Whether a member is a file whose bytes are all there: no link, no folder, no device, nothing sparse."""
+    """Whether a member is a complete regular file: not a link, folder, device or sparse file."""
     return info.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not info.issparse()
 
 
 class Reader:
-    """Reads an archive from a seekable file, front to end in bounded memory, over damage too."""
+    """Reads an archive from a seekable file once, in bounded memory, and continues after damage."""
 
     def __init__(self, file: BinaryIO, watch: Watch = lambda size: None) -> None:
         self._source = _Source(file, watch)
         self.damaged = False
-        """Whether something could not be read so far."""
+        """Whether any part so far was unreadable."""
 
     def members(self) -> Iterator[Member]:
-        """All members that can be read."""
+        """Yield all readable members."""
         while not self._source.at_end:
             start = self._source.position
             try:
-                yield from self._one(start)
+                yield from self._members_at(start)
             except DamagedError:
                 self.damaged = True
                 self._source.seek_magic(start + 1)
 
     def digest(self) -> tuple[str, bool]:
-        """After all members: SHA-256 of the whole file, and whether its end has that of the rest."""
+        """Return SHA-256 of the whole file, and whether its end fits the rest; call it after `members`."""
         return self._source.whole()
 
-    def _one(self, start: int) -> Iterator[Member]:
-        """Members of one gzip member, commonly one."""
+    def _members_at(self, start: int) -> Iterator[Member]:
+        """Yield the tar members of one gzip member, normally one."""
         stream = _GzipMember(self._source)
         try:
             with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES, tarinfo=_Header) as tar:  # type: ignore[call-overload]
                 for info in tar:
                     yield Member(info, _content(tar, info))
-            while stream.read(CHUNK_BYTES):  # to its end, where its own checksum is
+            while stream.read(CHUNK_BYTES):  # to its end, where zlib checks its checksum
                 pass
         except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
             raise DamagedError(f"at byte {start}: {error}") from None
@@ -162,7 +162,7 @@ def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Iterator[bytes]:
 
 
 class _Source:
-    """The bytes of a file but for its end; every byte is counted into the digest once, however often it is read."""
+    """The bytes of a file except its end; each byte enters the digest once, even if read again."""
 
     def __init__(self, file: BinaryIO, watch: Watch) -> None:
         self._file, self._watch = file, watch
@@ -175,7 +175,7 @@ class _Source:
         return self.position >= self._end
 
     def read(self) -> bytes:
-        """The next bytes; empty at the end."""
+        """Return the next bytes; empty at the end."""
         self._file.seek(self.position)
         chunk = self._file.read(min(_READ_BYTES, self._end - self.position))
         if (new := self.position + len(chunk) - self._digested) > 0:
@@ -186,16 +186,16 @@ class _Source:
         return chunk
 
     def give_back(self, size: int) -> None:
-        """Bytes that were read belong to what comes next."""
+        """Unread the last `size` bytes."""
         self.position -= size
 
     def seek_magic(self, start: int) -> None:
-        """Go to where a gzip member may begin, at `start` or later, or to the end."""
+        """Go to the next possible start of a gzip member, from `start` on, or to the end."""
         self.position, rest = start, b""
         while chunk := self.read():
             data = rest + chunk
-            if (found := data.find(_MAGIC)) >= 0:
-                self.give_back(len(data) - found)
+            if (index := data.find(_MAGIC)) >= 0:
+                self.give_back(len(data) - index)
                 return
             rest = data[1 - len(_MAGIC) :]
 
@@ -211,29 +211,29 @@ class _Source:
 
 
 class _GzipMember:
-    """What one gzip member holds, as a file to read."""
+    """The content of one gzip member, as a readable file."""
 
     def __init__(self, source: _Source) -> None:
         self._source, self._packer = source, zlib.decompressobj(wbits=_GZIP)
         self._waiting = b""
         self._most_bytes = tarfile.BLOCKSIZE
-        """First the header alone: what cannot be read further on has a name then."""
+        """The header first, alone: then a damaged content still has a name."""
 
     def read(self, size: int) -> bytes:
-        """At most `size` bytes, empty at the end; raises zlib.error or EOFError for what is no whole gzip member."""
+        """Return at most `size` bytes, empty at the end; raises zlib.error or EOFError for a broken gzip member."""
         while not self._packer.eof:
             data = self._waiting or self._source.read()
             if not data:
                 raise EOFError("it ends within a member")
-            found = self._packer.decompress(data, min(size, self._most_bytes))
+            content = self._packer.decompress(data, min(size, self._most_bytes))
             self._most_bytes = CHUNK_BYTES
             self._waiting = self._packer.unconsumed_tail
-            self._source.give_back(len(self._packer.unused_data))  # there is some at the end only
-            if found:
-                return found
+            self._source.give_back(len(self._packer.unused_data))  # not empty only at the end
+            if content:
+                return content
         return b""
 
 
 def plain_name(name: str) -> bool:
-    """Whether the name of a member stays below the folder that it is read into."""
+    """Whether the name of a member stays below the target folder."""
     return bool(re.fullmatch(r"[^/\0]+(/[^/\0]+)*", name)) and not {".", ".."} & set(name.split("/"))

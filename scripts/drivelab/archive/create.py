@@ -1,4 +1,4 @@
-"""Writing a study into an archive, or into a folder that is a crate."""
+"""Write a study into an archive, or into a folder as a crate."""
 
 from __future__ import annotations
 
@@ -36,31 +36,31 @@ from drivelab.recording.writer import UNFINISHED
 
 README = "README.txt"
 OF_THE_ARCHIVE = (README, METADATA, PREVIEW, CHECKSUMS)
-"""Files that an archive has beside those of the study."""
+"""Metadata files of an archive, which are not part of the study."""
 SIDE_FILE = ".sha256"
 _VERSIONS = REQUIREMENTS.rpartition("/")[0] + "/"
 
 
 class Sink(Protocol):
-    """What takes files."""
+    """A target for files."""
 
     def add(self, name: str, source: BinaryIO, size: int, mtime_s: int) -> str:
-        """Take a file; returns the SHA-256 of its content. Raises DamagedError if it is not of that size."""
+        """Add a file and return the SHA-256 of its content; raises DamagedError for another size."""
 
 
 @dataclass
 class Written:
-    """What came of it."""
+    """The result of archiving."""
 
     files: int = 0
-    """Of the study; those that the archive has beside them are counted apart, here and in all that is told of it."""
+    """Number of study files; `own_files` counts the metadata files, here and in all messages."""
     own_files: int = 0
     size_bytes: int = 0
-    """Of all files of the study, before compression."""
+    """Size of all study files, before compression."""
     altered: dict[str, str] = field(default_factory=dict)
-    """ALTERED, MISSING or ADDED by the name of a file of a recording that is not as it was measured."""
+    """ALTERED, MISSING or ADDED, by name, for files that changed since their recording was measured."""
     digest: str = ""
-    """SHA-256 of the archive; of a folder, of its checksums."""
+    """SHA-256 of the archive, or of a folder's checksum file."""
 
 
 def write_archive(
@@ -71,10 +71,10 @@ def write_archive(
     watch: Watch = lambda size: None,
     without: Collection[str] = (),
 ) -> Written:
-    """Write an archive and `….sha256` beside it, whole or not at all; `items` are the `contents` but for `without`.
+    """Write an archive atomically, and `….sha256` next to it; `items` are the `contents` without `without`.
 
-    Raises UserError if there is something already, for a place in the study's results, if the disk is full, and if a
-    file changes, comes or goes meanwhile.
+    Raises UserError if the output exists or is in the study's results, if the disk is full, and if a file is changed,
+    added or removed meanwhile.
     """
     refuse_place(output, study)
     refuse_existing(output)
@@ -94,7 +94,7 @@ def write_folder(
     watch: Watch = lambda size: None,
     without: Collection[str] = (),
 ) -> Written:
-    """Write a crate as a folder, whole or not at all; raises UserError as `write_archive`."""
+    """Write a crate as a folder, atomically; raises UserError as `write_archive`."""
     refuse_place(output, study)
     refuse_existing(output)
     with whole_folder(output) as part:
@@ -104,29 +104,29 @@ def write_folder(
 
 
 def of_the_study(name: str) -> bool:
-    """Whether a file of an archive is one of the study, not one that the archive has for itself."""
+    """Whether a file of an archive belongs to the study, not to the archive's metadata."""
     return name not in OF_THE_ARCHIVE and not name.startswith(_VERSIONS)
 
 
 def refuse_place(output: Path, study: Study) -> None:
-    """Raise UserError for a place in the study's own results: the next archive would hold this one."""
+    """Raise UserError for an output in the study's results: the next archive would contain this one."""
     if real_path(output).is_relative_to(real_path(study.results)):
         raise UserError(
-            f"{output}: is in the results of the study, {study.results}, and would become a part of them; name a place "
-            "elsewhere"
+            f"{output}: is in the results of the study, {study.results}, and would become part of them; name another "
+            "place"
         )
 
 
 def refuse_existing(output: Path) -> None:
-    """Raise UserError if there is something: nothing is ever overwritten."""
+    """Raise UserError if the output exists: drivelab never overwrites an archive."""
     for path in (output, output.with_name(output.name + SIDE_FILE)):
         if os.path.lexists(path):
-            raise UserError(f"{path}: is there already, and nothing is overwritten; name another, or remove it")
+            raise UserError(f"{path}: exists already and is not overwritten; name another output, or remove it")
 
 
 @dataclass(frozen=True)
 class _Below:
-    """A folder in an archive: it is unpacked into one folder, not into many files."""
+    """A sink below one folder of an archive, so that it unpacks into one folder."""
 
     sink: Sink
     folder: str
@@ -158,7 +158,7 @@ def _fill(
 ) -> Written:
     written, digests, sums, latest_s = Written(), {}, {}, 0
     sizes: dict[str, int] = {}
-    with _none_gone(items):
+    with _report_missing(items):
         for item in items:
             with item.path.open("rb") as source:
                 status = os.fstat(source.fileno())
@@ -171,9 +171,9 @@ def _fill(
             sizes[item.name] = status.st_size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
-        written.altered = dict(sorted([*_altered(digests, sums), *_of_manifests(items)]))
+        written.altered = dict(sorted([*_altered(digests, sums), *_misplaced(items)]))
         graph = crate(study, items, digests, sizes, publication)
-        refuse_changes(study, items, without)  # after the last look at any of them, or they may not fit together
+        refuse_changes(study, items, without)  # after the last file is read, so that all files fit together
     texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
     for name, text in texts.items():
         digests[name] = _add(sink, name, text.encode(), latest_s)
@@ -185,19 +185,19 @@ def _fill(
 
 
 @contextmanager
-def _none_gone(items: Sequence[Item]) -> Iterator[None]:
-    """Say so of a file of the study that has gone since it was listed."""
+def _report_missing(items: Sequence[Item]) -> Iterator[None]:
+    """Raise UserError for a file of the study that disappeared after it was listed."""
     try:
         yield
     except (FileNotFoundError, NotADirectoryError) as error:
-        gone = next((one.path for one in items if str(one.path) == str(error.filename)), None)
-        if gone is None:  # what is written, not what is read
+        gone = next((item.path for item in items if str(item.path) == str(error.filename)), None)
+        if gone is None:  # the missing file is not one of the study
             raise
         raise changed(gone) from None
 
 
 def _first(study: Study) -> list[str]:
-    """Names of the files to begin with."""
+    """Return the names of the files to read first."""
     results = archived_name(study.results)
     report = (f"{results}/report/index.html", f"{results}/report/pts-pages.pdf")
     return [*report, archived_name(study.path), archived_name(study.drives_sheet)]
@@ -208,30 +208,30 @@ def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
 
 
 def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
-    """Files of finished recordings that are not as their recordings' checksums have them, or not there."""
-    of: dict[str, set[str]] = {prefix: set() for prefix in sums}
+    """Yield files of finished recordings that are missing or differ from the recording's checksums."""
+    by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
     for name in digests:
         if (prefix := _recording_of(name, sums)) is not None:
-            of[prefix].add(name)
-    for prefix, names in of.items():
+            by_recording[prefix].add(name)
+    for prefix, names in by_recording.items():
         if UNFINISHED.search(prefix.rstrip("/")):
             continue
-        wanted, sound = parse(sums[prefix])
-        if not sound:
+        checksums, valid = parse(sums[prefix])
+        if not valid:
             yield prefix + CHECKSUMS, ALTERED
-        expected = {prefix + name: digest for name, digest in wanted.items()}
+        expected = {prefix + name: digest for name, digest in checksums.items()}
         for name in {*expected, *names} - {prefix + CHECKSUMS}:
             if digests.get(name) != expected.get(name):
                 yield name, MISSING if name not in digests else ADDED if name not in expected else ALTERED
 
 
-def _of_manifests(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
-    """Finished recordings that are in the place of others, and checksums that their recording says there were."""
+def _misplaced(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
+    """Yield finished recordings in a wrong folder, and checksum files that are lost."""
     for item in items:
         folder = item.path.parent
         if item.path.name == MANIFEST and not UNFINISHED.search(folder.name):
-            if (words := misplaced(folder)) is not None:
-                yield item.name, words
+            if (problem := misplaced(folder)) is not None:
+                yield item.name, problem
             if lost(folder):
                 yield item.name.removesuffix(MANIFEST) + CHECKSUMS, MISSING
 
@@ -239,33 +239,33 @@ def _of_manifests(items: Sequence[Item]) -> Iterator[tuple[str, str]]:
 def _recording_of(name: str, prefixes: Collection[str]) -> str | None:
     parts = name.split("/")
     tops = ("/".join(parts[:end]) + "/" for end in range(1, len(parts)))
-    return next((one for one in tops if one in prefixes), None)
+    return next((top for top in tops if top in prefixes), None)
 
 
 def _readme(study: Study) -> str:
     return f"""{study.title}
 
-This folder holds the whole of the study '{study.name}': a measurement of storage drives by drivelab. It was packed by
-drivelab {drivelab.__version__}. Nothing but common tools is needed to read it.
+This folder holds the whole study '{study.name}': measurements of storage drives by drivelab. drivelab
+{drivelab.__version__} packed it. Common tools are enough to read it.
 
-    sha256sum --check --quiet {CHECKSUMS}      says whether all files are as they were; silence is yes
+    sha256sum --check --quiet {CHECKSUMS}      checks that all files are unaltered; no output means yes
 
-{PREVIEW}      what is here, for a browser
+{PREVIEW}      contents, for a browser
 {METADATA}     the same for programs: RO-Crate 1.1, JSON-LD
 {_places(study)}
 """
 
 
 def _places(study: Study) -> str:
-    """Where things are, in words."""
+    """Return a list of the main files, with descriptions."""
     results = archived_name(study.results)
     rows = {
-        archived_name(study.path): "the study: drives, protocols, and what is compared",
+        archived_name(study.path): "the study: drives, protocols and comparisons",
         archived_name(study.drives_sheet): "the drives",
         "config/protocols/": "the procedures",
         f"{results}/recordings/": "raw evidence, a folder for each measurement: plan.json, journal.jsonl, the drive's "
         "identity.json, host.json,\n    and for each cell fio's job, JSON output and exit status",
-        f"{results}/tables/": "the numbers, Parquet; summary.parquet has the results",
+        f"{results}/tables/": "the numbers, in Parquet; summary.parquet has the results",
         f"{results}/report/index.html": "the report, one file",
         REQUIREMENTS: "versions of all Python packages",
     }

@@ -1,4 +1,4 @@
-"""A folder that files are written below, by descriptors: no link is followed, and no file is written over."""
+"""Write files below a folder by descriptors, without following links or overwriting files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Folder:
-    """Writes files below a folder, whatever other processes put there meanwhile."""
+    """Writes files below a folder, safe against other processes that change it meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self._top = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._current: tuple[str, int] = ("", self._top)
-        """The folder that was written to last, and its descriptor: most files are beside the one before."""
+        """The folder of the last file and its descriptor: most files follow in the same folder."""
 
     def __enter__(self) -> Self:
         return self
@@ -30,10 +30,10 @@ class Folder:
         os.close(self._top)
 
     def write(self, name: str, chunks: Iterable[bytes], mtime_s: int | None) -> None:
-        """Write a new file, readable by all and executable by nobody, which gets its name when it is complete.
+        """Write a new file, readable by all users and not executable, which gets its name when complete.
 
-        `name` is a plain relative path, `mtime_s` its time in seconds since 1970. Raises OSError, also if there is
-        something of that name, and what `chunks` raises; then nothing is left of the file.
+        `name` is a plain relative path, `mtime_s` the file's time in seconds since 1970. Raises OSError, also if the
+        name exists, and what `chunks` raises; then the file is removed.
         """
         place, _, last = name.rpartition("/")
         folder = self._enter(place)
@@ -78,4 +78,4 @@ class Folder:
 def _refuse_existing(name: str, folder: int) -> None:
     with suppress(FileNotFoundError):
         os.stat(name, dir_fd=folder, follow_symlinks=False)
-        raise FileExistsError(errno.EEXIST, "something of that name is there now", name)
+        raise FileExistsError(errno.EEXIST, "the name exists now", name)

@@ -1,4 +1,4 @@
-"""The kinds of files that a restored study has. Whatever else an archive holds is not restored."""
+"""Decide by name which files of an archive are restored: only kinds of files that a study has."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from drivelab.stages.consent import CONSENT
 _CONFIGURATION = re.compile(
     r"config/[^/]+\.(yaml|yml|tsv)|config/protocols/[^/]+\.yaml|traces/(.+/)?[^/]+\.(yaml|parquet)"
 )
-"""Study, applications, models of drives, drive sheet; protocols; traces and their catalogue."""
+"""Study, applications, drive models, drive sheet; protocols; traces and their catalogue."""
 _ELSEWHERE = re.compile(rf"{ELSEWHERE}/.+\.(yaml|yml|tsv|parquet)")
-"""The same from outside of the project's folder."""
+"""The same, from outside the project's folder."""
 _RESULTS = re.compile(
     r"results/([^/]+/)*("
     r"(recordings|seals|virtual|logs|tables|traces|figures|report)/.+"
@@ -28,13 +28,13 @@ _RESULTS = re.compile(
 _DATA = re.compile(
     r"[^.]+|.+\.(json|jsonl|log|txt|csv|fio|iolog|parquet|bin|schedule|state|before|user|flash|svg|png|pdf|html|md)"
 )
-"""Names of files in results: those of data, and without an ending as stdout and SHA256SUMS."""
+"""Names of files in results: data, and names without a suffix, such as stdout and SHA256SUMS."""
 _HOST_STATE = re.compile(rf"results/([^/]+/)*({CONSENT}|\.run\.lock|concurrency\.json|(plans|status|virtual)/.+)")
-"""What says something of the host at the time, not of the study. It is left out without a word."""
+"""State of the host at the time, not of the study. It is left out silently."""
 
 
 def is_kept(name: str) -> bool:
-    """Whether a name in an archive is of a kind that a restored study has; of Snakemake's records see `kept`."""
+    """Whether a name in an archive is of a kind to restore; see `kept` for Snakemake's records."""
     parts = name.split("/")
     if any(part.startswith(".") for part in parts):
         return False
@@ -44,34 +44,36 @@ def is_kept(name: str) -> bool:
 
 
 def kept(names: Iterable[str]) -> set[str]:
-    """Names that are restored: files of the known kinds, and Snakemake's records of those among them."""
+    """Return the names to restore: files of the known kinds, and Snakemake's records of these files."""
     names = list(names)
     files = {name for name in names if is_kept(name)}
     return files | {name for name in names if _output_of(name) in files}
 
 
 def is_host_state(name: str) -> bool:
-    """Whether a name that is not restored is one of those that every study has."""
+    """Whether a name that is not restored is normal for a study."""
     return bool(_HOST_STATE.fullmatch(name)) or name.startswith(f"{RECORDS}/")
 
 
 def is_sheet(name: str) -> bool:
-    """Whether it may be a drive sheet, which must not say that data may be destroyed."""
+    """Whether a name may be a drive sheet, in which no drive may stay marked as destructive."""
     return name.endswith(SHEET_SUFFIX)
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name can be shown: no control characters, none that turn the direction of a text."""
+    """Whether a name is safe to print: no control characters, none that change the text direction."""
     return name.isprintable()
 
 
 def clashing(names: Collection[str]) -> list[str]:
-    """Names that some file systems take for one, and names of files that others need as folders; sorted."""
+    """Return, sorted, names that some file systems treat as equal, and files that others need as folders."""
     alike: dict[str, set[str]] = defaultdict(set)
     for name in names:
         alike[_folded(name)].add(name)
     folders = {str(folder) for folded in alike for folder in PurePosixPath(folded).parents}
-    return sorted(name for folded, of in alike.items() if len(of) > 1 or folded in folders for name in of)
+    return sorted(
+        name for folded, originals in alike.items() if len(originals) > 1 or folded in folders for name in originals
+    )
 
 
 def _folded(name: str) -> str:
@@ -79,7 +81,7 @@ def _folded(name: str) -> str:
 
 
 def _output_of(name: str) -> str | None:
-    """The output that a record of Snakemake's is of; None for a name that is no record."""
+    """Return the output that a record of Snakemake describes; None for other names."""
     if not name.startswith(f"{RECORDS}/"):
         return None
     *folders, last = name.removeprefix(f"{RECORDS}/").split("/")

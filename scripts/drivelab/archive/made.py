@@ -1,4 +1,4 @@
-"""How a recording was made, from what it says of itself: what ran, on which drive and host, and when."""
+"""Describe how a recording was made, from its own files: programs, drive, host and times."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class Made:
     protocol: str
     words: str
     started: str
-    """ISO 8601, as `finished`; empty where nothing was begun."""
+    """ISO 8601, as `finished`; empty if nothing started."""
     finished: str
     fault: str | None
-    """Why it is not finished."""
+    """Reason why it is unfinished, or None."""
     traces: tuple[str, ...]
-    """Paths, as the plan has them."""
+    """Paths as in the plan."""
     software: tuple[Entity, ...]
     things: tuple[Entity, ...]
     """The drive and the host, and the properties of each."""
@@ -48,8 +48,8 @@ class Made:
         return (*self.software, *self.things)
 
     def action(self, inputs: Sequence[str]) -> Entity:
-        """The CreateAction, with the files that it was made by. Who began it is not recorded: it has no agent."""
-        objects = [*inputs, *(one["@id"] for one in self.things if one["@type"] == "IndividualProduct")]
+        """Return the CreateAction with its input files; it has no agent, because the user is not recorded."""
+        objects = [*inputs, *(thing["@id"] for thing in self.things if thing["@type"] == "IndividualProduct")]
         ended = "FailedActionStatus" if self.fault else "CompletedActionStatus"
         times = {"startTime": self.started, "endTime": self.finished}
         return {
@@ -58,8 +58,8 @@ class Made:
             "name": f"Measurement {self.name}",
             "description": self.words,
             **{key: value for key, value in times.items() if value},
-            "instrument": [{"@id": one["@id"]} for one in self.software],
-            "object": [{"@id": one} for one in objects],
+            "instrument": [{"@id": program["@id"]} for program in self.software],
+            "object": [{"@id": place} for place in objects],
             "result": {"@id": quote(self.prefix, safe="/@+,=!~")},
             "actionStatus": f"http://schema.org/{ended}",
             **({"error": self.fault} if self.fault else {}),
@@ -67,14 +67,14 @@ class Made:
 
 
 def made(folder: Path, prefix: str) -> Made | None:
-    """What the recording in a folder says; None if its plan cannot be read, or was edited: it is none then."""
+    """Return how the recording in a folder was made; None if its plan is unreadable or was edited."""
     try:
         plan = Plan.read(folder / "plan.json")
     except UserError:
         return None
     identity, host = _read(folder / "identity.json"), _read(folder / "host.json")
     journal = list(read_journal(folder))
-    name = plan.recording + (found[0] if (found := UNFINISHED.search(folder.name)) else "")
+    name = plan.recording + (suffix[0] if (suffix := UNFINISHED.search(folder.name)) else "")
     return Made(
         prefix,
         name,
@@ -95,14 +95,14 @@ def _fault(journal: Sequence[dict[str, Any]]) -> str | None:
     events = {line["event"]: line for line in journal}
     if "complete" in events and "abandoned" not in events:
         return None
-    return str(events["abandoned"]["reason"]) if "abandoned" in events else "interrupted, and not resumed so far"
+    return str(events["abandoned"]["reason"]) if "abandoned" in events else "interrupted and not yet resumed"
 
 
 def _software(host: dict[str, Any]) -> list[Entity]:
     fio = str(host.get("fio") or "unknown")
     named = [("drivelab", host.get("drivelab"), None), ("Linux", host.get("kernel"), _LINUX)]
     if fio == "virtual clock":
-        named.append(("drivelab's model of drives, on the virtual clock", host.get("drivelab"), None))
+        named.append(("drivelab's drive model, on the virtual clock", host.get("drivelab"), None))
     else:
         named.append(("fio", fio, _FIO))
     return [
@@ -118,25 +118,25 @@ def _software(host: dict[str, Any]) -> list[Entity]:
 
 
 def _thing(kind: str, name: str, model: str | None, facts: dict[str, Any], keys: Sequence[str]) -> list[Entity]:
-    """A drive or a host with what was told of it then: with another firmware it is another entity."""
+    """Return a drive or host with its properties; a change, such as new firmware, makes another entity."""
     known = {key: facts[key] for key in keys if facts.get(key) is not None}
     place = f"#{kind}-{quote(name, safe='')}-{hashlib.sha256(canonical([model, known]).encode()).hexdigest()[:8]}"
     values = [
-        {"@id": f"{place}-{key}", "@type": "PropertyValue", "name": key, "value": _told(value)}
+        {"@id": f"{place}-{key}", "@type": "PropertyValue", "name": key, "value": _plain(value)}
         for key, value in known.items()
     ]
-    one: Entity = {
+    product: Entity = {
         "@id": place,
         "@type": "IndividualProduct",
         "name": f"{model} {name}" if model else f"{kind} {name}",
         **({"additionalProperty": [{"@id": value["@id"]} for value in values]} if values else {}),
     }
     if kind == "drive":
-        one |= {"serialNumber": name, **({"model": model} if model else {})}
-    return [one, *values]
+        product |= {"serialNumber": name, **({"model": model} if model else {})}
+    return [product, *values]
 
 
-def _told(value: Any) -> Any:
+def _plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float) else canonical(value)
 
 

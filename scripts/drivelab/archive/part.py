@@ -1,4 +1,4 @@
-"""The hidden name that an archive has until it is complete and on disk."""
+"""Write an archive under a hidden name until it is complete and on disk."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from drivelab.errors import UserError
 
 @contextmanager
 def named(output: Path) -> Iterator[None]:
-    """Say what could not be written: a full disk does not."""
+    """Name the output in errors that carry no file name, such as a full disk."""
     try:
         yield
     except OSError as error:
         if error.filename is not None:
             raise
-        words = f"{output}: cannot be written: {error.strerror}; nothing of it is kept, make room and begin again"
-        raise UserError(words) from None
+        raise UserError(
+            f"{output}: cannot be written: {error.strerror}; the partial output is removed, free some space and start "
+            "again"
+        ) from None
 
 
 @contextmanager
 def whole_file(output: Path) -> Iterator[BinaryIO]:
     """Open a new file that gets the name `output` when it is complete and on disk.
 
-    Raises UserError when another process writes it, or its hidden name belongs to something else.
+    Raises UserError if another process writes it, or if another file has its hidden name.
     """
     part = _part_of(output)
     with named(output), _own(part, os.O_RDWR | os.O_CREAT, stat.S_ISREG) as descriptor:
@@ -65,18 +67,18 @@ def whole_folder(output: Path) -> Iterator[Path]:
 
 
 def _part_of(output: Path) -> Path:
-    """A name that nobody else gives a file, so that what a killed process left can be taken up."""
+    """Return a hidden name unique to drivelab, so that the rest of a killed process can be reused."""
     return output.with_name(f".{output.name}.drivelab-part")
 
 
 @contextmanager
 def _own(part: Path, flags: int, is_kind: Callable[[int], bool]) -> Iterator[int]:
-    """Open what has the hidden name and lock it: new, or left by a process of this user that was killed."""
+    """Open and lock the hidden name: a new file, or the rest of this user's killed process."""
     try:
         descriptor = os.open(part, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     except OSError:
         if os.path.lexists(part):
-            raise _in_the_way(part) from None
+            raise _occupied(part) from None
         raise
     try:
         _lock(part, descriptor, is_kind)
@@ -89,17 +91,17 @@ def _lock(part: Path, descriptor: int, is_kind: Callable[[int], bool]) -> None:
     about = os.fstat(descriptor)
     linked = stat.S_ISREG(about.st_mode) and about.st_nlink != 1
     if not is_kind(about.st_mode) or about.st_uid != os.geteuid() or linked:
-        raise _in_the_way(part)
+        raise _occupied(part)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.lstat(part), about):
-            raise _in_the_way(part)
+            raise _occupied(part)
     except OSError:
-        raise _in_the_way(part) from None
+        raise _occupied(part) from None
 
 
-def _in_the_way(part: Path) -> UserError:
+def _occupied(part: Path) -> UserError:
     return UserError(
-        f"{part}: is there already. Another process is writing this archive, or the file is not drivelab's. Wait for "
-        "that process, remove it, or name another output."
+        f"{part}: exists already. Another process writes this archive, or the file is not drivelab's. Wait for that "
+        "process, remove the file, or name another output."
     )

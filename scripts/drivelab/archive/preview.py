@@ -1,4 +1,4 @@
-"""The metadata of an archive as one page for a browser (RO-Crate 1.1, RO-Crate Website)."""
+"""Render the metadata of an archive as one HTML page (RO-Crate 1.1, RO-Crate Website)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ thead th:nth-child(3):last-child { text-align: right; }
   td[data-head]::before { content: attr(data-head) " "; color: var(--quiet); }
 }
 """
-"""Beside the report's: there are no contents at the side, and on a phone cells stand below each other."""
+"""In addition to the report's style: no table of contents, and on a phone one cell per line."""
 _LABELS = {
     "firmware": "Firmware", "capacity_bytes": "Capacity", "logical_block_bytes": "Logical block",
     "lba_format": "LBA format", "transport": "Transport", "link": "Link", "over_provisioning_pct": "Over-provisioning",
@@ -45,21 +45,20 @@ Entity = Mapping[str, Any]
 
 
 def preview(text: str, first: Sequence[str] = ()) -> str:
-    """HTML of the text of the metadata, which it holds too; `first` are the files to read first, as far as they are
-    there."""
-    graph: dict[str, Entity] = {one["@id"]: one for one in json.loads(text)["@graph"]}
+    """Return the page for the text of the metadata, which it embeds; `first` lists the files to read first."""
+    graph: dict[str, Entity] = {entity["@id"]: entity for entity in json.loads(text)["@graph"]}
     root = graph["./"]
-    authors = ", ".join(graph[one["@id"]]["name"] for one in _listed(root.get("author")))
+    authors = ", ".join(graph[author["@id"]]["name"] for author in _listed(root.get("author")))
     cite = f"{authors}{' ' if authors else ''}({root['datePublished'][:4]}). {root['name']} [data set]."
     licence = escape(root["license"]) if isinstance(root["license"], str) else _link(graph[root["license"]["@id"]])
-    of_type = {kind: [one for one in graph.values() if one["@type"] == kind] for kind in
+    by_type = {kind: [entity for entity in graph.values() if entity["@type"] == kind] for kind in
                ("IndividualProduct", "SoftwareApplication")}  # fmt: skip
-    programs = ((_anchor(one), escape(one["softwareVersion"])) for one in of_type["SoftwareApplication"])
-    actions = [_action(graph, graph[one["@id"]]) for one in _listed(root["mentions"])]
+    programs = ((_anchor(program), escape(program["softwareVersion"])) for program in by_type["SoftwareApplication"])
+    actions = [_action(graph, graph[action["@id"]]) for action in _listed(root["mentions"])]
     sections = {
-        "What is here": "\n".join(_files(graph, root, first)),
+        "Contents": "\n".join(_files(graph, root, first)),
         "Measurements": _table(("Recording", "Begun", "Duration", "By", "On"), actions),
-        "Drives and hosts": _cards(_thing(graph, one) for one in of_type["IndividualProduct"]),
+        "Drives and hosts": _cards(_thing(graph, product) for product in by_type["IndividualProduct"]),
         "Programs": _table(("Name", "Version"), programs),
     }
     body = "\n".join(f"<section><h2>{head}</h2>\n{content}\n</section>" for head, content in sections.items())
@@ -77,15 +76,17 @@ def preview(text: str, first: Sequence[str] = ()) -> str:
 
 
 def _files(graph: Mapping[str, Entity], root: Entity, first: Sequence[str]) -> Iterator[str]:
-    """Tables of what the root has, by folder, but for the recordings, which have a table of their own, and locks."""
-    made = {one["result"]["@id"] for one in graph.values() if one["@type"] == "CreateAction"}
-    places = {unquote(one): graph[one] for one in graph if graph[one]["@type"] in ("File", "Dataset")}
-    yield _table(("Read first", "What it is", "Size"), (_file(places[one], one) for one in first if one in places))
+    """Yield tables of the root's parts by folder, without locks and recordings, which have another table."""
+    made = {entity["result"]["@id"] for entity in graph.values() if entity["@type"] == "CreateAction"}
+    places = {unquote(key): entity for key, entity in graph.items() if entity["@type"] in ("File", "Dataset")}
+    yield _table(("Read first", "What it is", "Size"), (_file(places[name], name) for name in first if name in places))
     groups: dict[str, list[str]] = {}
-    for one in _listed(root["hasPart"]):
-        name = unquote(one["@id"])
-        told = one["@id"] in made or any(of.startswith(name) for of in first)  # a file itself, or its folder
-        if not told and not name.endswith(".lock"):
+    for part in _listed(root["hasPart"]):
+        name = unquote(part["@id"])
+        is_listed = part["@id"] in made or any(
+            file.startswith(name) for file in first
+        )  # the file itself, or its folder
+        if not is_listed and not name.endswith(".lock"):
             groups.setdefault(name.rstrip("/").rpartition("/")[0], []).append(name)
     for folder in sorted(groups, key=lambda name: (name.startswith((".", ELSEWHERE)), name)):
         yield f"<h3><code>{escape(folder)}/</code></h3>"
@@ -93,40 +94,42 @@ def _files(graph: Mapping[str, Entity], root: Entity, first: Sequence[str]) -> I
         yield _table(("Name", "What it is", "Size"), rows)
 
 
-def _file(one: Entity, name: str) -> tuple[str, ...]:
-    link = f'<a href="{escape(one["@id"])}">{escape(name)}</a>'
-    size_bytes = one.get("contentSize")
-    told = "" if size_bytes is None else _exact(amount(int(size_bytes)), f"{int(size_bytes):,} bytes")
-    pages = [of["@id"] for of in _listed(one.get("hasPart")) if of["@id"].endswith("/index.html")]
+def _file(entity: Entity, name: str) -> tuple[str, ...]:
+    link = f'<a href="{escape(entity["@id"])}">{escape(name)}</a>'
+    size_bytes = entity.get("contentSize")
+    shown_size = "" if size_bytes is None else _exact(amount(int(size_bytes)), f"{int(size_bytes):,} bytes")
+    pages = [part["@id"] for part in _listed(entity.get("hasPart")) if part["@id"].endswith("/index.html")]
     report = f'; <a href="{escape(pages[0])}">its report</a>' if pages else ""
-    return link, escape(one["description"]) + report, told
+    return link, escape(entity["description"]) + report, shown_size
 
 
-def _action(graph: Mapping[str, Entity], one: Entity) -> tuple[str, ...]:
-    result = graph[one["result"]["@id"]]
-    fault = f'<small class="bad">not finished: {escape(one["error"])}</small>' if "error" in one else ""
-    things = [graph[of["@id"]] for of in _listed(one["object"])]
-    what = one["description"].partition(". ")[0]  # what follows is the same of all
-    begun, ended = one.get("startTime"), one.get("endTime")
+def _action(graph: Mapping[str, Entity], action: Entity) -> tuple[str, ...]:
+    result = graph[action["result"]["@id"]]
+    fault = f'<small class="bad">not finished: {escape(action["error"])}</small>' if "error" in action else ""
+    things = [graph[item["@id"]] for item in _listed(action["object"])]
+    summary = action["description"].partition(". ")[0]  # the rest is the same for all
+    begun, ended = action.get("startTime"), action.get("endTime")
     lasted = (
         (datetime.fromisoformat(ended) - datetime.fromisoformat(begun)).total_seconds() if begun and ended else None
     )
     return (
-        f"{_link(result)}<small>{escape(what)}</small>{fault}",
+        f"{_link(result)}<small>{escape(summary)}</small>{fault}",
         _exact(moment(begun), str(begun)),
         _exact(duration(lasted), f"until {ended}"),
-        ", ".join(_to(graph[of["@id"]]) for of in _listed(one["instrument"])),
-        ", ".join(_to(of) for of in things if of["@type"] == "IndividualProduct"),
+        ", ".join(_to(graph[program["@id"]]) for program in _listed(action["instrument"])),
+        ", ".join(_to(thing) for thing in things if thing["@type"] == "IndividualProduct"),
     )
 
 
-def _thing(graph: Mapping[str, Entity], one: Entity) -> str:
-    values = {graph[of["@id"]]["name"]: graph[of["@id"]]["value"] for of in _listed(one.get("additionalProperty"))}
+def _thing(graph: Mapping[str, Entity], thing: Entity) -> str:
+    values = {
+        graph[item["@id"]]["name"]: graph[item["@id"]]["value"] for item in _listed(thing.get("additionalProperty"))
+    }
     rows = "".join(
-        f"<div><dt>{escape(_LABELS.get(name, name))}</dt><dd>{escape(_told(name, value))}</dd></div>"
+        f"<div><dt>{escape(_LABELS.get(name, name))}</dt><dd>{escape(_shown(name, value))}</dd></div>"
         for name, value in values.items()
     )
-    head = f'<h3 id="{escape(one["@id"][1:])}">{escape(one["name"])}</h3>'
+    head = f'<h3 id="{escape(thing["@id"][1:])}">{escape(thing["name"])}</h3>'
     return f"<div>{head}<dl>{rows}</dl></div>"
 
 
@@ -134,43 +137,43 @@ def _cards(things: Iterable[str]) -> str:
     return '<div class="header-block groups">\n' + "\n".join(things) + "\n</div>"
 
 
-def _told(name: str, value: Any) -> str:
-    """A property as people read it, with all that it says."""
+def _shown(name: str, value: Any) -> str:
+    """Return a property's value as text, without loss of precision."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name.endswith("_bytes"):
-        shown = amount(value) if name == "memory_bytes" else size(value)  # drives are sold by powers of ten
+        shown = amount(value) if name == "memory_bytes" else size(value)  # drive sizes use powers of ten
         return shown if name == "logical_block_bytes" else f"{shown} ({value:,} bytes)"
     return quantity(value, "%") if name.endswith("_pct") else str(value)
 
 
 def _listed(value: Any) -> list[Any]:
-    """A single value stands alone, several in a list."""
+    """Return a value as a list: a single value is not in a list."""
     return [] if value is None else value if isinstance(value, list) else [value]
 
 
-def _exact(words: str, title: str) -> str:
-    return f'<span class="exact" title="{escape(title)}">{escape(words)}</span>'
+def _exact(text: str, title: str) -> str:
+    return f'<span class="exact" title="{escape(title)}">{escape(text)}</span>'
 
 
-def _link(one: Entity) -> str:
-    return f'<a href="{escape(one["@id"])}">{escape(one["name"])}</a>'
+def _link(entity: Entity) -> str:
+    return f'<a href="{escape(entity["@id"])}">{escape(entity["name"])}</a>'
 
 
-def _anchor(one: Entity) -> str:
-    return f'<span id="{escape(one["@id"][1:])}">{escape(one["name"])}</span>'
+def _anchor(entity: Entity) -> str:
+    return f'<span id="{escape(entity["@id"][1:])}">{escape(entity["name"])}</span>'
 
 
-def _to(one: Entity) -> str:
-    return _link({"@id": one["@id"].replace("%", "%25"), "name": one["name"]})
+def _to(entity: Entity) -> str:
+    return _link({"@id": entity["@id"].replace("%", "%25"), "name": entity["name"]})
 
 
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """On a phone each cell but the first two says its head."""
+    """Return a table; on a phone, each cell after the second shows its column head."""
     marks = ["", "", *(f' data-head="{head}"' for head in heads[2:])] if len(heads) > 2 else [""] * len(heads)
     lines = [
         "<tr>" + "".join(f"<td{mark}>{cell}</td>" for mark, cell in zip(marks, row, strict=True)) + "</tr>"
         for row in rows
     ]
-    head = "<thead><tr>" + "".join(f"<th>{one}</th>" for one in heads) + "</tr></thead>"
+    head = "<thead><tr>" + "".join(f"<th>{name}</th>" for name in heads) + "</tr></thead>"
     return f'<div class="scroll"><table>\n{head}\n<tbody>\n' + "\n".join(lines) + "\n</tbody></table></div>"

@@ -1,4 +1,4 @@
-"""Restore an archive into a separate folder: overwrites no file, writes no unverified one."""
+"""Restore an archive into a separate folder, without overwriting files or writing unverified ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from drivelab.recording.writer import now_iso
 from drivelab.words import some
 
 RESTORED = ROOT / "restored"
-"""Where studies are restored to, each in a folder of its name. It is the one place in the project for them."""
+"""Folder for restored studies, each in a folder of its name; the only place for them in the project."""
 _FEW = 5
 _MOST_SHEET_BYTES = 1 << 22
 _STUDY = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -40,29 +40,29 @@ class Restored:
     folder: Path
     written: int
     there: int
-    """Files that were there already, as they are in the archive."""
+    """Files that existed already with the same content."""
     elsewhere: int
-    """Files that were outside the project's folder, and are below ELSEWHERE now."""
+    """Files from outside the publisher's project folder, restored below ELSEWHERE."""
     left_out: tuple[str, ...]
-    """Names of files that were not written, because no study has files of that kind."""
+    """Names of files that were skipped, because a study has no files of their kind."""
 
 
 def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch = lambda size: None) -> Restored:
-    """Write the files of an archive that a study consists of, with their times, into a folder of their own.
+    """Write the study files of an archive, with their times, into a separate folder.
 
-    The folder is `to`, or RESTORED and the study's name; it is new, empty, or one that this archive was restored to
-    before. In drive sheets `destructive` is no. The whole archive is verified before anything is written, and each file
-    again while it is; `watch` is told the bytes of both. Raises UserError for an archive that was altered, for names
-    that lead out of the folder or are not plain, for another folder, and if a file is there with another content.
+    The folder is `to`, or RESTORED/NAME for a study NAME; it must be new, empty, or from an earlier restore of this
+    archive. Drive sheets get `destructive: no`. The whole archive is verified before anything is written, and each file
+    again while it is written; `watch` counts the bytes of both. Raises UserError for an altered archive, for names that
+    lead out of the folder or are not plain, for any other folder, and for an existing file with other content.
     """
     if path.is_dir():
-        raise UserError(f"{path}: is a folder, which needs no restoring; copy it")
+        raise UserError(f"{path}: is a folder, not an archive; copy it instead")
     _refuse_place(to)
     verdict = verify(path, digest, watch)
     if verdict.altered:
         raise UserError(
-            f"{path}: is not as it was written ({some(list(map(_shown, verdict.altered)), _FEW)}), nothing was "
-            "restored; see 'drivelab archive verify', and take another copy"
+            f"{path}: was altered since it was written ({some(list(map(_shown, verdict.altered)), _FEW)}), nothing was "
+            "restored; see 'drivelab archive verify', and use another copy"
         )
     if to is None and not _STUDY.fullmatch(verdict.top):
         raise UserError(
@@ -84,7 +84,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
 
 
 def _refuse_place(to: Path | None) -> None:
-    """Raise UserError for a place that holds code: this project, but for its folder for restored studies."""
+    """Raise UserError for a folder in this project, except its folder for restored studies."""
     if to is None:
         return
     if os.path.lexists(to) and not to.is_dir():
@@ -100,21 +100,25 @@ def _refuse_place(to: Path | None) -> None:
 def _refuse_names(path: Path, names: set[str]) -> None:
     for name in sorted(names):
         if not plain_name(name):
-            raise UserError(f"{path}: has a file {_shown(name)}, which leads out of its folder; do not trust it")
+            raise UserError(
+                f"{path}: has a file {_shown(name)} that leads out of its folder; do not trust this archive"
+            )
         if not kinds.is_plain(name):
-            raise UserError(f"{path}: has a file {_shown(name)}, with hidden characters in its name; do not trust it")
+            raise UserError(
+                f"{path}: has a file {_shown(name)} with hidden characters in its name; do not trust this archive"
+            )
 
 
 def _refuse_clashes(path: Path, names: set[str]) -> None:
     if clashing := kinds.clashing(names):
         raise UserError(
-            f"{path}: has names that some systems treat as the same, or a file in the place of a folder: "
+            f"{path}: has names that some systems treat as the same, or a file in place of a folder: "
             f"{some(list(map(_shown, clashing)), _FEW)}. Nothing was restored. Do not trust this archive."
         )
 
 
 def _refuse_other(home: Path, verdict: Verdict) -> None:
-    """Raise UserError for a folder that is neither empty nor one that this archive was restored to."""
+    """Raise UserError for a folder with content that is not from this archive."""
     if not home.is_dir() or not any(home.iterdir()):
         return
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -127,41 +131,44 @@ def _refuse_other(home: Path, verdict: Verdict) -> None:
 
 
 def _refuse_full(home: Path, size_bytes: int) -> None:
-    place = next(one for one in (home, *home.parents) if one.is_dir())
+    place = next(folder for folder in (home, *home.parents) if folder.is_dir())
     if size_bytes > (free := shutil.disk_usage(place).free):
         raise UserError(
-            f"{home}: the archive needs {size_bytes:,} bytes there, and {free:,} are free. Nothing was restored. Make "
-            "room, or name another folder with --to."
+            f"{home}: the archive needs {size_bytes:,} bytes there, and {free:,} are free. Nothing was restored. Free "
+            "some space, or name another folder with --to."
         )
 
 
 def _there(verdict: Verdict, kept: set[str], home: Path) -> set[str]:
-    """Names of files that are there already and the same; raises UserError for any other, before any is written."""
-    found: set[str] = set()
+    """Return the names of existing equal files; raises UserError for other existing files."""
+    equal: set[str] = set()
     others: list[str] = []
     for name in sorted(kept):
         target = home / name
-        blocked = next((one for one in _parents(target, home) if os.path.lexists(one) and not _is_folder(one)), None)
+        blocked = next(
+            (path for path in _parents(target, home) if os.path.lexists(path) and not _is_folder(path)), None
+        )
         if blocked is not None:
             others.append(str(blocked.relative_to(home)))
         elif os.path.lexists(target):
-            # Of a record and of a sheet the one that is there is as good: it is of the same output, or it was changed.
-            as_good = name.startswith(f"{RECORDS}/") or kinds.is_sheet(name)
+            # An existing record or sheet is kept: the record describes the same output, the sheet was changed on
+            # purpose.
+            is_kept = name.startswith(f"{RECORDS}/") or kinds.is_sheet(name)
             same = (
-                not target.is_symlink() and target.is_file() and (as_good or _digest(target) == verdict.digests[name])
+                not target.is_symlink() and target.is_file() and (is_kept or _digest(target) == verdict.digests[name])
             )
-            (found.add if same else others.append)(name)
+            (equal.add if same else others.append)(name)
     if others:
         raise UserError(
-            f"{home}: has {len(others)} file{'s' * (len(others) > 1)} of the study with another content "
-            f"({some(list(map(_shown, others)), _FEW)}), and nothing is overwritten; restore with --to another folder"
+            f"{home}: has {len(others)} file{'s' * (len(others) > 1)} of the study with other content "
+            f"({some(list(map(_shown, others)), _FEW)}), which are not overwritten; name another folder with --to"
         )
-    return found
+    return equal
 
 
 def _parents(target: Path, home: Path) -> Iterator[Path]:
-    """Folders from below `home` down to a file."""
-    yield from (home / one for one in reversed(target.relative_to(home).parents[:-1]))
+    """Yield the folders below `home` that lead to a file, outermost first."""
+    yield from (home / folder for folder in reversed(target.relative_to(home).parents[:-1]))
 
 
 def _is_folder(path: Path) -> bool:
@@ -195,20 +202,20 @@ def _write(folder: Folder, home: Path, name: str, member: Member, digests: Mappi
         ) from None
 
 
-def _verified(member: Member, wanted: str) -> Iterator[bytes]:
-    """The content of a member; raises DamagedError at its end if it is not the one that was verified."""
+def _verified(member: Member, expected: str) -> Iterator[bytes]:
+    """Yield the content of a member; raises DamagedError at its end if it differs from the verified content."""
     digest = hashlib.sha256()
     for chunk in member.chunks:
         digest.update(chunk)
         yield chunk
-    if digest.hexdigest() != wanted:
+    if digest.hexdigest() != expected:
         raise DamagedError("the archive changed while it was read")
 
 
 def _harmless(chunks: Iterator[bytes]) -> list[bytes]:
-    """A drive sheet in which no drive may be destroyed, read as `drivelab.config.drives_sheet` does.
+    """Return a drive sheet with `destructive: no` for every drive, parsed as in `drivelab.config.drives_sheet`.
 
-    Raises DamagedError for what is no text or too large to be a sheet.
+    Raises DamagedError for a sheet that is not text or is too large.
     """
     data = b""
     for chunk in chunks:
@@ -219,7 +226,7 @@ def _harmless(chunks: Iterator[bytes]) -> list[bytes]:
     try:
         rows = list(csv.reader(_lines(data.decode("utf-8-sig")), delimiter="\t", quoting=csv.QUOTE_NONE))
     except (UnicodeDecodeError, csv.Error) as error:
-        raise DamagedError(f"it is no drive sheet ({error})") from None
+        raise DamagedError(f"it is not a drive sheet ({error})") from None
     for row in rows:
         if len(row) > column and row[column].strip() == "yes":
             row[column] = "no"
@@ -227,12 +234,12 @@ def _harmless(chunks: Iterator[bytes]) -> list[bytes]:
 
 
 def _lines(text: str) -> list[str]:
-    """As a file that is opened with newline='' yields them."""
+    """Return lines as a file opened with newline='' yields them."""
     return re.findall(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+", text)
 
 
 def _shown(name: str) -> str:
-    """A name of an archive as Python writes it where it is not plain: it goes to a terminal."""
+    """Return a name of an archive, escaped for the terminal if it is not plain."""
     return name if name.isascii() and name.isprintable() else ascii(name)
 
 

@@ -1,4 +1,4 @@
-"""Whether an archive is as it was written, to the byte, and what of it is not."""
+"""Verify that an archive is unaltered, byte by byte, and list what is altered."""
 
 from __future__ import annotations
 
@@ -16,72 +16,72 @@ from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
 
 ITSELF = "the archive itself"
-"""In the place of a file's name: what is in no file, such as order, headers and the end."""
+"""Stands for everything outside the files, such as order, headers and the end."""
 _MOST_SUMS_BYTES = 1 << 26
-"""Of the checksums, which are read whole: those of half a million files."""
+"""Size limit of the checksum file, which is read whole: enough for half a million files."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass
 class Verdict:
-    """What was found of an archive, or of a crate in a folder."""
+    """Result of verifying an archive, or a crate in a folder."""
 
     path: Path
     digest: str = ""
-    """SHA-256 of the whole file; of a folder, of its checksums."""
+    """SHA-256 of the whole file, or of a folder's checksum file."""
     compared: bool = False
-    """Whether that was compared with one that was kept apart."""
+    """Whether `digest` was compared with one that was kept apart."""
     altered: dict[str, str] = field(default_factory=dict)
-    """What is not as it was, by the name of the file below the archive's own folder, or ITSELF."""
+    """Alterations by name of the file below the archive's top folder, or ITSELF."""
     sizes_bytes: dict[str, int] = field(default_factory=dict)
-    """By name, of all that could be read, those OF_THE_ARCHIVE too."""
+    """Sizes of all readable files by name, including those OF_THE_ARCHIVE."""
     top: str = ""
-    """Name of the folder that all files of an archive are in."""
+    """Name of the top folder of the archive."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """SHA-256 by name that the files should have."""
+    """Expected SHA-256 by name."""
 
     @property
     def files(self) -> int:
-        """Number of files of the study."""
+        """Number of study files."""
         return sum(map(of_the_study, self.digests))
 
     @property
     def own_files(self) -> int:
-        """Number of those that the archive has for itself, with the one that has the checksums."""
+        """Number of metadata files, including the checksum file."""
         return len(self.digests) + 1 - self.files
 
 
 def verify(path: Path, digest: str | None = None, watch: Watch = lambda size: None) -> Verdict:
     """Read an archive, or a crate in a folder, once, in bounded memory.
 
-    It is compared with its own checksums, with `digest` if there is one, and with the file `….sha256` beside it if
-    that is there: who alters all of the former can be found out by the latter alone. Raises UserError for a folder
-    without checksums, and for a `digest` that is no SHA-256.
+    It is compared with its own checksums, with `digest` if given, and with the file `….sha256` next to it if present.
+    Somebody who alters the archive can also alter its checksums, so only a digest kept apart proves it unaltered.
+    Raises UserError for a folder without checksums, and for a `digest` that is not a SHA-256.
     """
     if digest is not None and not _SHA256.fullmatch(digest.lower()):
-        raise UserError(f"--digest '{digest}' is no SHA-256; give the 64 hexadecimal digits that 'create' printed")
+        raise UserError(f"--digest '{digest}' is not a SHA-256; give the 64 hexadecimal digits that 'create' printed")
     verdict = _folder(path) if path.is_dir() else _file(path, watch)
     side = path.with_name(path.name + SIDE_FILE)
     kept = [digest.lower()] if digest else []
     if not path.is_dir() and side.exists():
-        words = side.read_text(errors="replace").split()
-        if not words or not _SHA256.fullmatch(words[0]):
+        fields = side.read_text(errors="replace").split()
+        if not fields or not _SHA256.fullmatch(fields[0]):
             verdict.altered[str(side)] = ALTERED
-        kept += words[:1]
+        kept += fields[:1]
     verdict.compared = bool(kept)
-    if any(one != verdict.digest for one in kept):
-        verdict.altered.setdefault(ITSELF, "is another one than its SHA-256 was taken of")
+    if any(expected != verdict.digest for expected in kept):
+        verdict.altered.setdefault(ITSELF, "its SHA-256 differs from the one kept apart")
     return verdict
 
 
 def below_top(name: str) -> str:
-    """A member's name below the one folder that all are in."""
+    """Return a member's name below the archive's top folder."""
     return name.partition("/")[2]
 
 
 def _folder(path: Path) -> Verdict:
     if not checksums.checksummed(path):
-        raise UserError(f"{path}: holds no {CHECKSUMS}; name an archive, or a folder that 'archive crate' made")
+        raise UserError(f"{path}: holds no {CHECKSUMS}; name an archive, or a folder from 'archive crate'")
     data = (path / CHECKSUMS).read_bytes()
     digests, _ = checksums.parse(data)
     return Verdict(path, hashlib.sha256(data).hexdigest(), altered=checksums.altered(path), digests=digests)
@@ -94,27 +94,27 @@ def _file(path: Path, watch: Watch) -> Verdict:
         for member in reader.members():
             top, _, name = member.info.name.partition("/")
             tops.add(top)
-            sound = is_file(member.info) and name not in found
+            valid = is_file(member.info) and name not in found
             if name == CHECKSUMS and member.info.size <= _MOST_SUMS_BYTES:
                 data, digest = _content(member)
             else:
                 digest = _digest(member)
-            found[name] = digest if sound else None
+            found[name] = digest if valid else None
             verdict.sizes_bytes[name] = member.info.size
         verdict.digest, sealed = reader.digest()
     verdict.top = min(tops, default="")
-    verdict.digests, whole = checksums.parse(data)
+    verdict.digests, complete = checksums.parse(data)
     lost = UNREADABLE if reader.damaged else MISSING
-    verdict.altered = _differences(verdict.digests, found, lost, checked=bool(data) and whole)
+    verdict.altered = _differences(verdict.digests, found, lost, checked=bool(data) and complete)
     if not sealed or reader.damaged or len(tops) > 1:
-        verdict.altered = {ITSELF: _words(found, verdict.altered), **verdict.altered}
+        verdict.altered = {ITSELF: _own_alteration(found, verdict.altered), **verdict.altered}
     return verdict
 
 
-def _words(found: Mapping[str, str | None], altered: Mapping[str, str]) -> str:
+def _own_alteration(found: Mapping[str, str | None], altered: Mapping[str, str]) -> str:
     if not found:
-        return "nothing in it can be read: no archive of drivelab, or damaged from end to end"
-    return ALTERED if altered else "altered in headers, padding, order or end; all files are as they were"
+        return "nothing in it is readable: it is not an archive of drivelab, or is damaged throughout"
+    return ALTERED if altered else "altered in headers, padding, order or end; all files are unaltered"
 
 
 def _content(member: Member) -> tuple[bytes, str | None]:
@@ -126,7 +126,7 @@ def _content(member: Member) -> tuple[bytes, str | None]:
 
 
 def _digest(member: Member) -> str | None:
-    """None of what cannot be read."""
+    """Return the SHA-256 of a member's content, or None if it cannot be read."""
     digest = hashlib.sha256()
     try:
         for chunk in member.chunks:
@@ -137,15 +137,15 @@ def _digest(member: Member) -> str | None:
 
 
 def _differences(
-    wanted: Mapping[str, str], found: Mapping[str, str | None], lost: str, *, checked: bool
+    expected: Mapping[str, str], found: Mapping[str, str | None], lost: str, *, checked: bool
 ) -> dict[str, str]:
-    """`lost` is what is told of a file that was not found; `checked`, whether all checksums were."""
+    """Return alterations by name; `lost` is the one for missing files, `checked` whether the checksums are complete."""
     altered = {} if checked else {CHECKSUMS: ALTERED if CHECKSUMS in found else lost}
-    for name in sorted({*wanted, *found} - {CHECKSUMS}):
+    for name in sorted({*expected, *found} - {CHECKSUMS}):
         if name not in found:
             altered[name] = lost
-        elif name not in wanted and found[name] is not None and checked:
+        elif name not in expected and found[name] is not None and checked:
             altered[name] = ADDED
-        elif found[name] is None or (name in wanted and found[name] != wanted[name]):
+        elif found[name] is None or (name in expected and found[name] != expected[name]):
             altered[name] = ALTERED
     return altered

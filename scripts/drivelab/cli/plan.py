@@ -75,7 +75,7 @@ def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
         where = "Total" if host == ANY_HOST else f"Total on host {host}"
         lines.append(
             f"{where}: {counted(len(spans), 'drive')}, {format_duration(least_s)} to {format_duration(most_s)}"
-            f"{f', {places} at a time' if concurrency > 1 else ''}, at most "
+            f"{f', {concurrency} at a time' if concurrency > 1 else ''}, at most "
             f"{format_amount(sum(span.most_bytes for span in spans))} written"
         )
     return lines

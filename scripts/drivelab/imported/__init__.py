@@ -1,4 +1,4 @@
-"""Results of other tools, and printed ones, as the tables of a study."""
+"""Import results of other tools, and printed results, as the tables of a study."""
 
 IMPORTED = "imported.json"
-"""File that an import leaves in its folder of results."""
+"""File that marks the results folder of an import."""

@@ -1,4 +1,4 @@
-"""The figures of an import: those of a study, as far as what was imported has the values for them."""
+"""Draw the figures of an import: those of a study for which the import has the values."""
 
 from __future__ import annotations
 
@@ -22,46 +22,46 @@ _FEWEST_CAPACITIES = 2
 def draw_figures(
     tables: Mapping[str, pd.DataFrame], recordings: Sequence[Recording], folder: Path
 ) -> list[dict[str, Any]]:
-    """Draw each figure as `folder`/RECORDING/NAME.svg (and png, json); returns them as the report takes them.
+    """Draw each figure as `folder`/RECORDING/NAME.svg (and png, json); return them for the report.
 
-    Those of all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
+    Figures that compare all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
     """
-    from drivelab.figures.sheets import draw  # with matplotlib, which an import without a report need not wait for
+    from drivelab.figures.sheets import draw  # imports matplotlib, which only a report needs
 
-    found = []
-    for one in recordings:
-        of_one = {
-            name: frame[frame["recording"] == one.name] for name, frame in tables.items() if name in _BY_RECORDING
+    figures = []
+    for recording in recordings:
+        own_tables = {
+            name: frame[frame["recording"] == recording.name] for name, frame in tables.items() if name in _BY_RECORDING
         }
-        of_one["drives"] = tables["drives"][tables["drives"]["drive"] == one.drive]
-        names = list(figure_names(of_one))
-        place = folder / one.name
+        own_tables["drives"] = tables["drives"][tables["drives"]["drive"] == recording.drive]
+        names = list(figure_names(own_tables))
+        target = folder / recording.name
         if names:
-            place.mkdir(parents=True, exist_ok=True)
-            draw({name: place / name for name in names}, of_one, f"{one.drive}, {one.measurement}")
-        found += [_figure(one, place / name) for name in names]
-    for measurement in dict.fromkeys(one.measurement for one in recordings):
-        for metric, of_all in _by_capacity(tables["summary"], recordings, measurement):
+            target.mkdir(parents=True, exist_ok=True)
+            draw({name: target / name for name in names}, own_tables, f"{recording.drive}, {recording.measurement}")
+        figures += [_figure(recording, target / name) for name in names]
+    for measurement in dict.fromkeys(recording.measurement for recording in recordings):
+        for metric, drive_tables in _by_capacity(tables["summary"], recordings, measurement):
             stem = folder / "comparison" / measurement / metric / "capacity"
             stem.parent.mkdir(parents=True, exist_ok=True)
-            draw({"capacity": stem}, of_all, measurement)
-            found.append(_figure(None, stem) | {"measurement": measurement})
-    return found
+            draw({"capacity": stem}, drive_tables, measurement)
+            figures.append(_figure(None, stem) | {"measurement": measurement})
+    return figures
 
 
 def _by_capacity(
     summary: pd.DataFrame, recordings: Sequence[Recording], measurement: str
 ) -> Iterator[tuple[str, Mapping[str, pd.DataFrame]]]:
-    """Metric and tables of each figure `capacity`; none unless the capacities are known and not all the same.
+    """Yield metric and tables of each figure `capacity`; none unless all capacities are known and differ.
 
-    Printed cells have one metric each, and the figure has the cells of its first metric.
+    Printed cells have one metric each, and a figure shows the cells of its first metric.
     """
     import pandas as pd
 
     capacities = {
-        one.drive: one.facts.get("drive", {}).get("capacity_bytes")
-        for one in recordings
-        if one.measurement == measurement
+        recording.drive: recording.facts.get("drive", {}).get("capacity_bytes")
+        for recording in recordings
+        if recording.measurement == measurement
     }
     values = summary[summary["measurement"] == measurement]
     if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES or values.empty:
@@ -75,7 +75,7 @@ _BY_RECORDING = ("cells", "steady_state")
 
 
 def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
-    """Which figures the tables of one recording have the values for: cells, steady_state, drives."""
+    """Yield the figures that the tables of one recording allow: cells, steady_state, drives."""
     cells, windows = tables["cells"], tables["steady_state"]
     loops, soaks = (cells[cells["kind"] == kind] for kind in ("loop", "soak"))
     if len(loops) and len(windows):
@@ -97,13 +97,13 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
             yield "saturation_bytes"
 
 
-def _figure(one: Recording | None, stem: Path) -> dict[str, Any]:
-    """Of a recording, or of the drives of all."""
+def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
+    """Return a figure of a recording, or of all drives if `recording` is None."""
     chart = stem.with_suffix(".json")
     return {
-        "drive": one and one.drive,
-        "measurement": one and one.measurement,
-        "recording": one and one.name,
+        "drive": recording and recording.drive,
+        "measurement": recording and recording.measurement,
+        "recording": recording and recording.name,
         "trace": None,
         "name": stem.name,
         "title": TITLES[stem.name],

@@ -1,8 +1,8 @@
-"""fio's JSON output (`--output-format=json` or `json+`) of single jobs, a file each, of any fio 3.
+"""Import fio's JSON output (`--output-format=json` or `json+`) of any fio 3, one job or group per file.
 
-A file is one run: its group of jobs that differ in nothing is one cell. Files of the same workload are repeats, in the
-order of their times, and must have been asked for with the same options, but for names, files and logs. The options of
-every run are kept in imported.json.
+A file is one run: its group of identical jobs is one cell. Files of the same workload are repeats, in the order of
+their times. Their options must be the same, except for names, files and logs. imported.json keeps the options of every
+run.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from drivelab.tables.steps import ROUNDS
 KIND = "fio-json"
 TEST = "runs"
 VIRTUAL_CLOCK = "virtual-clock"
-"""What drivelab's virtual drives have for fio's version where the time is theirs too."""
+"""What drivelab's virtual drives on the virtual clock give as fio's version."""
 _PERCENTILES = (
-    "Percentiles are known only where fio ran with lat_percentiles=1, of mixes and of several jobs only with json+ too."
+    "Percentiles are known only if fio ran with lat_percentiles=1; for mixes and several jobs, only with json+ too."
 )
 
 
 @dataclass(frozen=True)
 class Run:
-    """One file: what was asked and what came of it."""
+    """One file: its workload, options and results."""
 
     path: Path
     cell: Cell
@@ -42,76 +42,74 @@ class Run:
     """Columns of table `cells`."""
     fio_version: str
     of_jobs: Sequence[Mapping[str, str]]
-    """The options of each job, which differ in names, files, places and logs only."""
+    """The options of each job, which differ only in names, files, offsets, CPUs and logs."""
     series: Sequence[Mapping[str, Any]] = ()
-    """Of its one-second logs, as `drivelab.fio.series.Series` has them."""
+    """Rows of its one-second logs, as in `drivelab.fio.series.Series`."""
 
     @property
     def options(self) -> Mapping[str, str]:
-        """Those of the first job."""
+        """Options of the first job."""
         return self.of_jobs[0]
 
     @property
     def virtual(self) -> bool:
-        """Whether fio never ran: drivelab's own drives on the virtual clock write such files too."""
+        """Whether the file comes from drivelab's virtual clock instead of fio."""
         return VIRTUAL_CLOCK in (self.fio_version, self.options.get("ioengine"))
 
     @property
     def waited(self) -> bool:
-        """Whether `iodepth` asked for more than the engine, which waits for each I/O, can have in flight."""
+        """Whether `iodepth` is larger than the queue depth of the engine, which waits for each I/O."""
         return asked_depth(self.options) > self.cell.queue_depth
 
     @property
     def target(self) -> str | None:
-        """The file or drive, where the options name it."""
+        """The file or drive, if the options name it."""
         return self.options.get("filename") or self.options.get("directory")
 
 
 def read(path: Path, drive: str) -> list[Recording]:
-    """All files NAME.json in a folder and below, or one file, as one recording of `drive`.
+    """Return one file, or all files NAME.json in and below a folder, as one recording of `drive`.
 
-    Raises UserError for a folder without any, and names the file that is not the sound result of one workload on the
-    one target that all have: text before the JSON, an error, no I/O, missing parts, several jobs at the same time.
+    All files must be valid results of one workload each, on the same target. Raises UserError for a folder without
+    such files, and for a file with text before the JSON, an error, no I/O, missing parts or several concurrent jobs.
     """
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path}: has no file NAME.json; name a folder of fio's JSON output")
-    return [recording(KIND, TEST, "Runs of fio", drive, path, [read_run(one) for one in files])]
+    return [recording(KIND, TEST, "Runs of fio", drive, path, [read_run(file) for file in files])]
 
 
 def recording(
     kind: str, test: str, title: str, drive: str, root: Path, runs: Sequence[Run], notes: Sequence[str] = ()
 ) -> Recording:
-    """Runs on one target as a recording; cells are numbered in the order of their first run."""
-    targets = sorted({one.target for one in runs if one.target})
+    """Return runs on one target as a recording; cells are numbered in the order of their first run."""
+    targets = sorted({run.target for run in runs if run.target})
     if len(targets) > 1:
-        raise UserError(
-            f"{root}: has results of several targets, {', '.join(targets)}; import the files of one at a time"
-        )
-    if len({one.virtual for one in runs}) > 1:
+        raise UserError(f"{root}: has results of several targets, {', '.join(targets)}; import one target at a time")
+    if len({run.virtual for run in runs}) > 1:
         raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
-    ordered = sorted(runs, key=lambda one: one.started)
+    ordered = sorted(runs, key=lambda run: run.started)
     _refuse_versions(root, ordered)
-    refuse_unlike_repeats(root, ((one.cell.label, one.path, one.options) for one in ordered))
+    refuse_unlike_repeats(root, ((run.cell.label, run.path, run.options) for run in ordered))
     _refuse_copies(ordered)
-    places = {label: place for place, label in enumerate(dict.fromkeys(one.cell.label for one in ordered))}
+    places = {label: place for place, label in enumerate(dict.fromkeys(run.cell.label for run in ordered))}
     rounds = dict.fromkeys(places, 0)
     rows, series = [], []
-    for one in ordered:
-        label = one.cell.label
+    for run in ordered:
+        label = run.cell.label
         rounds[label] += 1
-        at = {"started": one.started, "elapsed_s": (one.started - ordered[0].started).total_seconds()}
-        directory = _place(root, one)
+        at = {"started": run.started, "elapsed_s": (run.started - ordered[0].started).total_seconds()}
+        directory = _place(root, run)
         rows.append(
             cell_row(
-                one.cell, kind="loop", number=rounds[label], place=places[label], until=ROUNDS, directory=directory,
-                **at, **one.found,
+                run.cell, kind="loop", number=rounds[label], place=places[label], until=ROUNDS, directory=directory,
+                **at, **run.found,
             )
         )  # fmt: skip
-        at_place = {"step": 0, "kind": "loop", "round": rounds[label], "cell": places[label]}
-        series += [{**at_place, "workload": one.cell.workload, **second} for second in one.series]
+        key = {"step": 0, "kind": "loop", "round": rounds[label], "cell": places[label]}
+        series += [{**key, "workload": run.cell.workload, **second} for second in run.series]
     virtual = ordered[0].virtual
-    engines = dict.fromkeys(one.options.get("ioengine", ENGINE) for one in ordered)
+    engines = dict.fromkeys(run.options.get("ioengine", ENGINE) for run in ordered)
     return Recording(
         drive=drive,
         kind=kind,
@@ -120,81 +118,81 @@ def recording(
         cells=rows,
         series=series,
         facts={
-            "host": {"fio": " | ".join(dict.fromkeys(_words(one.fio_version) for one in ordered))},
+            "host": {"fio": " | ".join(dict.fromkeys(_spelled(run.fio_version) for run in ordered))},
             "test": {
-                "engine": " | ".join(_words(one) if virtual else f"fio, {one}" for one in engines),
-                "direct": " | ".join(dict.fromkeys(one.options.get("direct", DIRECT) for one in ordered)),
+                "engine": " | ".join(_spelled(engine) if virtual else f"fio, {engine}" for engine in engines),
+                "direct": " | ".join(dict.fromkeys(run.options.get("direct", DIRECT) for run in ordered)),
                 "target": targets[0] if targets else None,
             },
-            "time": {"date": " | ".join(dict.fromkeys(f"{one.started:%Y-%m-%d}" for one in ordered))},
-            "runs": {_place(root, one): [dict(of_job) for of_job in one.of_jobs] for one in ordered},
+            "time": {"date": " | ".join(dict.fromkeys(f"{run.started:%Y-%m-%d}" for run in ordered))},
+            "runs": {_place(root, run): [dict(options) for options in run.of_jobs] for run in ordered},
         },
         notes=(_PERCENTILES, *_notes(ordered), *notes),
         virtual=virtual,
     )
 
 
-def _place(root: Path, one: Run) -> str:
-    """What the tables and imported.json name a run by."""
-    return str(one.path.relative_to(root)) if root.is_dir() else one.path.name
+def _place(root: Path, run: Run) -> str:
+    """Return the name of a run in the tables and in imported.json."""
+    return str(run.path.relative_to(root)) if root.is_dir() else run.path.name
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
-    """That depths were asked for which no engine that waits for each I/O can have."""
-    asked = [(one.options.get("ioengine", ENGINE), asked_depth(one.options)) for one in runs if one.waited]
+    """Yield notes on runs whose `iodepth` their synchronous engine cannot reach."""
+    asked = [(run.options.get("ioengine", ENGINE), asked_depth(run.options)) for run in runs if run.waited]
     for (engine, depth), count in Counter(asked).items():
         yield (
-            f"Runs by fio's engine {engine} with iodepth={depth} are of depth 1, {count} in all: it waits for each "
-            "I/O, so that one is in flight."
+            f"{count} runs by fio's engine {engine} with iodepth={depth} have queue depth 1: the engine waits for each "
+            "I/O, so only one is in flight."
         )
 
 
 def _refuse_copies(ordered: Sequence[Run]) -> None:
-    """Two files of one run are no two rounds: the same beginning and the same numbers, to the last digit."""
+    """Raise UserError for two files of one run, with the same start and the same numbers to the last digit."""
     known: dict[tuple[Any, ...], Path] = {}
-    for one in ordered:
-        key = (one.cell, one.started, *sorted(one.found.items()))
+    for run in ordered:
+        key = (run.cell, run.started, *sorted(run.found.items()))
         if key in known:
-            raise refused(one.path, f"is the same run as {known[key]}", "leave one of the two out")
-        known[key] = one.path
+            raise refused(run.path, f"is the same run as {known[key]}", "leave one of the two files out")
+        known[key] = run.path
 
 
 def _refuse_versions(root: Path, runs: Sequence[Run]) -> None:
-    """Repeats of one workload, which are pooled, are of one fio."""
+    """Raise UserError if pooled repeats of a workload come from several versions of fio."""
     versions: dict[str, str] = {}
-    for one in runs:
-        if versions.setdefault(one.cell.label, one.fio_version) != one.fio_version:
-            both = f"{versions[one.cell.label]} and {one.fio_version}"
+    for run in runs:
+        if versions.setdefault(run.cell.label, run.fio_version) != run.fio_version:
+            both = f"{versions[run.cell.label]} and {run.fio_version}"
             raise UserError(
-                f"{root}: has repeats of {one.cell.label} of several versions of fio, {both}, which are never pooled; "
-                "import the files of one version at a time"
+                f"{root}: has repeats of {run.cell.label} from several versions of fio, {both}, which are never "
+                "pooled; import one version at a time"
             )
 
 
-def _words(name: str) -> str:
-    """As recordings of drivelab have it."""
+def _spelled(name: str) -> str:
+    """Return a name as recordings of drivelab spell it."""
     return name.replace("-", " ") if name == VIRTUAL_CLOCK else name
 
 
 def read_run(path: Path) -> Run:
-    """One file, checked; raises UserError that names it."""
-    told = document(path)
+    """Read and check one file; raises UserError that names the file."""
+    body = document(path)
     try:
-        version = str(told["fio version"]).removeprefix("fio-")
-        jobs, common = told["jobs"], told.get("global options", {})
-        printed_ms = told["timestamp_ms"] if "timestamp_ms" in told else 1000 * told["timestamp"]
-        options = [named({**common, **(one.get("job options", {}) if common else one["job options"])}) for one in jobs]
+        version = str(body["fio version"]).removeprefix("fio-")
+        jobs, common = body["jobs"], body.get("global options", {})
+        printed_ms = body["timestamp_ms"] if "timestamp_ms" in body else 1000 * body["timestamp"]
+        options = [named({**common, **(job.get("job options", {}) if common else job["job options"])}) for job in jobs]
         if version.startswith(("1.", "2.")):
-            raise refused(path, f"is of fio {version}, whose JSON has other units", "run fio 3")
+            raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
         if not jobs:
-            raise refused(path, "has no job", "import the files of finished runs")
+            raise refused(path, "has no job", "import files of finished runs")
         refuse_forms(path, jobs, options)
         cell = cell_of(path, jobs, options)
         found = measured(path, jobs, cell)
         started = _started(path, printed_ms / 1000, found["runtime_s"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not as fio writes it ({error})"
-        raise refused(path, reason, "import fio's JSON as it was written") from None
+        reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
+        raise refused(path, reason, "import fio's JSON unchanged") from None
     return Run(path, cell, started, found, version, options)
 
 
@@ -202,5 +200,5 @@ def _started(path: Path, printed_s: float, runtime_s: float) -> datetime:
     try:
         return datetime.fromtimestamp(printed_s, UTC) - timedelta(seconds=runtime_s)
     except (OSError, OverflowError, ValueError):
-        reason = f"was printed {printed_s:g} s after 1970, by its timestamp, which is no time"
-        raise refused(path, reason, "import fio's JSON as it was written") from None
+        reason = f"has an invalid timestamp, {printed_s:g} s after 1970"
+        raise refused(path, reason, "import fio's JSON unchanged") from None

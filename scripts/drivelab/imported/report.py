@@ -1,4 +1,4 @@
-"""The report pages of imported results: the same as a study's, from the same tables."""
+"""Build the report pages of imported results, in the same way as those of a study."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from drivelab.imported.tables import Recording
 
-NOT_RECORDED = "Imported: what is not said here was not recorded, by drivelab or by the origin."
+NOT_RECORDED = "Imported: facts missing here were not recorded, by drivelab or by the source."
 
 
 def report_of(
@@ -28,8 +28,8 @@ def report_of(
     report_date: datetime,
     figures: Sequence[Mapping[str, Any]] = (),
 ) -> Report:
-    """The view of the report of an import; of several drives the first is the basis of the deltas."""
-    drives = list(dict.fromkeys(one.drive for one in recordings))
+    """Return the report of an import; with several drives, the first is the basis of the deltas."""
+    drives = list(dict.fromkeys(recording.drive for recording in recordings))
     study = {
         "name": f"imported-{recordings[0].kind}",
         "title": f"Imported results: {source.name}",
@@ -42,36 +42,38 @@ def report_of(
         differences = differences_table(tables["conditions"], pairs)
         deltas = deltas_table(tables["summary"], drives[0], differences=differences)
         compared = {"deltas": deltas, "differences": differences}
-    return build({**tables, **compared}, study, [plan_of(one, source) for one in recordings], figures, report_date)
+    return build(
+        {**tables, **compared}, study, [plan_of(recording, source) for recording in recordings], figures, report_date
+    )
 
 
-def plan_of(one: Recording, source: Path) -> dict[str, Any]:
-    """What the header block of a page says of a recording; what is left out reads "not recorded"."""
-    test = one.facts.get("test", {})
-    started, finished = _span(one)
+def plan_of(recording: Recording, source: Path) -> dict[str, Any]:
+    """Return the facts of a recording for a page's header block; missing ones read "not recorded"."""
+    test = recording.facts.get("test", {})
+    started, finished = _span(recording)
     threads, depth = test.get("threads"), test.get("queue depth")
     return {
-        "recording": one.name,
+        "recording": recording.name,
         "path": str(source),
-        "drive": one.drive,
-        "measurement": one.measurement,
+        "drive": recording.drive,
+        "measurement": recording.measurement,
         "run": 1,
-        "protocol": {"name": one.protocol, "title": one.title, "source": source.name},
+        "protocol": {"name": recording.protocol, "title": recording.title, "source": source.name},
         "class": {"threads": threads, "queue_depth": depth, "write_cache": test.get("write cache")},
         "reduced": False,
-        "virtual": one.virtual,
-        "clock": one.clock,
+        "virtual": recording.virtual,
+        "clock": recording.clock,
         "started": started,
         "finished": finished,
         "engine": test.get("engine"),
-        "notes": [NOT_RECORDED, *one.notes],
+        "notes": [NOT_RECORDED, *recording.notes],
     }
 
 
-def _span(one: Recording) -> tuple[str | None, str | None]:
-    """When the first cell began and the last one ended, as far as that is known."""
-    if one.to_the_day or not one.cells:
-        date = one.facts.get("time", {}).get("date")
+def _span(recording: Recording) -> tuple[str | None, str | None]:
+    """Return the start of the first cell and the end of the last, as far as known."""
+    if recording.to_the_day or not recording.cells:
+        date = recording.facts.get("time", {}).get("date")
         return (None, None) if date is None else (f"{date}, time {UNKNOWN}", f"{date}, time {UNKNOWN}")
-    ends = [row["started"] + timedelta(seconds=row["runtime_s"]) for row in one.cells]
-    return min(row["started"] for row in one.cells).isoformat(), max(ends).isoformat()
+    ends = [row["started"] + timedelta(seconds=row["runtime_s"]) for row in recording.cells]
+    return min(row["started"] for row in recording.cells).isoformat(), max(ends).isoformat()

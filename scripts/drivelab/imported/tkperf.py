@@ -1,11 +1,11 @@
-"""The XML file of TKperf: its IOPS, throughput, latency and write saturation tests of an SSD.
+"""Import the XML file of TKperf: its IOPS, throughput, latency and write saturation tests of an SSD.
 
-Below a root that is named after the test, JSON in the text of elements (`toXml` in TKperf's perfTest/DeviceTests.py
-and PerfTest.py): `testdate`, `devinfo` (lines of hdparm or its like), `kernel`, `lsb`, `ioperfversion`, and for each
+The root is named after the test. Its elements hold JSON text (`toXml` in TKperf's perfTest/DeviceTests.py and
+PerfTest.py): `testdate`, `devinfo` (lines of hdparm or a similar tool), `kernel`, `lsb`, `ioperfversion`, and for each
 test an element `iops`, `tp`, `lat` or `writesat` with `fioversion`, `numjobs`, `iodepth`, `runtime`, `roundmat` and
 the steady state: `stdyrounds` (from 0), `stdyvalues`, `stdyavg`, `reachstdystate`. `roundmat` is by round, mix and
-block size for IOPS (I/Os a second) and latency (least, largest, mean in us); by block size, direction and round for
-throughput (KiB/s); for write saturation a list of IOPS and one of latencies, a value a minute.
+block size for IOPS (I/Os per second) and latency (least, largest, mean in us); by block size, direction and round for
+throughput (KiB/s); for write saturation a list of IOPS and a list of latencies, one value per minute.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from drivelab.tables.steps import STEADY_STATE
 
 KIND = "tkperf"
 RUNTIME_S = 60
-"""Of every cell, before TKperf had an option for it."""
+"""Run time of every cell, before TKperf had an option for it."""
 _AVERAGE_TOLERANCE = 1e-3
-"""Relative; whole numbers are averaged, and the average may be rounded."""
+"""Relative tolerance: TKperf averages whole numbers, and the average may be rounded."""
 _KIB = 1024
 _IOPS_MIXES, _IOPS_BLOCKS = (100, 95, 65, 50, 35, 5, 0), (1024 * _KIB, 128 * _KIB, 64 * _KIB, 32 * _KIB, 16 * _KIB,
                                                          8 * _KIB, 4 * _KIB, 512)  # fmt: skip
@@ -42,49 +42,49 @@ _DRIVE_LINES = {
     "serial": "Serial Number|sn|E: ID_SERIAL_SHORT",
     "firmware": "Firmware Revision|fr|Revision Level",
 }
-"""Names in the lines of hdparm, of nvme for NVMe, of sginfo for SAS, of udevadm else."""
+"""Names in the lines of hdparm, nvme (NVMe), sginfo (SAS) or udevadm (others)."""
 _BYTES = re.compile(r"Device [Ss]ize(?: \(bytes\))?: (\d+)")
 _SIZE = re.compile(r"device size with M = 1000\*1000:\s*(\d+) MBytes")
 _CACHE = re.compile(r"write-caching\s*=\s*\d+\s*\((\w+)\)")
 
 
 def read(path: Path, drive: str, date: str | None = None) -> list[Recording]:
-    """The tests in a file, each as a recording of `drive`. `date` (ISO 8601) is for a file without a test date.
+    """Return each test of a file as a recording of `drive`; `date` (ISO 8601) is for a file without a test date.
 
-    Raises UserError for a file that is none of TKperf's, for tests of hard disks (their rounds are places, not
-    repeats), and for values that are missing, zero or no numbers.
+    Raises UserError for a file that is not from TKperf, for tests of hard disks (their rounds are positions, not
+    repeats), and for values that are missing, zero or not numbers.
     """
     try:
         root = ElementTree.parse(path).getroot()
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); name TKperf's XML file") from None
     except ElementTree.ParseError as error:
-        raise UserError(f"{path}: is no XML ({error}); name TKperf's XML file") from None
-    found = [_recording(Section(path, root, one), drive, date) for one in root if one.tag in _TESTS]
-    if not found:
+        raise UserError(f"{path}: is not XML ({error}); name TKperf's XML file") from None
+    recordings = [_recording(Section(path, root, element), drive, date) for element in root if element.tag in _TESTS]
+    if not recordings:
         raise UserError(f"{path}: has none of the elements {', '.join(_TESTS)}; name TKperf's XML file")
-    if len({one.test for one in found}) != len(found):
+    if len({recording.test for recording in recordings}) != len(recordings):
         raise UserError(f"{path}: has the same test twice; name a file of one run of TKperf")
-    return found
+    return recordings
 
 
 def _recording(section: Section, drive: str, date: str | None) -> Recording:
     test, title, rows = _TESTS[section.element.tag]
-    told = section.value("testdate", date, of_file=True)
+    test_date = section.value("testdate", date, of_file=True)
     try:
-        started = datetime.fromisoformat(str(told)).replace(tzinfo=UTC)
+        started = datetime.fromisoformat(str(test_date)).replace(tzinfo=UTC)
     except ValueError:
-        raise UserError(f"{section.path}: does not say when the test ran; give --date YYYY-MM-DD") from None
+        raise UserError(f"{section.path}: does not give the date of the test; give --date YYYY-MM-DD") from None
     is_loop = section.element.tag != "writesat"
     if is_loop and section.element.find("stdyrounds") is None:
-        raise section.error("has no <stdyrounds>, as a test of a hard disk, whose rounds are places and no repeats")
+        raise section.error("has no <stdyrounds>, like a test of a hard disk, whose rounds are positions, not repeats")
     runtime_s = float(section.whole("runtime", RUNTIME_S))
     threads, depth, cells = section.whole("numjobs"), section.whole("iodepth"), []
-    for count, (cell, number, place, found) in enumerate(rows(section, threads, depth)):
+    for count, (cell, number, place, measured) in enumerate(rows(section, threads, depth)):
         kind, until = ("loop", STEADY_STATE) if is_loop else ("soak", None)
         timed = {"started": started, "elapsed_s": count * runtime_s, "runtime_s": runtime_s}
-        told_of = {**timed, "filled": is_loop, "directory": section.path.name, **_counts(cell, found, runtime_s)}
-        cells.append(cell_row(cell, kind=kind, number=number, place=place, until=until, **told_of, **found))
+        facts = {**timed, "filled": is_loop, "directory": section.path.name, **_counts(cell, measured, runtime_s)}
+        cells.append(cell_row(cell, kind=kind, number=number, place=place, until=until, **facts, **measured))
     _check_steady_state(section)
     return Recording(
         drive=drive,
@@ -93,39 +93,41 @@ def _recording(section: Section, drive: str, date: str | None) -> Recording:
         title=f"{title}, TKperf",
         cells=cells,
         until={**WINDOW, "track": [_TRACKED[section.element.tag]]} if is_loop else None,
-        facts=_facts(section, str(told), threads, depth),
+        facts=_facts(section, str(test_date), threads, depth),
         notes=tuple(_notes(section)),
         to_the_day=True,
     )
 
 
 def _check_steady_state(section: Section) -> None:
-    """TKperf's window must be that of its own rounds, its average that of the window; an edited file may say anything.
+    """Raise UserError unless TKperf's window fits its rounds and its average fits the window (edited file).
 
-    TKperf takes the writes of the last but one block size, whatever that is (DeviceTests.py, runRounds).
+    TKperf judges the writes of the second-to-last block size, whatever its value (DeviceTests.py, runRounds).
     """
     average, rounds = section.value("stdyavg"), section.value("stdyrounds", [])
-    if not isinstance(rounds, list) or not all(type(one) is int and one >= 0 for one in rounds):
-        raise section.error(f"has {rounds!r} in <stdyrounds>, where numbers of rounds from 0 should be")
+    if not isinstance(rounds, list) or not all(type(number) is int and number >= 0 for number in rounds):
+        raise section.error(f"has {rounds!r} in <stdyrounds> instead of round numbers from 0")
     if sorted(set(rounds)) != rounds:
-        raise section.error(f"has {rounds!r} in <stdyrounds>, which are not rounds that follow each other")
+        raise section.error(f"has {rounds!r} in <stdyrounds>, which are not ascending rounds")
     values = section.parts(section.value("stdyvalues", []) or [average], None, "<stdyvalues>")
     if average is None:
         return
-    numbers = [section.number(one, "a value of <stdyvalues>") for one in values]
+    numbers = [section.number(value, "a value of <stdyvalues>") for value in values]
     mean = math.fsum(numbers) / len(numbers)
     if not math.isclose(section.number(average, "<stdyavg>"), mean, rel_tol=_AVERAGE_TOLERANCE):
         raise section.error(f"has the average {average:g} in <stdyavg>, but its <stdyvalues> have {mean:g}")
-    judged, matrix = _JUDGED.get(section.element.tag), section.value("roundmat")
-    if judged is None or not rounds:
+    value_of, matrix = _JUDGED.get(section.element.tag), section.value("roundmat")
+    if value_of is None or not rounds:
         return
     for number, value in zip(section.parts(rounds, len(numbers), "values in <stdyrounds>"), numbers, strict=True):
         try:
-            held = float(judged(matrix, number))
+            expected = float(value_of(matrix, number))
         except (IndexError, TypeError):
-            raise section.error(f"has no round {number!r} in <roundmat>, but in <stdyrounds>") from None
-        if not math.isclose(value, held, rel_tol=_AVERAGE_TOLERANCE):
-            raise section.error(f"has {value:g} in <stdyvalues> for round {number}, but its <roundmat> has {held:g}")
+            raise section.error(f"has round {number!r} in <stdyrounds>, but not in <roundmat>") from None
+        if not math.isclose(value, expected, rel_tol=_AVERAGE_TOLERANCE):
+            raise section.error(
+                f"has {value:g} in <stdyvalues> for round {number}, but its <roundmat> has {expected:g}"
+            )
 
 
 _Row = tuple[Cell, int, int, dict[str, float]]
@@ -134,9 +136,9 @@ _Row = tuple[Cell, int, int, dict[str, float]]
 def _by_mix(
     section: Section, mixes: tuple[int, ...], known: tuple[int, ...], threads: int, depth: int
 ) -> Iterator[tuple[Cell, int, int, Any]]:
-    """Cell, round, place and value of a matrix by round, mix and block size."""
+    """Yield cell, round, place and value of a matrix by round, mix and block size."""
     rounds = section.parts(section.value("roundmat"), None, "<roundmat>")
-    by_round = [section.parts(one, len(mixes), f"mixes in round {number}") for number, one in enumerate(rounds, 1)]
+    by_round = [section.parts(row, len(mixes), f"mixes in round {number}") for number, row in enumerate(rounds, 1)]
     rows = {
         f"the mix {share}/{100 - share} of round {number}": row
         for number, matrix in enumerate(by_round, 1)
@@ -157,7 +159,7 @@ def _iops(section: Section, threads: int, depth: int) -> Iterator[_Row]:
 def _throughput(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     by_block = section.parts(section.value("roundmat"), None, "<roundmat>")
     blocks = section.blocks({"<roundmat>": by_block}, _THROUGHPUT_BLOCKS)
-    lists = [section.parts(one, 2, "directions") for one in by_block]
+    lists = [section.parts(directions, 2, "directions") for directions in by_block]
     rounds = len(section.parts(lists[0][1], None, "writes of 1024 KiB"))
     for number in range(1, rounds + 1):
         for place in range(2 * len(blocks)):
@@ -183,26 +185,28 @@ def _saturation(section: Section, threads: int, depth: int) -> Iterator[_Row]:
 
 
 def _latencies(section: Section, cell: Cell, number: int, values: Any) -> dict[str, float]:
-    """Mean and largest. Of a mix TKperf weighs the two largest by their shares, which is no largest value."""
+    """Return mean and largest latency; for a mix, TKperf weights the two largest, so there is no largest value."""
     _, largest, mean = section.parts(values, 3, f"{cell.workload} in round {number}")
     where = f"the latency of {cell.workload} in round {number}"
-    found = {"mean_latency_us": section.number(mean, where)}
-    return found if cell.read_share == _MIX_OF_LATENCY else {**found, "max_latency_us": section.number(largest, where)}
+    latency = {"mean_latency_us": section.number(mean, where)}
+    return (
+        latency if cell.read_share == _MIX_OF_LATENCY else {**latency, "max_latency_us": section.number(largest, where)}
+    )
 
 
 def _rates(cell: Cell, iops: float) -> dict[str, float]:
-    """IOPS and throughput in all; of each direction only where it is the only one."""
+    """Return total IOPS and throughput; those of a direction only if there is no other direction."""
     rate = iops * cell.block_size_bytes / MIB
-    found = {"iops": iops, "bandwidth_mib_s": rate}
+    values = {"iops": iops, "bandwidth_mib_s": rate}
     for name, share in (("read", cell.read_share), ("write", 100 - cell.read_share)):
         if share in (0, 100):
-            found |= {f"{name}_iops": iops * share / 100, f"{name}_bandwidth_mib_s": rate * share / 100}
-    return found
+            values |= {f"{name}_iops": iops * share / 100, f"{name}_bandwidth_mib_s": rate * share / 100}
+    return values
 
 
-def _counts(cell: Cell, found: dict[str, float], runtime_s: float) -> dict[str, int]:
-    """I/Os and bytes, which TKperf does not keep, from IOPS, run time and mix; without IOPS, from the mean latency."""
-    iops = found.get("iops") or 1e6 * cell.threads * cell.queue_depth / found["mean_latency_us"]
+def _counts(cell: Cell, measured: dict[str, float], runtime_s: float) -> dict[str, int]:
+    """Compute I/Os and bytes, which TKperf does not store, from IOPS (or mean latency), run time and mix."""
+    iops = measured.get("iops") or 1e6 * cell.threads * cell.queue_depth / measured["mean_latency_us"]
     reads, writes = (round(iops * runtime_s * share / 100) for share in (cell.read_share, 100 - cell.read_share))
     return {"read_ios": reads, "write_ios": writes, "bytes_written": writes * cell.block_size_bytes}
 
@@ -213,7 +217,7 @@ _TESTS: dict[str, tuple[str, str, Callable[[Section, int, int], Iterator[_Row]]]
     "lat": ("latency", "Latency", _latency),
     "writesat": ("write-saturation", "Write saturation", _saturation),
 }
-"""By element: name of the test, title, and what reads its rounds."""
+"""Name of the test, title and reader of its rounds, by element."""
 _TRACKED = {
     "iops": {"pattern": "random", "read_share": 0, "block_size_bytes": 4 * _KIB, "metric": "iops"},
     "tp": {"pattern": "sequential", "read_share": 0, "block_size_bytes": 1024 * _KIB, "metric": "bandwidth_mib_s"},
@@ -226,21 +230,21 @@ _JUDGED: dict[str, Callable[[Any, int], Any]] = {
     "tp": lambda matrix, number: matrix[0][1][number],
     "lat": lambda matrix, number: matrix[number][-1][-2][2],
 }
-"""What TKperf judges the steady state of a round by."""
+"""The value of a round by which TKperf judges steady state."""
 
 
 def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:
     about = section.about
     drive: dict[str, Any] = {}
-    for name, words in _DRIVE_LINES.items():
-        if line := re.search(rf"^\s*(?:{words})\s*[:=]\s*(\S.*?)\s*$", about, re.MULTILINE):
+    for name, names in _DRIVE_LINES.items():
+        if line := re.search(rf"^\s*(?:{names})\s*[:=]\s*(\S.*?)\s*$", about, re.MULTILINE):
             drive[name] = line[1]
-    for name, found, factor in (
+    for name, match, factor in (
         ("capacity_bytes", _SIZE.search(about), 10**6),
         ("capacity_bytes", _BYTES.search(about), 1),
     ):
-        if found:
-            drive[name] = int(found[1]) * factor
+        if match:
+            drive[name] = int(match[1]) * factor
     if section.sector_bytes is not None:
         drive["logical_block_bytes"] = section.sector_bytes
     cache = _CACHE.search(about)
@@ -270,14 +274,14 @@ def _text(value: Any) -> str:
 
 
 def _notes(section: Section) -> Iterator[str]:
-    """How TKperf judged the steady state, to be held against the window that is found here."""
+    """Yield notes on TKperf's own steady-state verdict, for comparison with drivelab's window."""
     rounds: Sequence[Any] = section.value("stdyrounds", [])
     average = section.value("stdyavg")
     if rounds:
         reached = "reached" if section.value("reachstdystate", False) else "not reached"
         yield f"TKperf: steady state {reached}, rounds {rounds[0] + 1} to {rounds[-1] + 1}, average {average}."
         if section.element.tag in ("iops", "lat") and len(section.value("roundmat")[0][-1]) in _WITHOUT_512:
-            yield "TKperf judged it by writes of 8 KiB, the last but one block size of a drive of 4096-byte sectors."
-    yield "I/Os and bytes are computed from rates and run time; the beginning of cells is known to the day only."
+            yield "TKperf judged it by writes of 8 KiB, the second-to-last block size for 4096-byte sectors."
+    yield "I/Os and bytes are computed from rates and run time; start times of cells are known only to the day."
     if _SIZE.search(section.about):
-        yield "The capacity is known to the megabyte only."
+        yield "The capacity is known only to the megabyte."

@@ -1,4 +1,4 @@
-"""A part of TKperf's XML file, and what is wrong with it."""
+"""Read and check the part of TKperf's XML file that belongs to one test."""
 
 from __future__ import annotations
 
@@ -25,69 +25,71 @@ class Section:
         self.path, self.root, self.element = path, root, element
 
     def error(self, reason: str) -> UserError:
-        return UserError(f"{self.path}: <{self.element.tag}> {reason}; import a whole result of TKperf's tests of SSDs")
+        return UserError(f"{self.path}: <{self.element.tag}> {reason}; import a complete result of TKperf's SSD tests")
 
     def value(self, name: str, default: Any = None, *, of_file: bool = False) -> Any:
-        """JSON in the text of an element; `default` where it is missing, empty or null."""
+        """Return the JSON in the text of an element; `default` if it is missing, empty or null."""
         text = (self.root if of_file else self.element).findtext(name)
         if text is None or not text.strip():
             return default
         try:
-            found = json.loads(text)
-        except (ValueError, RecursionError):  # also numbers of thousands of digits, and lists in lists without end
-            raise self.error(f"has no JSON in <{name}>") from None
-        return default if found is None else found
+            parsed = json.loads(text)
+        except (ValueError, RecursionError):  # ValueError also for huge numbers, RecursionError for deep nesting
+            raise self.error(f"has no valid JSON in <{name}>") from None
+        return default if parsed is None else parsed
 
     @property
     def about(self) -> str:
-        """What TKperf noted of the drive, in lines."""
+        """TKperf's lines about the drive."""
         about = self.value("devinfo", "", of_file=True)
         return about if isinstance(about, str) else ""
 
     @property
     def sector_bytes(self) -> int | None:
-        """Of the drive's logical sectors, where TKperf noted it."""
+        """Size of the drive's logical sectors, if TKperf recorded it."""
         match = _SECTOR.search(self.about)
         return int(match[1]) if match else None
 
     def whole(self, name: str, default: int | None = None) -> int:
-        """A whole number above 0, which TKperf writes as a number or as a string."""
-        found = self.value(name, default)
-        if isinstance(found, str) and _WHOLE.fullmatch(found):
-            found = int(found)
-        if isinstance(found, bool) or not isinstance(found, int):
-            raise self.error(f"has no whole number in <{name}>" + ("" if found is None else f", but {found!r}"))
-        if found < 1:
-            raise self.error(f"has {found} in <{name}>, where a number above 0 should be")
-        return found
+        """Return a whole number above 0, which TKperf writes as a number or a string."""
+        number = self.value(name, default)
+        if isinstance(number, str) and _WHOLE.fullmatch(number):
+            number = int(number)
+        if isinstance(number, bool) or not isinstance(number, int):
+            raise self.error(f"has no whole number in <{name}>" + ("" if number is None else f", but {number!r}"))
+        if number < 1:
+            raise self.error(f"has {number} in <{name}> instead of a number above 0")
+        return number
 
     def number(self, value: Any, where: str) -> float:
-        """A measured value, which is a positive number."""
+        """Return a measured value, which must be a positive number."""
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-            raise self.error(f"has {value!r} for {where}, which no drive can do")
+            raise self.error(f"has {value!r} for {where} instead of a positive number")
         return float(value)
 
     def parts(self, value: Any, count: int | None, where: str) -> list[Any]:
-        """A list of a length, of any but 0 where `count` is None."""
+        """Return a list of length `count`, or of any length above 0 if `count` is None."""
         if not isinstance(value, list) or not value or len(value) != (count or len(value)):
-            raise self.error(f"has {'another number of values than' if count else 'no values for'} {where}")
+            raise self.error(f"has {'the wrong number of values for' if count else 'no values for'} {where}")
         return value
 
     def blocks(self, rows: Mapping[str, Any], known: tuple[int, ...]) -> tuple[int, ...]:
-        """Block sizes of a test, whose `rows` (by what they are of) have a value for each: all of them the same ones.
+        """Return the block sizes of a test; each of its `rows` must have one value per block size.
 
-        TKperf leaves out 512 bytes, the last of `known`, on a drive of 4096-byte sectors, and never any other.
+        TKperf leaves out 512 bytes, the last of `known`, on a drive with 4096-byte sectors, and never another size.
         """
         lengths = {where: len(row) if isinstance(row, list) else 0 for where, row in rows.items()}
         ((count, _),) = Counter(lengths.values()).most_common(1)
         if count not in (len(known), len(known) - 1):
-            raise self.error(f"has not {len(known)} block sizes in <roundmat>, nor all but 512 bytes, but {count}")
+            raise self.error(
+                f"has {count} block sizes in <roundmat> instead of {len(known)}, or {len(known) - 1} without 512 bytes"
+            )
         for where, length in lengths.items():
             if length != count:
-                raise self.error(f"has {length} values for {where}, where the other rows of <roundmat> have {count}")
+                raise self.error(f"has {length} values for {where}, but {count} in the other rows of <roundmat>")
         if self.sector_bytes is not None and (self.sector_bytes == _SECTOR_WITHOUT_512) != (count < len(known)):
             raise self.error(
-                f"has {count} block sizes in <roundmat>, which is not what a drive of {self.sector_bytes}-byte sectors "
-                "is tested with"
+                f"has {count} block sizes in <roundmat>, which does not fit a drive with {self.sector_bytes}-byte "
+                "sectors"
             )
         return known[:count]
