@@ -1,4 +1,4 @@
-"""The file of an archive: the same for the same members, read by tar, and no byte of it changes unnoticed."""
+"""The file of an archive: reproducible, readable by tar, and every changed byte is detected."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FILES = {
 
 
 def packed(files: dict[str, bytes], *, listed: dict[str, bytes] | None = None, mtime_s: int = 1_700_000_000) -> bytes:
-    """An archive of files, with checksums of those that are `listed`."""
+    """Return an archive of files, with checksums of the `listed` ones."""
     file = io.BytesIO()
     writer = Writer(file)
     add = lambda name, data: writer.add(f"study/{name}", io.BytesIO(data), len(data), mtime_s)  # noqa: E731
@@ -47,18 +47,18 @@ def _sha256(data: bytes) -> str:
 
 WHOLE = packed(FILES)
 STARTS = [at for at in range(len(WHOLE)) if WHOLE.startswith(b"\x1f\x8b\x08\0\0\0\0\0", at)]
-"""Of the members, in the order of FILES."""
+"""Start of each member, in the order of FILES."""
 IN_NOISE = STARTS[list(FILES).index("noise.bin")] + 1500
 
 
-def found(data: bytes, folder: Path) -> dict[str, str]:
-    """What `verify` says of an archive of these bytes."""
+def alterations(data: bytes, folder: Path) -> dict[str, str]:
+    """Return the alterations that `verify` finds in an archive of these bytes."""
     path = folder / "archive.tar.gz"
     path.write_bytes(data)
     return verify(path).altered
 
 
-def test_what_is_written_is_found_whole(tmp_path: Path) -> None:
+def test_unaltered_archive_is_valid(tmp_path: Path) -> None:
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(WHOLE)
     verdict = verify(path)
@@ -77,59 +77,59 @@ def test_tar_and_gzip_read_it(tmp_path: Path) -> None:
         assert (tmp_path / "study" / name).read_bytes() == data
     subprocess.run(["sha256sum", "--check", "--quiet", CHECKSUMS], cwd=tmp_path / "study", check=True)
     with tarfile.open(path) as tar:
-        assert {one.mtime for one in tar} == {1_700_000_000}
+        assert {member.mtime for member in tar} == {1_700_000_000}
 
 
-def test_the_same_members_make_the_same_bytes() -> None:
+def test_same_members_give_the_same_bytes() -> None:
     assert packed(FILES) == WHOLE
     assert packed(FILES, mtime_s=1_700_000_001) != WHOLE
 
 
 @given(place=st.integers(0, len(WHOLE) - 1), bit=st.integers(0, 7))
-def test_no_bit_flips_unnoticed(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_every_flipped_bit_is_detected(place: int, bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     data = bytearray(WHOLE)
     data[place] ^= 1 << bit
-    assert found(bytes(data), tmp_path_factory.getbasetemp())
+    assert alterations(bytes(data), tmp_path_factory.getbasetemp())
 
 
-def test_not_one_byte_of_the_whole_file_is_left_out(tmp_path: Path) -> None:
+def test_every_changed_byte_is_detected(tmp_path: Path) -> None:
     whole = packed({"a": b"abc", "b": b""})
     for place in range(len(whole)):
         data = bytearray(whole)
         data[place] ^= 1 << place % 8
-        assert found(bytes(data), tmp_path), place
+        assert alterations(bytes(data), tmp_path), place
 
 
 @given(length=st.integers(0, len(WHOLE) - 1))
-def test_a_shortened_one_is_found(length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    assert found(WHOLE[:length], tmp_path_factory.getbasetemp())
+def test_truncation_is_detected(length: int, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert alterations(WHOLE[:length], tmp_path_factory.getbasetemp())
 
 
 @pytest.mark.parametrize("more", [b"\0", b"x" * 5000, WHOLE], ids=["byte", "bytes", "archive"])
-def test_an_appended_byte_is_found(more: bytes, tmp_path: Path) -> None:
-    assert ITSELF in found(WHOLE + more, tmp_path)
+def test_appended_bytes_are_detected(more: bytes, tmp_path: Path) -> None:
+    assert ITSELF in alterations(WHOLE + more, tmp_path)
 
 
-def test_what_is_altered_is_named_and_nothing_else(tmp_path: Path) -> None:
+def test_only_the_altered_file_is_named(tmp_path: Path) -> None:
     data = bytearray(WHOLE)
     data[IN_NOISE] ^= 1
-    assert found(bytes(data), tmp_path) == {ITSELF: "altered", "noise.bin": "altered"}
+    assert alterations(bytes(data), tmp_path) == {ITSELF: "altered", "noise.bin": "altered"}
 
 
-def test_swapped_members_are_found_though_each_is_whole(tmp_path: Path) -> None:
+def test_swapped_members_are_detected(tmp_path: Path) -> None:
     first, second, third = STARTS[:3]
     swapped = WHOLE[:first] + WHOLE[second:third] + WHOLE[first:second] + WHOLE[third:]
-    assert list(found(swapped, tmp_path)) == [ITSELF]
+    assert list(alterations(swapped, tmp_path)) == [ITSELF]
 
 
-def test_members_that_are_missing_added_or_others_are_named(tmp_path: Path) -> None:
+def test_missing_added_and_altered_members_are_named(tmp_path: Path) -> None:
     listed = {**FILES, "gone": b"1", "text.json": b"other"}
     files = {**FILES, "new": b"2"}
     expected = {"gone": "missing", "new": "added", "text.json": "altered"}
-    assert found(packed(files, listed=listed), tmp_path) == expected
+    assert alterations(packed(files, listed=listed), tmp_path) == expected
 
 
-def test_whoever_makes_all_checksums_anew_is_found_by_the_one_kept_apart(tmp_path: Path) -> None:
+def test_digest_kept_apart_reveals_recomputed_checksums(tmp_path: Path) -> None:
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(packed({**FILES, "text.json": b"{}"}))
     assert not verify(path).altered
@@ -144,30 +144,30 @@ def test_whoever_makes_all_checksums_anew_is_found_by_the_one_kept_apart(tmp_pat
     assert str(side) in verify(path).altered
 
 
-def test_a_file_that_grew_or_shrank_meanwhile_is_refused() -> None:
+def test_file_of_another_size_is_refused() -> None:
     for size in (2, 4):
         with pytest.raises(DamagedError, match="file"):
             Writer(io.BytesIO()).add("file", io.BytesIO(b"123"), size, 0)
 
 
-def test_every_byte_is_told_once_also_over_damage(tmp_path: Path) -> None:
+def test_every_byte_is_counted_once_despite_damage(tmp_path: Path) -> None:
     data = bytearray(WHOLE)
     data[IN_NOISE] ^= 1
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(data)
-    told: list[int] = []
+    counts: list[int] = []
     with path.open("rb") as file:
-        reader = Reader(file, told.append)
+        reader = Reader(file, counts.append)
         for member in reader.members():
             try:
                 list(member.chunks)
             except DamagedError:
                 continue
         assert reader.digest() == (_sha256(bytes(data)), False)
-    assert sum(told) == len(WHOLE) - SEAL_BYTES
+    assert sum(counts) == len(WHOLE) - SEAL_BYTES
 
 
 @pytest.mark.parametrize("name", ["../a", "/a", "a/../b", "a//b", "", ".", "a/", "a\0b"])
-def test_a_name_that_leads_elsewhere_is_not_plain(name: str) -> None:
+def test_name_outside_the_folder_is_not_plain(name: str) -> None:
     assert not plain_name(name)
     assert plain_name("a/b..c/.d")

@@ -1,4 +1,4 @@
-"""Archives are written whole or not at all, and have all of a study."""
+"""Archives are written atomically and hold the whole study."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOW = Publication(published="2026-05-01")
 
 @pytest.fixture
 def study(project: Path) -> Study:
-    """The demo study, in the current folder, with a recording of two files and one that was not finished."""
+    """The demo study, in the current folder, with a finished recording of two files and an unfinished one."""
     study = load_study(Path("config/demo.yaml"))
     recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
     for folder in (recording, recording.with_name(f"{recording.name}.part")):
@@ -43,7 +43,7 @@ def study(project: Path) -> Study:
 
 
 def names(study: Study, *without: str) -> set[str]:
-    return {one.name for one in contents(study, without)}
+    return {item.name for item in contents(study, without)}
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def nothing_left(folder: Path) -> Iterator[None]:
     assert set(folder.iterdir()) == before
 
 
-def test_all_of_a_study_is_in_it_and_nothing_of_another(study: Study) -> None:
+def test_archive_holds_the_whole_study_and_nothing_else(study: Study) -> None:
     results, found = str(study.results), names(study)
     recording = f"{results}/recordings/op7/pts-iops/0123456789ab-run1"
     assert {
@@ -64,13 +64,13 @@ def test_all_of_a_study_is_in_it_and_nothing_of_another(study: Study) -> None:
     } < found
     assert {f"{recording}/plan.json", f"{recording}/SHA256SUMS", f"{recording}.part/cells/fio.json"} < found
     assert {f"{results}/study.txt", f"{results}/tables/summary.parquet", "traces/sqlite-inserts.parquet"} < found
-    assert not any(one.startswith(f"{results}/other/") for one in found)
+    assert not any(name.startswith(f"{results}/other/") for name in found)
 
 
 def test_kinds_are_left_out(study: Study) -> None:
     gone = names(study) - names(study, "unfinished", "tables", "traces")
     assert gone
-    assert all(".part/" in one or "/tables/" in one or one.startswith("traces/") for one in gone)
+    assert all(".part/" in name or "/tables/" in name or name.startswith("traces/") for name in gone)
 
 
 def test_a_study_without_recordings_is_refused(project: Path) -> None:
@@ -81,29 +81,28 @@ def test_a_study_without_recordings_is_refused(project: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tables", "report", "figures", "logs", "virtual"])
-def test_kinds_are_left_out_of_the_drives_of_a_fleet_too(kind: str, study: Study) -> None:
+def test_kinds_are_left_out_of_a_fleets_drives(kind: str, study: Study) -> None:
     for name in (
         "study.txt",
         "logs/drives/op7.1.log",
-        *(f"drives/op7/{one}/secret" for one in KINDS),
+        *(f"drives/op7/{other}/secret" for other in KINDS),
         "drives/op7/study.txt",
     ):
         (study.results / name).parent.mkdir(parents=True, exist_ok=True)
         (study.results / name).write_text(study.name)
-    told = {one for one in names(study, kind) if f"/{kind}/" in one}
-    assert told == set()
-    assert {f"{study.results}/drives/op7/{one}/secret" for one in KINDS if one != kind} <= names(study, kind)
+    assert not {name for name in names(study, kind) if f"/{kind}/" in name}
+    assert {f"{study.results}/drives/op7/{other}/secret" for other in KINDS if other != kind} <= names(study, kind)
 
 
-def test_results_of_another_study_are_left_out_wherever_they_are(study: Study) -> None:
+def test_results_of_other_studies_are_left_out(study: Study) -> None:
     for place in ("drives/op9", "deep/below"):
         (study.results / place).mkdir(parents=True)
         (study.results / place / "study.txt").write_text("another")
         (study.results / place / "secret").touch()
-    assert not any("secret" in one for one in names(study))
+    assert not any("secret" in name for name in names(study))
 
 
-def test_a_results_folder_of_another_study_is_refused(study: Study) -> None:
+def test_results_folder_of_another_study_is_refused(study: Study) -> None:
     (study.results / "study.txt").write_text("another\n")
     with pytest.raises(UserError, match="which belongs to study 'another'; name another folder"):
         contents(study)
@@ -111,21 +110,21 @@ def test_a_results_folder_of_another_study_is_refused(study: Study) -> None:
 
 @pytest.mark.parametrize("to", ["..", "/etc", "config/drives.tsv", "nowhere"])
 @pytest.mark.parametrize("name", ["link", "tables/link", "recordings/op7/pts-iops/0123456789ab-run1/cells/link"])
-def test_a_link_is_refused_wherever_it_leads(name: str, to: str, study: Study) -> None:
+def test_link_is_refused(name: str, to: str, study: Study) -> None:
     (study.results / name).symlink_to(to)
-    with pytest.raises(UserError, match="link: is a link, and an archive has none; put what it leads to in its place"):
+    with pytest.raises(UserError, match="link: is a link, and an archive cannot hold links; replace it by its target"):
         contents(study)
 
 
 @pytest.mark.parametrize("name", ["pipe", "tables/pipe"])
-def test_what_is_no_file_is_refused(name: str, study: Study) -> None:
+def test_pipe_is_refused(name: str, study: Study) -> None:
     os.mkfifo(study.results / name)
-    with pytest.raises(UserError, match="pipe: is no file and no folder"):
+    with pytest.raises(UserError, match="pipe: is neither a file nor a folder"):
         contents(study)
 
 
 @pytest.mark.parametrize("name", [b"a\nb", b"a\\b", b"a\rb", b"\xff"])
-def test_a_name_that_checksums_cannot_have_is_refused(name: bytes, study: Study) -> None:
+def test_name_unsuitable_for_checksums_is_refused(name: bytes, study: Study) -> None:
     (study.results / "tables" / os.fsdecode(name)).touch()
     with pytest.raises(UserError, match="in its name; rename it"):
         contents(study)
@@ -139,7 +138,7 @@ def test_consent_is_not_archived(study: Study) -> None:
     assert names(study) == before
 
 
-def test_a_trace_that_stands_in_for_an_application_is_archived(study: Study) -> None:
+def test_trace_that_replaces_an_application_is_archived(study: Study) -> None:
     text = study.path.read_text() + "  - {protocol: application-duration, application: boot-read}\n"
     assert "traces/boot-read.parquet" not in names(study)
     study.path.write_text(text)
@@ -147,7 +146,7 @@ def test_a_trace_that_stands_in_for_an_application_is_archived(study: Study) -> 
     assert {"traces/boot-read.parquet", "traces/boot-read.yaml"} <= added
 
 
-def test_what_lies_elsewhere_keeps_its_whole_path(
+def test_file_from_outside_keeps_its_whole_path(
     study: Study, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("elsewhere") / "mine.yaml"
@@ -155,7 +154,7 @@ def test_what_lies_elsewhere_keeps_its_whole_path(
     assert f"elsewhere{place}" in names(load_study(place))
 
 
-def test_only_snakemakes_records_of_the_study_are_in_it(study: Study) -> None:
+def test_only_snakemake_records_of_the_study_are_archived(study: Study) -> None:
     metadata = Path(".snakemake/metadata")
     metadata.mkdir(parents=True)
     for output in (f"{study.results}/tables/summary.parquet", "results/another/tables/summary.parquet"):
@@ -167,20 +166,20 @@ def test_only_snakemakes_records_of_the_study_are_in_it(study: Study) -> None:
     (metadata / f"@{long[:250]}").mkdir()
     (metadata / f"@{long[:250]}" / long[250:]).write_text("{}")
     (metadata / "no record").write_text("{}")
-    assert sum(one.startswith(".snakemake/") for one in names(study)) == 2
+    assert sum(name.startswith(".snakemake/") for name in names(study)) == 2
 
 
-def test_an_archive_and_a_folder_have_the_same_files(study: Study, tmp_path: Path) -> None:
+def test_archive_and_folder_have_the_same_files(study: Study, tmp_path: Path) -> None:
     items = contents(study)
     archive, folder = tmp_path / "a.tar.gz", tmp_path / "crate"
-    told: list[int] = []
-    assert not write_archive(study, items, archive, NOW, told.append).altered
-    assert sum(told) == sum(one.path.stat().st_size for one in items)
+    counts: list[int] = []
+    assert not write_archive(study, items, archive, NOW, counts.append).altered
+    assert sum(counts) == sum(item.path.stat().st_size for item in items)
     write_folder(study, items, folder, NOW)
     with tarfile.open(archive) as tar:
-        packed = {one.name.partition("/")[2]: one.mtime for one in tar}
-    there = {str(one.relative_to(folder)): int(one.stat().st_mtime) for one in folder.rglob("*") if one.is_file()}
-    assert packed == there
+        packed = {member.name.partition("/")[2]: member.mtime for member in tar}
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert packed == {str(path.relative_to(folder)): int(path.stat().st_mtime) for path in files}
     assert {"README.txt", "ro-crate-metadata.json", "ro-crate-preview.html", "SHA256SUMS"} < set(packed)
     assert not verify(archive).altered
     assert not verify(folder).altered
@@ -188,7 +187,7 @@ def test_an_archive_and_a_folder_have_the_same_files(study: Study, tmp_path: Pat
     assert verify(folder).altered == {"config/drives.tsv": "altered"}
 
 
-def test_an_altered_recording_is_told_and_archived_as_it_is(study: Study, tmp_path: Path) -> None:
+def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path) -> None:
     recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
     (recording / "cells/fio.json").write_text("better")
     (recording / "more").touch()
@@ -202,7 +201,7 @@ def test_an_altered_recording_is_told_and_archived_as_it_is(study: Study, tmp_pa
     assert not verify(tmp_path / "a.tar.gz").altered
 
 
-def test_checksums_that_a_recording_has_lost_are_told(study: Study, tmp_path: Path) -> None:
+def test_lost_checksums_are_reported(study: Study, tmp_path: Path) -> None:
     recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
     (recording / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
     (recording.with_name(f"{recording.name}.part") / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
@@ -212,15 +211,15 @@ def test_checksums_that_a_recording_has_lost_are_told(study: Study, tmp_path: Pa
 
 
 @pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_no_archive_is_written_into_the_study(write: object, study: Study) -> None:
+def test_output_in_the_study_is_refused(write: object, study: Study) -> None:
     with (
         nothing_left(study.results),
-        pytest.raises(UserError, match="would become a part of them; name a place elsewhere"),
+        pytest.raises(UserError, match="would become part of them; name another place"),
     ):
         write(study, contents(study), study.results.absolute() / "tables/../a", NOW)  # type: ignore[operator]
 
 
-def test_all_messages_count_alike(study: Study, tmp_path: Path) -> None:
+def test_all_messages_give_the_same_counts(study: Study, tmp_path: Path) -> None:
     written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
     verdict, done = verify(tmp_path / "a.tar.gz"), restore(tmp_path / "a.tar.gz", tmp_path / "new")
     assert written.files == verdict.files == done.written
@@ -229,16 +228,16 @@ def test_all_messages_count_alike(study: Study, tmp_path: Path) -> None:
         assert len(tar.getnames()) == written.files + written.own_files
 
 
-def test_nothing_is_overwritten(study: Study, tmp_path: Path) -> None:
+def test_existing_output_is_not_overwritten(study: Study, tmp_path: Path) -> None:
     for name in ("a.tar.gz", "b.tar.gz.sha256"):
         (tmp_path / name).write_text("mine")
-        with pytest.raises(UserError, match="nothing is overwritten"):
+        with pytest.raises(UserError, match="is not overwritten"):
             write_archive(study, contents(study), tmp_path / name.removesuffix(".sha256"), NOW)
         assert (tmp_path / name).read_text() == "mine"
 
 
 @pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_an_interrupted_one_leaves_nothing(write: object, study: Study, tmp_path: Path) -> None:
+def test_interrupted_archive_leaves_nothing(write: object, study: Study, tmp_path: Path) -> None:
     def interrupt(size: int) -> None:
         raise KeyboardInterrupt
 
@@ -247,7 +246,7 @@ def test_an_interrupted_one_leaves_nothing(write: object, study: Study, tmp_path
         write(study, items, tmp_path / "a", NOW, interrupt)  # type: ignore[operator]
 
 
-def test_a_full_disk_is_told_and_nothing_is_left(study: Study, tmp_path: Path) -> None:
+def test_full_disk_is_reported_and_nothing_is_left(study: Study, tmp_path: Path) -> None:
     items, limits = contents(study), resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     try:
@@ -259,17 +258,17 @@ def test_a_full_disk_is_told_and_nothing_is_left(study: Study, tmp_path: Path) -
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def test_two_at_once_do_not_write_into_one_file(study: Study, tmp_path: Path) -> None:
+def test_second_writer_is_refused(study: Study, tmp_path: Path) -> None:
     def again(size: int) -> None:
         write_archive(study, items, tmp_path / "a.tar.gz", NOW)
 
     items = contents(study)
-    with pytest.raises(UserError, match="Another process is writing this archive"):
+    with pytest.raises(UserError, match="Another process writes this archive"):
         write_archive(study, items, tmp_path / "a.tar.gz", NOW, again)
 
 
-def lay(kind: str, part: Path, precious: Path) -> Path:
-    """Something under the name of an unfinished archive; returns the file in it that must stay."""
+def place_obstacle(kind: str, part: Path, precious: Path) -> Path:
+    """Put something under the name of an unfinished archive; return the file in it that must stay."""
     precious.mkdir()
     thesis = precious / "thesis.txt"
     thesis.write_text("mine")
@@ -290,19 +289,19 @@ def lay(kind: str, part: Path, precious: Path) -> Path:
     [(write_archive, kind) for kind in ("link", "hard link", "folder", "pipe")]
     + [(write_folder, kind) for kind in ("link", "hard link", "pipe")],
 )
-def test_what_has_the_name_of_the_part_is_neither_written_to_nor_removed(
+def test_foreign_file_with_the_hidden_name_is_kept(
     write: Callable[..., object], kind: str, study: Study, tmp_path: Path
 ) -> None:
     part = tmp_path / ".a.tar.gz.drivelab-part"
-    thesis = lay(kind, part, tmp_path / "precious")
-    with pytest.raises(UserError, match=r"drivelab-part: is there already. .* remove it, or name another output"):
+    thesis = place_obstacle(kind, part, tmp_path / "precious")
+    with pytest.raises(UserError, match=r"drivelab-part: exists already. .* remove the file, or name another output"):
         write(study, contents(study), tmp_path / "a.tar.gz", NOW)
     assert os.path.lexists(part)
     assert thesis.read_text() == "mine"
 
 
 @pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_what_a_killed_process_left_is_taken_up(write: Callable[..., object], study: Study, tmp_path: Path) -> None:
+def test_output_of_a_killed_process_is_reused(write: Callable[..., object], study: Study, tmp_path: Path) -> None:
     output, part = tmp_path / "a", tmp_path / ".a.drivelab-part"
     if write is write_folder:
         (part / "results").mkdir(parents=True)
@@ -315,7 +314,7 @@ def test_what_a_killed_process_left_is_taken_up(write: Callable[..., object], st
     assert output.is_dir() or output.read_bytes()[:4] != b"half"
 
 
-def test_a_file_that_changes_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
+def test_file_that_grows_meanwhile_is_refused(study: Study, tmp_path: Path) -> None:
     growing = Path("/proc/self/status")  # has a size of 0, and content
     with nothing_left(tmp_path), pytest.raises(UserError, match="changed while it was archived"):
         write_archive(study, [*contents(study), Item.of("growing", growing)], tmp_path / "a.tar.gz", NOW)
@@ -331,7 +330,7 @@ def _as_long(recording: Path) -> None:
 
 
 def _as_old(recording: Path) -> None:
-    """Another file with the size and the time of the first."""
+    """Replace the file by another one with the same size and time."""
     status = (recording / "plan.json").stat()
     (recording / "other").write_text("[]")
     os.utime(recording / "other", ns=(status.st_atime_ns, status.st_mtime_ns))
@@ -350,7 +349,7 @@ def _all_gone(recording: Path) -> None:
     recording.parents[3].rename("gone")
 
 
-def _come(recording: Path) -> None:
+def _added(recording: Path) -> None:
     (recording / "cells/new").mkdir()
     (recording / "cells/new/fio.json").touch()
 
@@ -358,11 +357,11 @@ def _come(recording: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "named"),
     [(_longer, "/plan.json"), (_as_long, "/plan.json"), (_as_old, "/plan.json"), (_gone, "/plan.json"),
-     (_folder_gone, "/SHA256SUMS"), (_all_gone, ".part/cells/fio.json"), (_come, "/cells/new/fio.json")],
+     (_folder_gone, "/SHA256SUMS"), (_all_gone, ".part/cells/fio.json"), (_added, "/cells/new/fio.json")],
 )  # fmt: skip
 @pytest.mark.parametrize("when", ["listed", "first", "last"])
 @pytest.mark.parametrize("write", [write_archive, write_folder])
-def test_what_changes_comes_or_goes_meanwhile_is_refused(
+def test_change_while_archiving_is_refused(
     write: Callable[..., object], when: str, change: Callable[[Path], None], named: str, study: Study, tmp_path: Path
 ) -> None:
     recording = study.results / "recordings/op7/pts-iops/0123456789ab-run1"
@@ -376,14 +375,14 @@ def test_what_changes_comes_or_goes_meanwhile_is_refused(
 
     if when == "listed":
         change(recording)
-    words = f"^{recording}{named}: changed while it was archived; wait until the study is at rest$"
+    message = f"^{recording}{named}: changed while it was archived; wait until nothing works on the study$"
     (tmp_path / "out").mkdir()
-    with nothing_left(tmp_path / "out"), pytest.raises(UserError, match=words):
+    with nothing_left(tmp_path / "out"), pytest.raises(UserError, match=message):
         write(study, items, tmp_path / "out/a", NOW, watch)
 
 
 @pytest.mark.parametrize("goes", ["status/.op7.json.part", "status"])
-def test_what_goes_while_it_is_listed_is_refused(goes: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_removal_while_listing_is_refused(goes: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     (study.results / "status").mkdir()
     (study.results / "status/.op7.json.part").touch()
     is_symlink = Path.is_symlink
@@ -398,7 +397,7 @@ def test_what_goes_while_it_is_listed_is_refused(goes: str, study: Study, monkey
         contents(study)
 
 
-def test_what_is_left_out_may_change_meanwhile(study: Study, tmp_path: Path) -> None:
+def test_left_out_files_may_change_meanwhile(study: Study, tmp_path: Path) -> None:
     def watch(size: int) -> None:
         (study.results / "tables/more").write_text(str(size))
 
@@ -407,8 +406,8 @@ def test_what_is_left_out_may_change_meanwhile(study: Study, tmp_path: Path) -> 
     assert not verify(tmp_path / "a.tar.gz").altered
 
 
-def test_a_run_that_is_refused_meanwhile_changes_nothing(study: Study, tmp_path: Path) -> None:
-    """It truncates the file of the lock before it knows that it cannot have the lock."""
+def test_refused_run_does_not_disturb_the_archive(study: Study, tmp_path: Path) -> None:
+    """The run truncates the lock file before it knows that it cannot get the lock."""
     lock = study.results / ".run.lock"
     lock.touch()
     items = contents(study)
@@ -417,29 +416,29 @@ def test_a_run_that_is_refused_meanwhile_changes_nothing(study: Study, tmp_path:
 
 
 def test_authors_and_licences() -> None:
-    one = publication(["Ada Lovelace <0000-0002-1825-0097>", "A. N. Other"], "CC-BY-4.0", None)
-    assert [author["@id"] for author in one.authors] == [
+    published = publication(["Ada Lovelace <0000-0002-1825-0097>", "A. N. Other"], "CC-BY-4.0", None)
+    assert [author["@id"] for author in published.authors] == [
         "https://orcid.org/0000-0002-1825-0097",
         "#author-A.%20N.%20Other",
     ]
-    assert one.licence == "https://spdx.org/licenses/CC-BY-4.0"
-    assert publication([], "cc-by-4.0", None).licence == one.licence
+    assert published.licence == "https://spdx.org/licenses/CC-BY-4.0"
+    assert publication([], "cc-by-4.0", None).licence == published.licence
     assert publication([], "https://example.org/terms", None).licence == "https://example.org/terms"
 
 
 @pytest.mark.parametrize(
-    ("authors", "licence", "published", "words"),
+    ("authors", "licence", "published", "message"),
     [
-        (["Ada <0000-0002-1825-0098>"], None, None, "is no author"),
-        (["<0000-0002-1825-0097>"], None, None, "is no author"),
-        ([], "no licence", None, "is no licence"),
-        ([], "BOGUS-9", None, "is no licence"),
-        ([], "LicenseRef-mine", None, "is no licence"),
-        ([], "https://", None, "is no licence"),
-        ([], "http://[x", None, "is no licence"),
-        ([], None, "May 2026", "is no date"),
+        (["Ada <0000-0002-1825-0098>"], None, None, "is not an author"),
+        (["<0000-0002-1825-0097>"], None, None, "is not an author"),
+        ([], "no licence", None, "is not a licence"),
+        ([], "BOGUS-9", None, "is not a licence"),
+        ([], "LicenseRef-mine", None, "is not a licence"),
+        ([], "https://", None, "is not a licence"),
+        ([], "http://[x", None, "is not a licence"),
+        ([], None, "May 2026", "is not a date"),
     ],
 )
-def test_what_is_none_is_refused(authors: list[str], licence: str, published: str, words: str) -> None:
-    with pytest.raises(UserError, match=words):
+def test_invalid_publication_facts_are_refused(authors: list[str], licence: str, published: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
         publication(authors, licence, published)

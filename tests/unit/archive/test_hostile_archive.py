@@ -1,4 +1,4 @@
-"""An archive is data: whatever it holds, nothing outside of its own folder, and no code, is written."""
+"""A hostile archive writes nothing outside its folder, and no code."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ CODE = [
     ".snakemake/metadata/" + base64.urlsafe_b64encode(b"/etc/passwd").decode(),
     ".snakemake/metadata/@x/" + base64.urlsafe_b64encode(b"results/../x").decode(),
 ]  # fmt: skip
-"""Names that other programs, or drivelab, would take for code, settings or consent."""
+"""Names that drivelab or other programs would use as code, settings or consent."""
 
 
 def archive(folder: Path, files: dict[str, bytes], top: str = "study") -> Path:
@@ -56,7 +56,7 @@ def archive(folder: Path, files: dict[str, bytes], top: str = "study") -> Path:
 
 
 def packed(folder: Path, members: list[tuple[tarfile.TarInfo, bytes]], sums: dict[str, str]) -> Path:
-    """An archive of any members, with checksums and seal as drivelab makes them."""
+    """Return an archive of arbitrary members, with valid checksums and seal."""
     lines = lines_of(sums)
     plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
     plain.size = len(lines)
@@ -69,10 +69,10 @@ def packed(folder: Path, members: list[tuple[tarfile.TarInfo, bytes]], sums: dic
 
 
 def written(folder: Path) -> set[str]:
-    return {str(one.relative_to(folder)) for one in folder.rglob("*") if not one.is_dir()}
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if not path.is_dir()}
 
 
-def test_only_files_that_a_study_has_are_written(tmp_path: Path) -> None:
+def test_only_study_files_are_written(tmp_path: Path) -> None:
     done = restore.restore(archive(tmp_path, {**FILES, **dict.fromkeys(CODE, b"evil")}), tmp_path / "new")
     assert written(tmp_path / "new") == {*FILES, MARKER}
     assert b"evil" not in (tmp_path / "new" / MARKER).read_bytes()
@@ -80,7 +80,7 @@ def test_only_files_that_a_study_has_are_written(tmp_path: Path) -> None:
     assert {"results/recordings/consent.json", *done.left_out} >= set(CODE) - silent
 
 
-def test_by_itself_an_archive_goes_to_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_default_folder_is_separate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore, "ROOT", tmp_path)
     monkeypatch.setattr(restore, "RESTORED", tmp_path / "restored")
     assert restore.restore(archive(tmp_path, FILES), None).folder == tmp_path / "restored/study"
@@ -92,7 +92,7 @@ def test_by_itself_an_archive_goes_to_a_folder_of_its_own(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("place", [".", "scripts", "new", ".venv/lib", "restored", "link"])
-def test_never_into_the_project(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restore_into_the_project_is_refused(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = tmp_path / "project"
     monkeypatch.setattr(restore, "ROOT", project)
     monkeypatch.setattr(restore, "RESTORED", project / "restored")
@@ -109,7 +109,7 @@ def test_never_into_the_project(place: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("marker", [None, "{}", "[" * 100_000, '{"sha256": "0"}', "\0"])
-def test_never_into_a_folder_that_holds_something_else(marker: str | None, tmp_path: Path) -> None:
+def test_restore_into_a_used_folder_is_refused(marker: str | None, tmp_path: Path) -> None:
     folder = tmp_path / "new"
     folder.mkdir()
     (folder / "mine").write_text("mine")
@@ -131,8 +131,8 @@ def test_never_into_a_folder_that_holds_something_else(marker: str | None, tmp_p
         ("config/drives.tsv", "config/Drives.tsv"),
     ],
 )
-def test_names_that_some_systems_take_for_one_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="some systems treat as the same, or a file in the place of a folder"):
+def test_names_that_some_systems_treat_as_equal_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="some systems treat as the same, or a file in place of a folder"):
         restore.restore(archive(tmp_path, dict.fromkeys(names, b"x")), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
@@ -155,7 +155,7 @@ def test_hidden_characters_are_refused_and_not_printed(hidden: str, tmp_path: Pa
     ],
 )
 @pytest.mark.parametrize("name", ["config/drives.tsv", "config/own.tsv", "elsewhere/home/drives.tsv"])
-def test_a_drive_of_an_archive_may_not_be_destroyed(name: str, sheet: str, tmp_path: Path) -> None:
+def test_restored_sheet_has_no_destructive_drive(name: str, sheet: str, tmp_path: Path) -> None:
     (tmp_path / "sheet.tsv").write_text(sheet, newline="")
     before = load_sheet(tmp_path / "sheet.tsv")
     assert before["a"].destructive
@@ -167,7 +167,7 @@ def test_a_drive_of_an_archive_may_not_be_destroyed(name: str, sheet: str, tmp_p
     assert not rows["a"].destructive
 
 
-def test_a_sheet_that_was_changed_since_is_kept(tmp_path: Path) -> None:
+def test_changed_sheet_is_kept(tmp_path: Path) -> None:
     path, sheet = archive(tmp_path, FILES), tmp_path / "new/config/drives.tsv"
     restore.restore(path, tmp_path / "new")
     sheet.write_bytes(FILES["config/drives.tsv"])
@@ -176,13 +176,13 @@ def test_a_sheet_that_was_changed_since_is_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * (1 << 23)])
-def test_what_is_no_sheet_is_not_restored_as_one(content: bytes, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot be restored: it is (no drive sheet|too large)"):
+def test_invalid_sheet_is_refused(content: bytes, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"cannot be restored: it is (not a drive sheet|too large)"):
         restore.restore(archive(tmp_path, {**FILES, "config/other.tsv": content}), tmp_path / "new")
     assert not (tmp_path / "new/config/other.tsv").exists()
 
 
-def test_a_link_that_is_there_is_not_followed(tmp_path: Path) -> None:
+def test_existing_link_is_not_followed(tmp_path: Path) -> None:
     path, outside = archive(tmp_path, FILES), tmp_path / "outside"
     restore.restore(path, tmp_path / "new")
     (tmp_path / "new/results").rename(outside)
@@ -190,12 +190,12 @@ def test_a_link_that_is_there_is_not_followed(tmp_path: Path) -> None:
     for name in ("recordings/a/m/k/plan.json", None):
         if name is not None:
             (outside / name).unlink()
-        with pytest.raises(UserError, match="with another content"):
+        with pytest.raises(UserError, match="with other content"):
             restore.restore(path, tmp_path / "new")
         assert written(outside) == set()
 
 
-def test_a_link_that_comes_while_files_are_written_is_not_followed(tmp_path: Path) -> None:
+def test_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
     folder, outside = tmp_path / "new", tmp_path / "outside"
     outside.mkdir()
 
@@ -211,29 +211,31 @@ def test_a_link_that_comes_while_files_are_written_is_not_followed(tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
-def test_a_link_and_then_a_file_below_it(kind: bytes, tmp_path: Path) -> None:
+def test_link_followed_by_a_file_below_it_is_refused(kind: bytes, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     link, below = tarfile.TarInfo("study/results/tables"), tarfile.TarInfo("study/results/tables/x")
     link.type, link.linkname, below.size = kind, str(tmp_path / "outside"), 4
     sums = {"results/tables": hashlib.sha256(b"").hexdigest(), "results/tables/x": hashlib.sha256(b"evil").hexdigest()}
     path = packed(tmp_path, [(link, b""), (below, b"evil")], sums)
-    with pytest.raises(UserError, match=r"not as it was written \(results/tables\)"):
+    with pytest.raises(UserError, match=r"altered since it was written \(results/tables\)"):
         restore.restore(path, tmp_path / "new")
     assert written(tmp_path / "outside") == set()
     assert not (tmp_path / "new").exists()
 
 
-def test_of_two_files_of_one_name_none_is_written(tmp_path: Path) -> None:
-    one = tarfile.TarInfo("study/results/tables/x")
-    one.size = 4
-    path = packed(tmp_path, [(one, b"good"), (one, b"evil")], {"results/tables/x": hashlib.sha256(b"evil").hexdigest()})
-    with pytest.raises(UserError, match="not as it was written"):
+def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
+    info = tarfile.TarInfo("study/results/tables/x")
+    info.size = 4
+    path = packed(
+        tmp_path, [(info, b"good"), (info, b"evil")], {"results/tables/x": hashlib.sha256(b"evil").hexdigest()}
+    )
+    with pytest.raises(UserError, match="altered since it was written"):
         restore.restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_a_sparse_file_is_no_part_of_an_archive(tmp_path: Path) -> None:
-    """GNU tar: a header of 512 bytes stands for an exbibyte of zeros, which nobody should read."""
+def test_sparse_file_is_refused(tmp_path: Path) -> None:
+    """GNU tar: a header of 512 bytes represents an exbibyte of zeros, which must not be read."""
     info = tarfile.TarInfo("study/results/tables/x")
     info.type = tarfile.GNUTYPE_SPARSE
     header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
@@ -248,14 +250,14 @@ def test_a_sparse_file_is_no_part_of_an_archive(tmp_path: Path) -> None:
     data = packer.compress(bytes(header) + plain.tobuf() + sums + bytes(-len(sums) % 512 + 1024)) + packer.flush()
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
-    with pytest.raises(UserError, match="not as it was written"):
+    with pytest.raises(UserError, match="altered since it was written"):
         restore.restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 @pytest.mark.parametrize("kind", [tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME, tarfile.XGLTYPE, tarfile.REGTYPE])
-def test_what_is_read_whole_does_not_fill_the_memory(kind: bytes, tmp_path: Path) -> None:
-    """80 MiB of zeros as a long name, an extended header, or the checksums; packed they are 80 KiB."""
+def test_large_headers_do_not_fill_the_memory(kind: bytes, tmp_path: Path) -> None:
+    """80 MiB of zeros as a long name, extended header or checksums; compressed, they take 80 KiB."""
     size = 80 << 20
     info = tarfile.TarInfo(f"study/{CHECKSUMS}")
     info.type, info.size = kind, size
@@ -274,9 +276,7 @@ def test_what_is_read_whole_does_not_fill_the_memory(kind: bytes, tmp_path: Path
         tracemalloc.stop()
 
 
-def test_an_archive_without_room_is_refused_before_anything_is_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_archive_larger_than_free_space_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(restore.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 10}))
     with pytest.raises(UserError, match=r"and 10 are free. Nothing was restored"):
         restore.restore(archive(tmp_path, FILES), tmp_path / "new")
@@ -293,7 +293,7 @@ def test_no_file_is_executable_or_has_a_special_bit(tmp_path: Path) -> None:
     assert status.st_uid == os.geteuid()
 
 
-def test_records_of_files_that_are_restored_come_back(tmp_path: Path) -> None:
+def test_records_of_restored_files_are_restored(tmp_path: Path) -> None:
     output = "results/tables/" + "long" * 100 + ".parquet"
     name = base64.urlsafe_b64encode(output.encode()).decode()
     records = [f".snakemake/metadata/@{name[:254]}/@{name[254:508]}/{name[508:]}"]

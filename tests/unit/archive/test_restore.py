@@ -1,4 +1,4 @@
-"""Restoring writes what was verified, where it was, and over nothing."""
+"""Restoring writes only verified files, with their names and times, and overwrites nothing."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ def archive(folder: Path, files: dict[str, bytes]) -> Path:
     return path
 
 
-def there(folder: Path) -> dict[str, bytes]:
-    """Files of a folder, but for what marks it as a restored one."""
-    files = (one for one in folder.rglob("*") if one.is_file() and one != folder / MARKER)
-    return {str(one.relative_to(folder)): one.read_bytes() for one in files}
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, without the marker of a restored study."""
+    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / MARKER)
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
-def test_files_of_the_study_come_back_with_their_times(tmp_path: Path) -> None:
+def test_study_files_are_restored_with_their_times(tmp_path: Path) -> None:
     folder = tmp_path / "new"
     done = restore(archive(tmp_path, {**FILES, **OWN}), folder)
     assert (done.written, done.there, done.elsewhere, done.left_out) == (3, 0, 0, ())
-    assert there(folder) == FILES
-    files = [one for one in folder.rglob("*") if one.is_file() and one != folder / MARKER]
-    assert {one.stat().st_mtime for one in files} == {MTIME_S}
-    assert {one.stat().st_mode & 0o7133 for one in files} == {0}, "setuid, executable, or writable by others"
+    assert files_in(folder) == FILES
+    files = [path for path in folder.rglob("*") if path.is_file() and path != folder / MARKER]
+    assert {path.stat().st_mtime for path in files} == {MTIME_S}
+    assert {path.stat().st_mode & 0o7133 for path in files} == {0}, "setuid, executable, or writable by others"
     assert restored_folder(folder / "results") == folder
 
 
-def test_what_was_restored_before_stays(tmp_path: Path) -> None:
+def test_second_restore_writes_only_missing_files(tmp_path: Path) -> None:
     folder, path = tmp_path / "new", archive(tmp_path, FILES)
     restore(path, folder)
     (folder / "results/tables/b").unlink()
     done = restore(path, folder)
     assert (done.written, done.there) == (1, 2)
-    assert there(folder) == FILES
+    assert files_in(folder) == FILES
 
 
 @pytest.mark.parametrize("kind", ["other", "folder", "link", "blocked"])
-def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: str, tmp_path: Path) -> None:
+def test_obstacle_is_kept_and_nothing_is_written(kind: str, tmp_path: Path) -> None:
     folder, name, path = tmp_path / "new", "results/tables/b", archive(tmp_path, FILES)
     restore(path, folder)
     (folder / name).unlink()
@@ -76,13 +76,13 @@ def test_anything_else_in_the_place_of_a_file_is_kept_and_nothing_written(kind: 
             (folder / name).mkdir()
         else:
             (folder / name).symlink_to("nowhere")
-    before = there(folder)
-    with pytest.raises(UserError, match="nothing is overwritten; restore with --to another folder"):
+    before = files_in(folder)
+    with pytest.raises(UserError, match="are not overwritten; name another folder with --to"):
         restore(path, folder)
-    assert there(folder) == before
+    assert files_in(folder) == before
 
 
-def test_a_file_is_no_place_to_restore_to(tmp_path: Path) -> None:
+def test_restore_to_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(UserError, match="file: is not a folder"):
         restore(archive(tmp_path, FILES), tmp_path / "file")
@@ -90,20 +90,20 @@ def test_a_file_is_no_place_to_restore_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("digest", ["abc", "", "g" * 64, "0" * 63])
-def test_what_is_no_sha256_says_nothing_against_the_archive(digest: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="is no SHA-256; give the 64 hexadecimal digits"):
+def test_invalid_digest_is_refused(digest: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is not a SHA-256; give the 64 hexadecimal digits"):
         restore(archive(tmp_path, FILES), tmp_path / "new", digest)
 
 
-def test_of_an_altered_archive_nothing_is_written(tmp_path: Path) -> None:
+def test_altered_archive_is_refused(tmp_path: Path) -> None:
     path = archive(tmp_path, FILES)
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    with pytest.raises(UserError, match=r"not as it was written .* nothing was restored"):
+    with pytest.raises(UserError, match=r"altered since it was written .* nothing was restored"):
         restore(path, tmp_path / "new")
     path = archive(tmp_path, FILES)
-    with pytest.raises(UserError, match="not as it was written"):
+    with pytest.raises(UserError, match="altered since it was written"):
         restore(path, tmp_path / "new", "0" * 64)
     assert not (tmp_path / "new").exists()
 
@@ -117,7 +117,7 @@ def test_a_name_that_leads_out_of_the_folder_is_refused(name: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE, tarfile.DIRTYPE])
-def test_links_devices_and_folders_are_no_part_of_an_archive(kind: bytes, tmp_path: Path) -> None:
+def test_links_devices_and_folders_are_refused(kind: bytes, tmp_path: Path) -> None:
     info = tarfile.TarInfo("study/results/link")
     info.type, info.linkname = kind, "/etc/passwd"
     sums = lines_of({"results/link": hashlib.sha256(b"").hexdigest()})
@@ -128,17 +128,17 @@ def test_links_devices_and_folders_are_no_part_of_an_archive(kind: bytes, tmp_pa
     data = packer.compress(tar) + packer.flush()
     path = tmp_path / "archive.tar.gz"
     path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
-    with pytest.raises(UserError, match=r"not as it was written \(results/link\)"):
+    with pytest.raises(UserError, match=r"altered since it was written \(results/link\)"):
         restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
-def test_an_interrupted_one_leaves_whole_files_and_goes_on(tmp_path: Path) -> None:
-    folder, told = tmp_path / "new", []
+def test_interrupted_restore_keeps_whole_files_and_continues(tmp_path: Path) -> None:
+    folder, counts = tmp_path / "new", []
 
     def interrupt(count: int) -> None:
-        told.append(count)
-        if sum(told) > 1.5 * size:
+        counts.append(count)
+        if sum(counts) > 1.5 * size:
             raise KeyboardInterrupt
 
     files = {f"results/tables/{number}": os.urandom(100_000) for number in range(6)}
@@ -146,8 +146,8 @@ def test_an_interrupted_one_leaves_whole_files_and_goes_on(tmp_path: Path) -> No
     size = path.stat().st_size
     with pytest.raises(KeyboardInterrupt):
         restore(path, folder, watch=interrupt)
-    kept = there(folder)
+    kept = files_in(folder)
     assert 0 < len(kept) < len(files)
     assert kept.items() < files.items()
     assert restore(path, folder).there == len(kept)
-    assert there(folder) == files
+    assert files_in(folder) == files

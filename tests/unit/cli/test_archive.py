@@ -1,4 +1,4 @@
-"""A study that anything is at work on is not archived; one at rest is, and no run begins meanwhile."""
+"""A study is archived only while nothing works on it, and no run starts meanwhile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import write_json
 from drivelab.stages.progress import HEARTBEAT_S, Progress, Status
 
-REFUSED = "; wait for it, or end it first, and archive the study then$"
+REFUSED = "; wait for it or stop it, then archive the study$"
 
 
 @pytest.fixture
 def study(project: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
-    """The demo study with a recording, in a project's folder of its own."""
+    """The demo study with a recording, in its own project folder."""
     monkeypatch.setattr("drivelab.cli.run.ROOT", project)
     study = load_study(Path("config/demo.yaml"))
     plan = study.results / "recordings/op7/pts-iops/0123456789ab-run1/plan.json"
@@ -41,30 +41,30 @@ def archive(what: str) -> None:
     assert options.handler(options) == 0
 
 
-def refused(words: str) -> None:
-    """Neither an archive nor a crate is made, and the study is as before."""
+def assert_refused(reason: str) -> None:
+    """Check that neither an archive nor a crate is written, and that the study is unchanged."""
     Path("out").mkdir()
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*")}
     for what in ("create", "crate"):
-        with pytest.raises(UserError, match=f"^study 'demo' is {words}{REFUSED}"):
+        with pytest.raises(UserError, match=f"^study 'demo' {reason}{REFUSED}"):
             archive(what)
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*")} == before
 
 
-def archived(what: str = "create") -> None:
+def assert_archived(what: str = "create") -> None:
     Path("out").mkdir()
     archive(what)
     assert Path("out/archive").exists()
 
 
 def status(results: Path, seconds_ago: float) -> None:
-    one = Status("op7/m/k", "measure", "round 1", 0.1, 7, time.time() - seconds_ago, host="far", boot_id="b")
-    write_json(results / "status/op7.json", asdict(one))
+    report = Status("op7/m/k", "measure", "round 1", 0.1, 7, time.time() - seconds_ago, host="far", boot_id="b")
+    write_json(results / "status/op7.json", asdict(report))
 
 
 @contextmanager
 def snakemake(study: str, folder: Path) -> Iterator[int]:
-    """A process that is called as Snakemake is."""
+    """Start a process with a command line like Snakemake's."""
     program = folder / "snakemake"
     program.write_text("import time; time.sleep(600)")
     command = [sys.executable, str(program), "--cores", "1", "--config", f"study={study}"]
@@ -76,47 +76,47 @@ def snakemake(study: str, folder: Path) -> Iterator[int]:
         process.wait()
 
 
-def test_while_it_is_being_run(study: Study) -> None:
+def test_running_study_is_refused(study: Study) -> None:
     with (study.results / ".run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        refused("being run, and cannot be archived")
+        assert_refused("is running and cannot be archived now")
 
 
 @pytest.mark.parametrize("part", ["", "drives/op7"])
-def test_while_a_stage_is_running(part: str, study: Study) -> None:
+def test_study_with_running_stage_is_refused(part: str, study: Study) -> None:
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
                 {"drive": "op7", "measurement": "m", "run": 1, "results": str(study.results / part)})  # fmt: skip
     with Progress(plan, "measure"):
-        refused(rf"at work: measure of op7/m/\S+ is running \(process {os.getpid()} on \S+\), .* cannot be archived")
+        assert_refused(
+            rf"cannot be archived now: measure of op7/m/\S+ is running \(process {os.getpid()} on \S+\)"
+        )
     Path("out").rmdir()
-    archived()
+    assert_archived()
 
 
 @pytest.mark.parametrize("part", ["", "drives/op7"])
-def test_while_a_stage_on_another_host_is_running(part: str, study: Study) -> None:
+def test_study_with_stage_on_another_host_is_refused(part: str, study: Study) -> None:
     status(study.results / part, 0)
-    refused(r"at work: measure of op7/m/k is running \(process 7 on far\), .* cannot be archived")
+    assert_refused(r"cannot be archived now: measure of op7/m/k is running \(process 7 on far\)")
 
 
-def test_a_stage_that_has_long_been_silent_is_no_hindrance(study: Study) -> None:
+def test_study_with_long_silent_stage_is_archived(study: Study) -> None:
     status(study.results, 100 * HEARTBEAT_S)
-    archived()
+    assert_archived()
 
 
-def test_while_snakemake_is_at_work_on_it(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_study_that_snakemake_runs_is_refused(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
     with snakemake("config/demo.yaml", tmp_path_factory.mktemp("bin")) as pid:
-        refused(rf"at work: Snakemake \(process {pid}\) runs it, .* cannot be archived")
+        assert_refused(rf"cannot be archived now: Snakemake \(process {pid}\) is running it")
 
 
-def test_snakemake_at_work_on_another_study_is_no_hindrance(
-    study: Study, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_snakemake_on_another_study_does_not_matter(study: Study, tmp_path_factory: pytest.TempPathFactory) -> None:
     with snakemake("config/study.yaml", tmp_path_factory.mktemp("bin")):
-        archived()
+        assert_archived()
 
 
 @pytest.mark.parametrize("what", ["create", "crate"])
-def test_no_run_begins_meanwhile(what: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_run_starts_while_archiving(what: str, study: Study, monkeypatch: pytest.MonkeyPatch) -> None:
     from drivelab.archive import create
 
     path = study.results / ".run.lock"
@@ -134,12 +134,12 @@ def test_no_run_begins_meanwhile(what: str, study: Study, monkeypatch: pytest.Mo
         return crate(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(create, "crate", meanwhile)
-    archived(what)
+    assert_archived(what)
     assert tried
     run_begins()
 
 
-def test_no_lock_is_made_where_there_is_none(study: Study) -> None:
-    archived("crate")
+def test_no_lock_file_is_created(study: Study) -> None:
+    assert_archived("crate")
     assert not (study.results / ".run.lock").exists()
     assert not list(Path("out/archive").rglob(".run.lock"))

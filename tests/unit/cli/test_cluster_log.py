@@ -1,4 +1,4 @@
-"""How a run tells what Slurm did to its jobs; the logs are as Snakemake 9.27 and Slurm 22.05 write them."""
+"""A run reports how Slurm ended its jobs; the logs are in the format of Snakemake 9.27 and Slurm 22.05."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ Error in rule tables:
 Error in rule summary:
     message: SLURM-job '32' failed, SLURM status is: 'FAILED'. Detailed failure reason unavailable
 """
-KEPT = "what is finished is kept, run again to go on"
+KEPT = "finished measurements are kept, run again to continue"
 
 
-def told(folder: Path, log: str) -> list[str]:
-    """What the end of a run says."""
-    whole = log.format(slurm=folder)
-    together = {one for chain in failed_chains(whole) for one in chain.parts}
-    return [*sentences(whole, together), *ended_jobs(whole)]
+def end_messages(folder: Path, log: str) -> list[str]:
+    """Return the messages at the end of a run."""
+    text = log.format(slurm=folder)
+    in_chains = {part for chain in failed_chains(text) for part in chain.parts}
+    return [*sentences(text, in_chains), *ended_jobs(text)]
 
 
 @pytest.fixture(autouse=True)
@@ -68,39 +68,39 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_a_chain_that_slurm_ended_is_one_sentence(tmp_path: Path, slurm: str, end: str) -> None:
+def test_chain_ended_by_slurm_gives_one_message(tmp_path: Path, slurm: str, end: str) -> None:
     (tmp_path / "22.log").write_text(slurm)
-    assert told(tmp_path, GROUP) == [f"drivelab: job 22 of Slurm (op28/pts-iops) {end}; {KEPT}"]
+    assert end_messages(tmp_path, GROUP) == [f"drivelab: job 22 of Slurm (op28/pts-iops) {end}; {KEPT}"]
 
 
-def test_a_chain_that_never_began_names_the_deadline(tmp_path: Path) -> None:
-    (said,) = told(tmp_path, GROUP)
-    assert said.startswith("drivelab: job 22 of Slurm (op28/pts-iops) never began: ")
-    assert "'wait_min'" in said
+def test_chain_that_never_started_names_the_deadline(tmp_path: Path) -> None:
+    (message,) = end_messages(tmp_path, GROUP)
+    assert message.startswith("drivelab: job 22 of Slurm (op28/pts-iops) never started: ")
+    assert "'wait_min'" in message
 
 
-def test_a_chain_whose_end_nobody_tells_names_the_log(tmp_path: Path) -> None:
+def test_chain_with_unexplained_end_names_the_log(tmp_path: Path) -> None:
     (tmp_path / "22.log").write_text("")
-    assert told(tmp_path, GROUP) == [
-        f"drivelab: job 22 of Slurm (op28/pts-iops) ended without a word (log {tmp_path}/22.log); {KEPT}"
+    assert end_messages(tmp_path, GROUP) == [
+        f"drivelab: job 22 of Slurm (op28/pts-iops) ended without a message (log {tmp_path}/22.log); {KEPT}"
     ]
 
 
-def test_a_stage_of_a_chain_that_says_why_it_failed_speaks_alone(tmp_path: Path) -> None:
+def test_only_the_reason_of_a_failed_stage_is_reported(tmp_path: Path) -> None:
     (tmp_path / "22.log").write_text("")
-    said = "drivelab: drive 'op28' has serial B, the sheet says A"
-    Path("logs/measure/op28/pts-iops/bcde8dddc429-run1.log").write_text(f"{said}\n")
-    assert told(tmp_path, GROUP) == [said]
+    message = "drivelab: drive 'op28' has serial B, the sheet says A"
+    Path("logs/measure/op28/pts-iops/bcde8dddc429-run1.log").write_text(f"{message}\n")
+    assert end_messages(tmp_path, GROUP) == [message]
 
 
-def test_a_fault_of_our_own_in_a_chain_is_told_alone(tmp_path: Path) -> None:
+def test_only_a_defect_of_drivelab_is_reported(tmp_path: Path) -> None:
     (tmp_path / "22.log").write_text("")
     Path("logs/measure/op28/pts-iops/bcde8dddc429-run1.log").write_text(
         "Traceback (most recent call last):\nKeyError: 1\n"
     )
-    (said,) = told(tmp_path, GROUP)
-    assert "rule measure failed by a fault of drivelab's own: KeyError: 1" in said
+    (message,) = end_messages(tmp_path, GROUP)
+    assert "rule measure failed by a fault of drivelab's own: KeyError: 1" in message
 
 
-def test_a_single_job_is_told_with_its_status_unless_it_says_itself(tmp_path: Path) -> None:
+def test_single_job_is_reported_with_its_status_unless_it_logs_a_reason(tmp_path: Path) -> None:
     assert list(ended_jobs(SINGLE)) == [f"drivelab: job 31 of Slurm ended as TIMEOUT; {KEPT}"]

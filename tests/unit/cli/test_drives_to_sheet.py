@@ -1,4 +1,4 @@
-"""`drivelab drives --tsv -o SHEET` says what it did, and asks for a yes only where there is one to enter."""
+"""`drivelab drives --tsv -o SHEET` reports what it added, and asks for a yes only if a drive needs one."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ from drivelab.virtual import manage
 BY_ID = "/dev/disk/by-id/"
 HEADER = "drive\tdevice\tserial\tdestructive\tnote\n"
 KNOWN = f"a\t{BY_ID}ata-A\tA\tno\t\n"
-NONE = "none was found that can be tested and is not in it already"
-HELD = f"{NONE}; 1 drive added that cannot be tested now: the column 'note' says why"
-ASKED = "give the new drives names, and enter yes where their data may be destroyed"
+NONE = "no further drive can be tested"
+NO_DRIVE = f"no drive added: {NONE}; lines that begin with # give the reasons"
+HELD = f"{NONE}; 1 drive added that cannot be tested now (see the column 'note')"
+ASKED = "name the new drives, and set destructive to yes where the data may be destroyed"
 
 
 @pytest.mark.parametrize(
-    ("disks", "present", "said", "rows"),
+    ("disks", "present", "message", "rows"),
     [
         (["sda"], "", f"1 drive added; {ASKED}", 1),
         (["sda", "sdb", "vda"], "", f"2 drives added; {ASKED}", 2),
         (["sda", "sdb", "vda"], HEADER + KNOWN, f"1 drive added; {ASKED}", 2),
         (
             ["sda", "root"], "",
-            f"1 drive added, and 1 that cannot be tested now (the column 'note' says why); {ASKED}", 2,
+            f"1 drive added, and 1 that cannot be tested now (see the column 'note'); {ASKED}", 2,
         ),
         (["root"], "", HELD, 1),
         (["root", "sda"], HEADER + KNOWN, HELD, 2),
-        (["vda"], "", f"no drive added: {NONE}; the lines with # say why", 0),
-        (["sda", "vda"], HEADER + KNOWN, f"no drive added: {NONE}; the lines with # say why", 1),
-        (["sda"], HEADER + KNOWN.replace("ata-A", "ata-moved"), f"no drive added: {NONE}; the lines with # say why", 1),
-        (["sda"], HEADER + KNOWN, "no drive added: those of this host are in it already", 1),
+        (["vda"], "", NO_DRIVE, 0),
+        (["sda", "vda"], HEADER + KNOWN, NO_DRIVE, 1),
+        (["sda"], HEADER + KNOWN.replace("ata-A", "ata-moved"), NO_DRIVE, 1),
+        (["sda"], HEADER + KNOWN, "no drive added: the sheet has all drives of this host", 1),
         ([], HEADER + KNOWN, "no drive added: this host has no block devices", 1),
     ],
 )  # fmt: skip
-def test_it_says_what_was_added(
+def test_added_drives_are_reported(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     disks: list[str],
     present: str,
-    said: str,
+    message: str,
     rows: int,
 ) -> None:
     _host(monkeypatch, disks)
@@ -59,13 +60,13 @@ def test_it_says_what_was_added(
             assert "no drive added" in printed
             assert "yes" not in printed
         else:
-            assert printed == f"{path}: written; {said}\n"
-            assert ("lines with #" not in said) or "\n# /dev/" in text, "the reasons are in the file"
-            assert ("'note' says why" not in said) or "not testable: root is in use" in text
+            assert printed == f"{path}: written; {message}\n"
+            assert ("lines that begin with #" not in message) or "\n# /dev/" in text, "the reasons are in the file"
+            assert ("see the column 'note'" not in message) or "not testable: root is in use" in text
 
 
 def _host(monkeypatch: pytest.MonkeyPatch, disks: list[str]) -> None:
-    """Disks sdX and root, which is in use, have a serial number and a path by id; others, such as vda, have neither."""
+    """Make a host whose disks sdX and root (in use) have serial number and by-id path; others, such as vda, do not."""
     monkeypatch.setattr(identity, "whole_disks", lambda: disks)
     monkeypatch.setattr(identity, "describe", _facts)
     monkeypatch.setattr(guard, "holder", lambda device, name: "root is in use" if name == "root" else None)

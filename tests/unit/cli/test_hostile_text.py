@@ -1,4 +1,4 @@
-"""Escape sequences in files: whatever a command quotes, the terminal obeys none of it."""
+"""Escape sequences in files: no command sends those that it quotes to the terminal."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from drivelab.watch.study import StudyFacts
 
 TITLE, CLEAR, C1, BIDI, DEL = "\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x9b31m", "\u202egnp.exe\u2066", "\x7f"
 HOSTILE = f"a{TITLE}b{CLEAR}c{C1}d{BIDI}e{DEL}f\rg\bh"
-OBEYED = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} - {"\n", "\t"} | {"\u202e", "\u2066"}
+CONTROLS = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} - {"\n", "\t"} | {"\u202e", "\u2066"}
 
 
 def shown(capsys: pytest.CaptureFixture[str]) -> str:
     printed = capsys.readouterr()
     text = printed.out + printed.err
-    assert not OBEYED & set(text), text
+    assert not CONTROLS & set(text), text
     return text
 
 
@@ -47,7 +47,7 @@ def study(title: str, measurement: str = "pts-latency") -> None:
     Path("config/mine.yaml").write_text(json.dumps(body))
 
 
-def test_every_character_that_a_terminal_obeys_becomes_visible() -> None:
+def test_control_characters_become_visible() -> None:
     assert visible(HOSTILE) == (
         r"a\x1b]0;owned\x07b\x1b[2J\x1b[Hc\u009b31md\u202egnp.exe\u2066e\u007ff\x0dg\x08h"
     )  # fmt: skip
@@ -60,7 +60,7 @@ def test_json_keeps_its_values() -> None:
         assert json.loads(visible(json.dumps({HOSTILE: [HOSTILE]}, ensure_ascii=ascii_only))) == {HOSTILE: [HOSTILE]}
 
 
-def test_a_stream_shows_what_is_written_to_it() -> None:
+def test_stream_escapes_written_text() -> None:
     below = io.StringIO()
     stream = VisibleStream(below)
     print(HOSTILE, file=stream)
@@ -79,7 +79,7 @@ def test_an_import_of_a_fio_job(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert r"\x1b]0;owned\x07" in shown(capsys)
 
 
-def test_what_tkperf_says_of_a_drive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_import_of_a_tkperf_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = import_origins.tkperf(tmp_path / "a.xml", ("lat",), lat_roundmat=HOSTILE)
     assert main(["import", "tkperf", str(source), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
     shown(capsys)
@@ -97,7 +97,7 @@ def test_what_tkperf_says_of_a_drive(tmp_path: Path, capsys: pytest.CaptureFixtu
     ids=["name", "title", "key", "drive", "protocol"],
 )
 @pytest.mark.parametrize("command", [["study", "check"], ["study", "status"], ["plan"], ["watch", "--text"]])
-def test_what_is_wrong_in_a_study(own: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str) -> None:
+def test_errors_in_a_study(own: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str) -> None:
     Path("config/mine.yaml").write_text(text)
     assert main([*command, "config/mine.yaml"]) == 2
     shown(capsys)
@@ -105,7 +105,7 @@ def test_what_is_wrong_in_a_study(own: Path, capsys: pytest.CaptureFixture[str],
 
 def test_a_title_of_a_study(own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     study(HOSTILE)
-    monkeypatch.setattr("drivelab.watch.text.time.sleep", lambda seconds: pytest.fail("it goes on"))
+    monkeypatch.setattr("drivelab.watch.text.time.sleep", lambda seconds: pytest.fail("it continues"))
     monkeypatch.setattr(os, "nice", lambda by: 0)
     for command in (["study", "check"], ["study", "status"], ["plan", "--commands"]):
         main([*command, "config/mine.yaml"])
@@ -136,9 +136,7 @@ def test_a_malformed_line_of_a_trace(tmp_path: Path, capsys: pytest.CaptureFixtu
     shown(capsys)
 
 
-def test_a_drive_that_calls_itself_so(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_facts_of_a_drive(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     names = ("model", "serial", "firmware", "transport", "link", "lba_format", "by_id", "write_cache", "scheduler")
     rest = ("logical_block_bytes", "physical_block_bytes", "lba_formats", "link_max", "rotational", "temperature_c",
             "life_used_pct", "spare_pct", "lifetime_bytes_written")  # fmt: skip
@@ -152,7 +150,7 @@ def test_a_drive_that_calls_itself_so(
     assert r"\x1b]0;owned\x07" in shown(capsys)
 
 
-def test_a_recording_with_a_file_of_that_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_name_in_a_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     recording = tmp_path / "recordings/a/b/0-run1"
     recording.mkdir(parents=True)
     (recording / "recording.json").write_text('{"checksums": "SHA256SUMS"}')
@@ -162,7 +160,7 @@ def test_a_recording_with_a_file_of_that_name(tmp_path: Path, capsys: pytest.Cap
     assert r"\x1b]0;owned\x07" in shown(capsys)
 
 
-def test_an_archive_with_a_file_of_that_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_name_in_an_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "crate"
     folder.mkdir()
     (folder / HOSTILE).write_text("")
@@ -184,8 +182,8 @@ def test_a_status_on_the_live_view(
     assert r"\x1b]0;owned\x07" in shown(capsys)
 
 
-def test_logs_that_drivelab_relays(tmp_path: Path) -> None:
-    """`run` prints what jobs and Snakemake said last."""
+def test_relayed_logs(tmp_path: Path) -> None:
+    """`run` prints the end of the logs of jobs and Snakemake."""
     (tmp_path / "snakemake.log").write_text(f"Error: {HOSTILE}\n")
     program = (
         "import sys; from pathlib import Path; from drivelab.cli import main, runner, query\n"
@@ -197,12 +195,12 @@ def test_logs_that_drivelab_relays(tmp_path: Path) -> None:
     assert b"\x1b" not in done.stderr + done.stdout
 
 
-def test_a_log_of_a_job(tmp_path: Path) -> None:
+def test_log_of_a_job(tmp_path: Path) -> None:
     log = tmp_path / "job.log"
     with pytest.raises(SystemExit), reported(str(log)):
         raise ValueError(HOSTILE)
     assert r"\x1b]0;owned\x07" in log.read_text()
-    assert not OBEYED & set(log.read_text())
+    assert not CONTROLS & set(log.read_text())
 
 
 def test_an_error_that_snakemake_prints() -> None:
@@ -221,7 +219,7 @@ def test_a_traceback() -> None:
     assert b"\x1b" not in done.stderr
 
 
-def test_a_terminal_gets_the_colours_of_drivelab_and_nothing_of_a_file(tmp_path: Path) -> None:
+def test_terminal_gets_only_drivelabs_own_sequences(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", [Row(1, 2, 3, process=HOSTILE)], {"title": HOSTILE})
     ours, theirs = pty.openpty()
     program = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
@@ -229,16 +227,16 @@ def test_a_terminal_gets_the_colours_of_drivelab_and_nothing_of_a_file(tmp_path:
     command = [sys.executable, "-c", program, "trace", "info", str(path)]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment) as process:
         os.close(theirs)
-        said = b""
+        output = b""
         while block := _read(ours):
-            said += block
+            output += block
     os.close(ours)
     assert process.returncode == 0
-    text = said.decode()
-    assert "\x1b[" in text, "bold and dim are drivelab's own"
+    text = output.decode()
+    assert "\x1b[" in text, "bold and dim come from drivelab"
     assert r"\x1b]0;owned" in text
-    assert not set(text) & (OBEYED - {"\x1b", "\r"})
-    assert not any(one in text for one in ("\x1b]", "\x1b[2J", "\x1b[H"))
+    assert not set(text) & (CONTROLS - {"\x1b", "\r"})
+    assert not any(sequence in text for sequence in ("\x1b]", "\x1b[2J", "\x1b[H"))
 
 
 def _read(terminal: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment: an exit status that is known and at most one sentence, wherever the program was."""
+"""Ctrl-C at any moment gives a defined exit status and at most one message."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ drives: [op7]
 measurements: [{protocol: pts-iops, scale: demo}]
 """
 MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main(sys.argv[1:]))"
-# The interpreter takes note of the signal at the end of the call, so it is there before a line more is executed.
+# The interpreter handles the signal at the end of the call, before it executes the next line.
 AT_IMPORT = """\
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -39,7 +39,7 @@ builtins.print = print_and_interrupt
 
 
 def run(code: str, *arguments: str, project: Project | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Python code, in a copy of the project and with its library if there is one."""
+    """Run Python code, in a copy of the project and with its library if one is given."""
     return subprocess.run(
         [sys.executable, "-c", code, *arguments],
         cwd=project and project.folder,
@@ -52,13 +52,13 @@ def run(code: str, *arguments: str, project: Project | None = None) -> subproces
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """A copy of the whole project: `watch` looks at the results of the project that its library is in."""
+    """A copy of the whole project: `watch` reads the results of the project that contains its library."""
     project = Project(tmp_path / "project")
     (project.folder / "config/mine.yaml").write_text(STUDY)
     return project
 
 
-def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered() -> None:
+def test_only_fast_imports_precede_the_signal_handlers() -> None:
     code = (
         "import sys; before = set(sys.modules); import drivelab.cli.main; "
         "print(*sorted(name for name in set(sys.modules) - before "
@@ -72,14 +72,14 @@ def test_only_what_takes_no_time_is_imported_before_interruptions_are_answered()
 @pytest.mark.parametrize(
     "name", ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study", "drivelab.watch.hub"]
 )
-def test_while_modules_are_imported(project: Project, name: str) -> None:
+def test_interrupt_while_modules_are_imported(project: Project, name: str) -> None:
     done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml", project=project)
     assert done.returncode in (0, 130), done.stderr
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == (done.returncode == 130), done.stderr
 
 
-def test_when_the_address_has_just_been_printed(project: Project) -> None:
+def test_interrupt_after_the_address_is_printed(project: Project) -> None:
     done = run(AFTER_THE_ADDRESS + MAIN, "watch", "config/mine.yaml", project=project)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("http://127.0.0.1:")

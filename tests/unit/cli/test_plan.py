@@ -1,4 +1,4 @@
-"""`drivelab plan`: its totals, and how it ends; and the studies of the pages, which must hold."""
+"""`drivelab plan`: totals and exit status; and the studies in the docs, which must be valid."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ measurements: [{protocol: pts-write-saturation, scale: demo}]
 
 @pytest.fixture
 def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The project that commands are for."""
+    """The project in which commands run."""
     monkeypatch.setattr("drivelab.cli.run.ROOT", project)
     return project
 
@@ -36,39 +36,39 @@ def planned(study: str, *options: str) -> int:
     return main(["plan", "config/mine.yaml", *options])
 
 
-def test_beyond_the_budget_it_ends_with_2_after_all_was_shown(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_over_budget_shows_everything_and_exits_with_2(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(STUDY + "budget: {written: 1MB}\n") == 2
-    told = capsys.readouterr()
-    assert told.out.count("Beyond the budget: drive") == 2
-    assert told.out.index("Beyond the budget") < told.out.index("\nop28/pts-write-saturation/")
-    assert re.search(r"^drivelab: config/mine.yaml: key 'budget' .*op28.*; allow more, or measure less or", told.err)
+    printed = capsys.readouterr()
+    assert printed.out.count("Over budget: drive") == 2
+    assert printed.out.index("Over budget") < printed.out.index("\nop28/pts-write-saturation/")
+    assert re.search(r"^drivelab: config/mine.yaml: key 'budget' .*op28.*; allow more, or measure less or", printed.err)
     assert not Path("results").exists()
 
 
-def test_likewise_where_measurements_are_too_many_to_be_shown(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_plan_over_budget_exits_with_2(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "_LARGE", 1)
     assert planned(STUDY + "budget: {written: 1MB}\n") == 2
     assert planned(STUDY) == 0
 
 
-def test_within_the_budget_it_ends_with_0(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_plan_within_budget_exits_with_0(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(STUDY + "budget: {written: 1TB}\n") == 0
-    assert "Beyond" not in capsys.readouterr().out
+    assert "Over budget" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("drives", "places", "share"), [("op7", 4, 1), ("op7, op28", 4, 1), ("op7, op28", 1, 2)])
-def test_a_host_is_no_sooner_done_than_any_of_its_drives(project: Path, drives: str, places: int, share: int) -> None:
+def test_host_takes_at_least_as_long_as_its_drives(project: Path, drives: str, places: int, share: int) -> None:
     study = STUDY.replace("op7, op28", drives) + f"runs: 3\nconcurrency: {places}\n"
     Path("config/mine.yaml").write_text(study)
     campaign = Campaign.load("config/mine.yaml")
     rows = outlook(campaign)
-    least, most = (format_duration(share * one) for one in (rows[0].estimate.least_s, rows[0].estimate.most_s))
-    (told,) = command._totals(campaign, rows)
-    assert re.fullmatch(rf"Together: \d drives?, {least} to {most},.*", told)
+    least, most = (format_duration(share * span_s) for span_s in (rows[0].estimate.least_s, rows[0].estimate.most_s))
+    (line,) = command._totals(campaign, rows)
+    assert re.fullmatch(rf"Total: \d drives?, {least} to {most},.*", line)
 
 
-def test_the_campaign_of_the_page_holds(project: Path) -> None:
-    """Its drives as they stand there, which are attached nowhere: full length, real time, within its budget."""
+def test_campaign_of_the_docs_is_valid(project: Path) -> None:
+    """Its drives are not attached; full length, real time, within its budget."""
     for block in blocks("docs/how-to/campaign.md"):
         kind, _, path = block.directive.partition(" ")
         if kind == "file":
@@ -76,5 +76,5 @@ def test_the_campaign_of_the_page_holds(project: Path) -> None:
     campaign, remarks = check("config/campaign.yaml")
     assert campaign.study.budget.time_s
     assert campaign.study.budget.written_bytes
-    assert {one.plan.clock for one in campaign.wanted} == {"wall"}
+    assert {planned.plan.clock for planned in campaign.wanted} == {"wall"}
     assert "not attached here" in remarks[0]

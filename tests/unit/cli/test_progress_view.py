@@ -1,4 +1,4 @@
-"""Progress of a run on the terminal: right, and no more work than there are recordings."""
+"""Progress of a run on the terminal: correct, with at most one check per recording."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
 
 
 def recorded(plan: Plan) -> None:
-    """Leave a recording that took an hour."""
+    """Write a recording that took an hour."""
     plan.recording_path.mkdir(parents=True)
     hours = {"purge": 10, "complete": 11}
     lines = [{"event": event, "at": f"2026-05-01T{hour}:00:00+00:00"} for event, hour in hours.items()]
@@ -54,11 +54,11 @@ def at_work(plan: Plan, stage: str, **more: float) -> None:
     path.write_text(json.dumps(body))
 
 
-def test_it_counts_what_is_done_and_tells_what_is_left_by_what_it_took(
+def test_time_left_comes_from_finished_measurements(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))  # looks again each time
-    plans = [one.plan for one in campaign.plans]
+    monkeypatch.setattr(progress_view, "_SHARE", float("inf"))  # checks on every update
+    plans = [planned.plan for planned in campaign.plans]
     iops, nines = ([plan for plan in plans if plan.measurement == name] for name in ("pts-iops", "qos-nines"))
     view = ProgressView(campaign)
     at_work(iops[1], "purge")
@@ -72,15 +72,15 @@ def test_it_counts_what_is_done_and_tells_what_is_left_by_what_it_took(
     assert "[3 of 16 measurements done, about 13 h" in capsys.readouterr().out
 
 
-def test_each_manifest_is_read_once_at_the_most_and_no_drive_is_asked_for_its_capacity(
+def test_each_manifest_is_read_at_most_once_and_no_drive_is_queried(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
     read: list[Path] = []
     monkeypatch.setattr(progress_view, "worked_s", lambda recording: read.append(recording))
     monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda *_: pytest.fail("it may not be attached"))
-    for one in campaign.plans:
-        recorded(one.plan)
+    for planned in campaign.plans:
+        recorded(planned.plan)
     view = ProgressView(campaign)
     for stage in ("purge", "precondition", "measure"):
         at_work(campaign.plans[0].plan, stage)
@@ -89,11 +89,11 @@ def test_each_manifest_is_read_once_at_the_most_and_no_drive_is_asked_for_its_ca
     assert len(read) == len(set(read)) == 16
 
 
-def test_after_the_last_measurement_it_says_once_what_is_made_of_them(
+def test_analysis_is_announced_once_after_the_last_measurement(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
-    plans = [one.plan for one in campaign.plans]
+    plans = [planned.plan for planned in campaign.plans]
     for plan in plans[1:]:
         recorded(plan)
     view = ProgressView(campaign)
@@ -102,17 +102,17 @@ def test_after_the_last_measurement_it_says_once_what_is_made_of_them(
     assert "tables, figures and report" not in capsys.readouterr().out
     recorded(plans[0])  # no status changes any more
     view.update()
-    said = "16 of 16 measurements done, making what is missing of tables, figures and report\n"
-    assert capsys.readouterr().out == said
+    line = "16 of 16 measurements done, making missing tables, figures and report\n"
+    assert capsys.readouterr().out == line
     view.update()
     assert capsys.readouterr().out == ""
 
 
-def test_a_measurement_that_takes_longer_than_expected_is_told_by_the_pace_of_its_stage(
+def test_pace_of_the_stage_limits_an_overdue_measurement(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
-    plans = [one.plan for one in campaign.plans]
+    plans = [planned.plan for planned in campaign.plans]
     for plan in plans[1:]:
         recorded(plan)  # in an hour
     view = ProgressView(campaign)
@@ -121,18 +121,18 @@ def test_a_measurement_that_takes_longer_than_expected_is_told_by_the_pace_of_it
     begun = {"at_s": now_s - 7200, "since_s": now_s - 7200}
     at_work(plans[0], "measure", **begun, fraction=0.0)
     view.update()
-    assert "about 6 min" in capsys.readouterr().out  # a tenth of an hour: nothing tells how far it is
+    assert "about 6 min" in capsys.readouterr().out  # a tenth of an hour: its progress is unknown
     at_work(plans[0], "replay", **begun, fraction=0.25)
     view.update()
     assert "at most 6 h" in capsys.readouterr().out
 
 
-def test_in_simulated_time_only_what_was_measured_tells_how_long_it_takes(
+def test_simulated_time_is_estimated_only_from_finished_measurements(
     campaign: Campaign, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress_view, "_SHARE", float("inf"))
     monkeypatch.setattr(Plan, "clock", property(lambda plan: "virtual"))
-    plans = [one.plan for one in campaign.plans]
+    plans = [planned.plan for planned in campaign.plans]
     view = ProgressView(campaign)
     at_work(plans[0], "purge")
     view.update()

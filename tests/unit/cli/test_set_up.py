@@ -19,13 +19,13 @@ _INPUTS = ("pyproject.toml", "scripts/drivelab/native/a.c", "scripts/drivelab/na
 
 
 def digests(root: Path, *names: str) -> str:
-    """As sha256sum prints them."""
+    """Return digests in the format of sha256sum."""
     return "".join(f"{hashlib.sha256((root / name).read_bytes()).hexdigest()}  {name}\n" for name in names)
 
 
 @pytest.fixture
 def checkout() -> Iterator[Path]:
-    """A checkout that is set up, in which `drivelab` prints its arguments; others can read it."""
+    """A set-up checkout, readable by others, in which `drivelab` prints its arguments."""
     root = Path(tempfile.mkdtemp())
     try:
         for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab"):
@@ -49,7 +49,7 @@ def checkout() -> Iterator[Path]:
 
 
 def run(root: Path, *arguments: str) -> tuple[int, str, str]:
-    """As a user who can read everything there and write nothing."""
+    """Run ./drivelab as a user who can read the checkout but not write to it."""
     for path in (*root.rglob("*"), root):
         if not path.is_symlink():
             path.chmod(0o555 if path.is_dir() or os.access(path, os.X_OK) else 0o444)
@@ -60,7 +60,7 @@ def run(root: Path, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_a_current_environment_that_is_read_only_simply_works(checkout: Path) -> None:
+def test_current_read_only_environment_works(checkout: Path) -> None:
     assert run(checkout, "study", "check") == (0, "ran: study check\n", "")
     assert run(checkout, "setup") == (0, "", "drivelab: set up already\n")
 
@@ -68,13 +68,16 @@ def test_a_current_environment_that_is_read_only_simply_works(checkout: Path) ->
 @pytest.mark.parametrize(
     ("missing", "reason"),
     [
-        (".venv/environment.stamp", "the Python environment in .venv is missing, out of date or another user's"),
+        (
+            ".venv/environment.stamp",
+            "the Python environment in .venv is missing, out of date or belongs to another user",
+        ),
         (".venv/project.stamp", "the project has changed since it was set up"),
-        (".venv", "the Python environment in .venv is missing, out of date or another user's"),
+        (".venv", "the Python environment in .venv is missing, out of date or belongs to another user"),
     ],
 )
 @pytest.mark.parametrize("arguments", [("study", "check"), ("setup",), ("setup", "cluster")])
-def test_a_set_up_that_cannot_be_done_says_why_and_what_to_do(
+def test_impossible_set_up_gives_reason_and_remedy(
     checkout: Path, missing: str, reason: str, arguments: tuple[str, ...]
 ) -> None:
     place = checkout / missing
@@ -87,12 +90,12 @@ def test_a_set_up_that_cannot_be_done_says_why_and_what_to_do(
     assert err.startswith(f"drivelab: {checkout} is not writable for user ")
     assert err.endswith(
         f"and drivelab must be set up there: {reason}. Run './drivelab setup' as the owner of the folder, or copy the "
-        "project to a folder of your own.\n"
+        "project to a folder that you own.\n"
     )
     assert len(err.splitlines()) == 1
 
 
-def test_nothing_is_tried_for_a_cluster_either(checkout: Path) -> None:
+def test_impossible_cluster_set_up_changes_nothing(checkout: Path) -> None:
     (checkout / "requirements-cluster.txt").touch()
     status, _, err = run(checkout, "setup", "cluster")
     assert status == 1

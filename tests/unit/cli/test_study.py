@@ -1,4 +1,4 @@
-"""`drivelab study new` and `check`: drafts that hold, studies that do not, and studies that cannot stand together."""
+"""`drivelab study new` and `check`: valid drafts, invalid studies, and conflicts between studies."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def write(name: str, drive: str = "op7", clock: str = "virtual", more: str = "")
     return path
 
 
-def test_a_draft_is_a_study_that_holds(project: Path) -> None:
+def test_draft_is_a_valid_study(project: Path) -> None:
     path = write_study("mine", ["op28", "op7"], ["pts-throughput", "pts-write-saturation"])
     study = load_study(path)
     assert (study.name, study.drives, study.basis, study.runs, study.order) == (
@@ -37,12 +37,12 @@ def test_a_draft_is_a_study_that_holds(project: Path) -> None:
         1,
         None,
     )
-    assert [one.protocol for one in study.measurements] == ["pts-throughput", "pts-write-saturation"]
+    assert [measurement.protocol for measurement in study.measurements] == ["pts-throughput", "pts-write-saturation"]
     assert study.results == Path("results/mine")
     check(path)
 
 
-def test_what_a_draft_comments_out_holds_too(project: Path) -> None:
+def test_commented_keys_of_a_draft_are_valid(project: Path) -> None:
     path = write_study("mine", ["op7", "op28"], ["pts-throughput", "pts-write-saturation"])
     lines = path.read_text().splitlines()
     keys = ("# budget:", "# exclude:", "# include:")
@@ -69,19 +69,21 @@ def test_a_draft_of_all_drives(project: Path) -> None:
         ("mine", ["op7"], ["trace-replay"], "config/mine.yaml \\(not written\\).*replays a trace"),
     ],
 )
-def test_no_draft(project: Path, name: str, drives: list[str] | None, protocols: list[str], sentence: str) -> None:
+def test_invalid_draft_is_refused(
+    project: Path, name: str, drives: list[str] | None, protocols: list[str], sentence: str
+) -> None:
     before = sorted(Path("config").iterdir())
     with pytest.raises(UserError, match=sentence):
         write_study(name, drives, protocols)
     assert sorted(Path("config").iterdir()) == before
 
 
-def test_a_study_beyond_its_budget_is_not_sound(project: Path) -> None:
+def test_study_over_budget_is_refused(project: Path) -> None:
     with pytest.raises(UserError, match="budget' may be exceeded"):
         check(write("mine", more="budget: {written: 1MB}\n"))
 
 
-def test_drives_that_are_not_here_are_remarked(project: Path) -> None:
+def test_missing_drives_give_a_remark(project: Path) -> None:
     Path("config/drives.tsv").write_text(
         "drive\tdevice\tserial\tdestructive\tnote\thost\na\t/dev/disk/by-id/nvme-none\tS1\tyes\t\tbench-b\n"
     )
@@ -96,7 +98,7 @@ def campaigns(*paths: str) -> list[Campaign]:
     return [Campaign.load(path, everywhere=True) for path in paths]
 
 
-def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_conflicts_between_studies(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
     one = write("one", "op7", "wall")
     clashes(campaigns(one, write("two", "op28", "wall")))
@@ -110,12 +112,12 @@ def test_studies_side_by_side(project: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:
-    ours, theirs, below = (locks.place(Path("results") / one) for one in ("one", "one-more", "one/other-study"))
+    ours, theirs, below = (locks.place(Path("results") / name) for name in ("one", "one-more", "one/other-study"))
     for folder in (ours, theirs, below):
         folder.mkdir(parents=True)
         (folder / "0.output.lock").write_text("results/one/tables/a\n")
     assert locks.held(Path("results/one"))
-    assert locks.held(Path("results/one/drives/op7")), "a part of a fleet, whose own Snakemake has no locks"
+    assert locks.held(Path("results/one/drives/op7")), "a part of a fleet, whose Snakemake has no locks"
     assert locks.clear(Path("config/one.yaml"), Path("results/one"))
     assert not locks.clear(Path("config/one.yaml"), Path("results/one"))
     assert not locks.held(Path("results/one/drives/op7"))

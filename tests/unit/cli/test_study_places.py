@@ -1,4 +1,4 @@
-"""Where studies have their results, and what `drivelab study new` and `check` say of it before anything is run."""
+"""Results folders of studies, as `drivelab study new` and `check` judge them before a run."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def write(name: str, more: str = "") -> str:
     return path
 
 
-def test_the_shipped_studies_stand_beside_each_other(project: Path) -> None:
+def test_shipped_studies_do_not_conflict(project: Path) -> None:
     clashes([check(path)[0] for path in ("config/study.yaml", "config/demo.yaml")])
 
 
-def test_all_that_the_workflow_writes_is_a_name_of_its_own() -> None:
+def test_workflow_writes_only_reserved_names() -> None:
     sources = [*(ROOT / "workflow/rules").glob("*.smk"), *(ROOT / "scripts/drivelab/stages").glob("*layout.py")]
     found = {
         re.split(r"[/{]", pattern)[0]
@@ -47,7 +47,7 @@ def test_all_that_the_workflow_writes_is_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "drives", "status"])
-def test_no_study_is_where_another_has_its_own(project: Path, name: str) -> None:
+def test_study_in_a_reserved_folder_is_refused(project: Path, name: str) -> None:
     with pytest.raises(UserError, match=f"'{name}' is what studies call a part of their own results"):
         write_study(name, ["op7"], ["pts-throughput"])
     with pytest.raises(UserError, match=f"key 'name' gives .*a study with results in results uses results/{name}"):
@@ -57,11 +57,11 @@ def test_no_study_is_where_another_has_its_own(project: Path, name: str) -> None
     load_study(Path(write(name, "results: results/mine\n")))
 
 
-def test_a_part_of_a_fleet_may_be(project: Path) -> None:
+def test_part_of_a_fleet_may_use_a_reserved_folder(project: Path) -> None:
     Layout(Campaign.load(write("mine"), drive="op7")).check_owner()
 
 
-def test_a_results_folder_whose_owner_was_cut_off_is_nobodys(project: Path) -> None:
+def test_results_folder_with_empty_owner_file_has_no_owner(project: Path) -> None:
     layout = Layout(Campaign.load(write("mine")))
     layout.claim()
     owner = Path("results/mine/study.txt")
@@ -71,7 +71,7 @@ def test_a_results_folder_whose_owner_was_cut_off_is_nobodys(project: Path) -> N
     assert owner.read_text() == "mine\n"
 
 
-def test_a_new_study_is_none_that_is_there(project: Path) -> None:
+def test_new_study_does_not_reuse_a_name(project: Path) -> None:
     Path("config/study.yaml").write_text(STUDY.format(name="mine"))
     with pytest.raises(UserError, match=r"config/study\.yaml: is a study of that name already; choose another"):
         write_study("mine", ["op7"], ["pts-throughput"])
@@ -82,20 +82,22 @@ def test_a_new_study_is_none_that_is_there(project: Path) -> None:
     write_study("mine", ["op7"], ["pts-throughput"])
 
 
-def test_advice_on_what_fits_can_be_followed(project: Path) -> None:
+def test_advice_in_the_refusal_works(project: Path) -> None:
     before = sorted(Path("config").iterdir())
     with pytest.raises(UserError) as refused:
         write_study("latency", ["op7"], ["pts-latency"])
-    told = str(refused.value)
-    assert "drive 'op7', pts-latency: block size 512B is no multiple" in told
-    assert "'set'" not in told
+    message = str(refused.value)
+    assert "drive 'op7', pts-latency: block size 512B is no multiple" in message
+    assert "'set'" not in message
     assert sorted(Path("config").iterdir()) == before
-    drives, protocols = (re.findall(rf"\({option} (.*?)\)", told)[0].split() for option in ("--drives", "--protocols"))
+    drives, protocols = (
+        re.findall(rf"\({option} (.*?)\)", message)[0].split() for option in ("--drives", "--protocols")
+    )
     write_study("other-drives", drives, ["pts-latency"])
     write_study("other-protocols", ["op7"], protocols)
 
 
-def test_what_is_printed_can_be_typed(
+def test_printed_commands_work(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("drivelab.cli.run.ROOT", project)
@@ -105,7 +107,7 @@ def test_what_is_printed_can_be_typed(
 
 
 @pytest.mark.parametrize("at", ["results", "results/mine", "results/mine/deep"])
-def test_a_file_is_no_results_folder(project: Path, at: str) -> None:
+def test_file_instead_of_results_folder_is_refused(project: Path, at: str) -> None:
     path = write("mine", "results: results/mine/deep\n")
     Path(at).parent.mkdir(parents=True, exist_ok=True)
     Path(at).write_text("mine\n")
@@ -113,14 +115,14 @@ def test_a_file_is_no_results_folder(project: Path, at: str) -> None:
         check(path)
 
 
-def test_imported_results_are_not_written_over(project: Path) -> None:
+def test_imported_results_are_not_overwritten(project: Path) -> None:
     Path("results/mine").mkdir(parents=True)
     Path("results/mine/imported.json").write_text("{}")
     with pytest.raises(UserError, match="results/mine, which holds imported results"):
         check(write("mine"))
 
 
-def test_what_lies_in_a_folder_that_is_no_studys_is_told(project: Path) -> None:
+def test_foreign_files_in_results_folder_give_a_remark(project: Path) -> None:
     folder = Path("results/mine")
     (folder / "another-study").mkdir(parents=True)
     assert check(write("mine"))[1] == []
@@ -133,21 +135,21 @@ def test_what_lies_in_a_folder_that_is_no_studys_is_told(project: Path) -> None:
 
 
 def hosts(concurrency: str) -> list[str]:
-    return [one for one in check(write("mine", f"concurrency: {concurrency}\n"))[1] if "concurrency" in one]
+    return [remark for remark in check(write("mine", f"concurrency: {concurrency}\n"))[1] if "concurrency" in remark]
 
 
-def test_a_misspelt_host_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
     sheet = Path("config/drives.tsv")
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
-    of = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
-    sheet.write_text("".join("\t".join([*line, of.get(line[0], "")]) + "\n" for line in lines))
+    hosts_by_drive = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
+    sheet.write_text("".join("\t".join([*line, hosts_by_drive.get(line[0], "")]) + "\n" for line in lines))
     assert hosts("{bench-a: 2, bench-b: 2, here: 2}") == hosts("{any: 2}") == hosts("2") == []
     (remark,) = hosts("{bench-a: 2, bnech-a: 3}")
     assert "names bnech-a, which no drive is attached to; the study's hosts are: bench-a" in remark
 
 
-def test_a_limit_that_reaches_no_drive_is_told(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limit_without_effect_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
     (remark,) = hosts("{here: 2}")
     assert "is 1 for drives that config/drives.tsv names no host of" in remark

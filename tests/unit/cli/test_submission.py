@@ -1,4 +1,4 @@
-"""What a run on a cluster does with the jobs of its study that are in Slurm's queue."""
+"""A run on a cluster handles the jobs of its study in Slurm's queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHAIN = "rule_chain_measure_precondition_purge"
 
 
 class Queue:
-    """Programs of Slurm that answer from a file, and note what is cancelled."""
+    """Stand-ins for Slurm's programs: squeue prints a file, scancel logs the cancelled jobs."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -59,18 +59,18 @@ def line(job: int, state: str, comment: str, *, name: str = RUN, folder: Path | 
     return f"{job}|{state}|{name}|{folder or Path.cwd()}|{comment}"
 
 
-def test_of_a_killed_run_chains_at_work_go_on_and_all_else_is_cancelled(
+def test_running_chains_of_a_killed_run_continue_and_others_are_cancelled(
     submission: cluster.Submission, queue: Queue
 ) -> None:
     queue.has(line(1, "RUNNING", CHAIN), line(2, "PENDING", CHAIN), line(3, "RUNNING", "rule_tables_x"))
     assert submission.clear_queue() == [
-        "Left in the queue by a run that was killed, and cancelled: jobs 2, 3.",
-        "Still at work from a run that was killed, and waited for: jobs 1.",
+        "A killed run left jobs in the queue; cancelled: jobs 2, 3.",
+        "Jobs of a killed run are still running; waiting for: jobs 1.",
     ]
     assert queue.cancelled == "2 3\n"
 
 
-def test_an_interrupted_run_cancels_all_of_its_own_and_says_so(submission: cluster.Submission, queue: Queue) -> None:
+def test_interrupted_run_cancels_only_its_own_jobs(submission: cluster.Submission, queue: Queue) -> None:
     queue.has(
         line(1, "RUNNING", CHAIN),
         line(2, "PENDING", "rule_tables_x"),
@@ -82,13 +82,13 @@ def test_an_interrupted_run_cancels_all_of_its_own_and_says_so(submission: clust
     assert queue.cancelled == "1 2\n"
 
 
-def test_nothing_is_said_of_an_empty_queue(submission: cluster.Submission, queue: Queue) -> None:
+def test_empty_queue_gives_no_message(submission: cluster.Submission, queue: Queue) -> None:
     queue.has()
     assert submission.cancel() == submission.clear_queue() == []
     assert queue.cancelled == ""
 
 
-def test_an_interrupted_run_tells_that_slurm_did_not_answer(submission: cluster.Submission, queue: Queue) -> None:
+def test_interrupted_run_reports_that_slurm_did_not_answer(submission: cluster.Submission, queue: Queue) -> None:
     queue.fails()
-    (said,) = submission.cancel()
-    assert said.startswith("What is in the queue was not cancelled: Slurm does not answer (no controller)")
+    (message,) = submission.cancel()
+    assert message.startswith("The jobs in the queue were not cancelled: Slurm does not answer (no controller)")
