@@ -1,8 +1,8 @@
 #!/bin/sh
 # confined.sh container COMMAND...: run a command as root of an ordinary container: no FUSE, loop devices or tracefs,
 #                                   8 MiB of lockable memory, and the capabilities that container engines grant.
-# confined.sh user COMMAND...:      run a command as an ordinary user, with a home of its own.
-# Needs root of the host; exits with status 77, and says why, where that is not to be had.
+# confined.sh user COMMAND...:      run a command as an ordinary user with a separate home.
+# Needs root on the host; without it, exits with status 77 and prints the reason.
 set -eu
 
 capabilities='+chown,+dac_override,+fowner,+fsetid,+kill,+setgid,+setuid,+setpcap,+net_bind_service,+net_raw'
@@ -35,7 +35,7 @@ in_container() {
     ' sh "$@"
 }
 
-# In a mount namespace where the folders of the interpreter and of the project are open, wherever they lie.
+# Run in a mount namespace in which the user can read the interpreter and the project.
 as_user() {
     python=$("$1" -c 'import sys; print(sys.base_prefix)') || cannot "$1 is not the project's Python"
     top=/$(printf '%s' "$python" | cut -d/ -f2)
@@ -54,7 +54,7 @@ as_nobody() {
     setpriv --reuid="$user" --regid="$user" --clear-groups --bounding-set=-all --inh-caps=-all "$@"
 }
 
-# Hide what else is in the folder $1.
+# Show only $2 in the folder $1.
 open_up() {
     kept=$(mktemp -d)
     mount --bind "$2" "$kept"
@@ -75,5 +75,5 @@ fi
 case $kind in
 container) in_container "$@" ;;
 user) as_user "$@" ;;
-*) cannot "there is no kind '$kind'" ;;
+*) cannot "unknown kind '$kind'" ;;
 esac

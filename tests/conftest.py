@@ -1,7 +1,7 @@
-"""What all tests share: the project's folder, a copy of its configuration to change, and a word on what was skipped.
+"""Fixtures for all tests: a copy of the configuration to change, and a report of skipped tests.
 
-`.ci/run` sets DRIVELAB_TEST_STRICT on a machine that has everything: a skipped test is then a failed one, except for
-what DRIVELAB_TEST_LACKS (a regular expression of reasons) names, and the project's own folders are watched.
+`.ci/run` sets DRIVELAB_TEST_STRICT on a fully equipped machine. A skipped test then fails, unless its reason matches
+the regular expression DRIVELAB_TEST_LACKS, and the project's own folders are watched.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import pytest
 from hypothesis import settings
 from project_folders import FolderWatch
 
-# How long an example takes is the host's affair: other tests use it too.
+# No deadline per example: other tests load the host too.
 settings.register_profile("shared-host", deadline=None)
 settings.load_profile("shared-host")
 
-# A shell without job control ignores SIGINT in what runs in its background, and nohup ignores SIGHUP. Programs inherit
-# that, and those that tests end by such a signal would not hear it.
+# A shell without job control ignores SIGINT in its background jobs, and nohup ignores SIGHUP. Programs inherit that, so
+# tests could not end them by these signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -34,16 +34,18 @@ STRICT = "DRIVELAB_TEST_STRICT" in os.environ
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Fail a skipped test where everything is there that tests need."""
+    """Fail a skipped test on a machine with everything that tests need."""
     report: Any = yield
     if STRICT and report.skipped and not hasattr(report, "wasxfail") and not _lacks(reason := _reason(report)):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid} was skipped: {reason}. This machine is said to have what it needs."
+        report.longrepr = (
+            f"{item.nodeid} was skipped: {reason}. DRIVELAB_TEST_STRICT says that this machine has everything."
+        )
     return report
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Report what was not tested and why, a line for each reason."""
+    """Print a line for each reason of skipped tests."""
     counts: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         counts[_reason(report), "/".join(report.nodeid.split("/")[:2])] += 1
@@ -52,8 +54,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
 
 
 def _reason(report: Any) -> str:
-    told = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-    return str(told).removeprefix("Skipped: ")
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return str(reason).removeprefix("Skipped: ")
 
 
 def _lacks(reason: str) -> bool:
@@ -63,7 +65,7 @@ def _lacks(reason: str) -> bool:
 
 @pytest.fixture(scope="session")
 def _folder_watch() -> Iterator[FolderWatch | None]:
-    """The watch over the project's own folders, in `.ci/run` alone: elsewhere people use them during a test run."""
+    """Watch the project's own folders, in `.ci/run` only: elsewhere, people use them during a test run."""
     if not STRICT:
         yield None
         return
@@ -75,7 +77,7 @@ def _folder_watch() -> Iterator[FolderWatch | None]:
 
 @pytest.fixture(autouse=True)
 def _project_folders_untouched(_folder_watch: FolderWatch | None) -> Iterator[None]:
-    """Fail a test during which the project's own folders were used. With several workers, it may be another test."""
+    """Fail a test during which the project's own folders were used; with several workers, maybe by another test."""
     yield
     if _folder_watch is not None:
         _fail_if_touched(_folder_watch)
@@ -88,7 +90,7 @@ def _fail_if_touched(watch: FolderWatch) -> None:
 
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with the project's configuration and traces, as the current folder; results go there too."""
+    """A copy of the project's configuration and traces, as the current folder; results go there too."""
     for name in ("config", "traces"):
         shutil.copytree(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)

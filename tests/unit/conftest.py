@@ -1,4 +1,4 @@
-"""What tests of interruptions share."""
+"""Fixtures for tests of interruptions."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from drivelab.stages.clock_device import ClockDevice
 
 @pytest.fixture
 def nothing_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What an interrupted cell did to a drive on the virtual clock stays done, as on drives in real time."""
+    """Keep the effects of an interrupted cell on a virtual-clock drive, as on drives in real time."""
     monkeypatch.setattr(ClockDevice, "undoes", False)

@@ -1,4 +1,4 @@
-"""Scripts in forks: what Python would do with them, each in a process of its own."""
+"""Scripts in forks behave as in a separate Python process each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from drivelab.forks import Forks
 
 @pytest.fixture
 def forks() -> Iterator[Forks]:
-    one = Forks(["fractions"])
-    yield one
-    one.end()
+    server = Forks(["fractions"])
+    yield server
+    server.end()
 
 
 def script(folder: Path, text: str) -> str:
@@ -30,16 +30,16 @@ def script(folder: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_deep_folder_for_temporary_files_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_path_of_the_temporary_folder_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (deep := tmp_path / ("deep" * 30)).mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    one = Forks([])
-    one.run(script(tmp_path, ""))
-    one.end()
+    forks = Forks([])
+    forks.run(script(tmp_path, ""))
+    forks.end()
     assert list(deep.iterdir()) == []
 
 
-def test_a_script_finds_what_is_imported_and_leaves_nothing_to_the_next(forks: Forks, tmp_path: Path) -> None:
+def test_script_finds_imported_modules_and_changes_nothing_for_the_next(forks: Forks, tmp_path: Path) -> None:
     text = (
         "import sys; open('{}', 'w').write(f\"{{'fractions' in sys.modules}} {{hasattr(sys, 'mark')}}\"); sys.mark = 1"
     )
@@ -57,19 +57,19 @@ def test_a_script_finds_what_is_imported_and_leaves_nothing_to_the_next(forks: F
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", 1),
     ],
 )
-def test_a_script_that_fails_is_told_of(forks: Forks, tmp_path: Path, text: str, status: int) -> None:
+def test_failed_script_is_reported(forks: Forks, tmp_path: Path, text: str, status: int) -> None:
     with pytest.raises(subprocess.CalledProcessError) as raised:
         forks.run(script(tmp_path, text))
     assert raised.value.returncode == status
 
 
-def test_leaving_with_nothing_or_nought_is_no_failure(forks: Forks, tmp_path: Path) -> None:
+def test_exit_without_status_or_with_0_is_success(forks: Forks, tmp_path: Path) -> None:
     for text in ("", "raise SystemExit", "import sys; sys.exit(0)"):
         forks.run(script(tmp_path, text))
 
 
 def test_scripts_run_at_the_same_time(forks: Forks, tmp_path: Path) -> None:
-    """Each waits for the other: they would never end one after another."""
+    """Each waits for the other, so they would never end one after another."""
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "reads.py").write_text(f"open({str(tmp_path / 'fifo')!r}).read()")
     (tmp_path / "writes.py").write_text(f"open({str(tmp_path / 'fifo')!r}, 'w').write('x')")
@@ -77,14 +77,14 @@ def test_scripts_run_at_the_same_time(forks: Forks, tmp_path: Path) -> None:
         list(pool.map(forks.run, [str(tmp_path / "reads.py"), str(tmp_path / "writes.py")]))
 
 
-def test_a_server_that_was_killed_is_a_failure(forks: Forks, tmp_path: Path) -> None:
+def test_killed_server_is_a_failure(forks: Forks, tmp_path: Path) -> None:
     os.kill(forks._server.pid, signal.SIGKILL)
     forks._server.wait()
     with pytest.raises(subprocess.CalledProcessError):
         forks.run(script(tmp_path, ""))
 
 
-def test_the_server_ends_with_who_made_it_even_if_that_is_killed(tmp_path: Path) -> None:
+def test_server_ends_with_a_killed_client(tmp_path: Path) -> None:
     client = subprocess.Popen(
         [sys.executable, "-c", "from drivelab.forks import Forks; import signal\n"
          "forks = Forks([]); print(forks._server.pid, flush=True); signal.pause()"],
@@ -99,8 +99,8 @@ def test_the_server_ends_with_who_made_it_even_if_that_is_killed(tmp_path: Path)
     os.close(server)
 
 
-def test_a_script_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
-    """Going on, it would write what the same script of the next run writes."""
+def test_script_ends_with_a_killed_client(tmp_path: Path) -> None:
+    """Otherwise it would write the same files as the script of the next run."""
     os.mkfifo(tmp_path / "fifo")
     waits = script(tmp_path, f"import signal\nopen({str(tmp_path / 'fifo')!r}, 'w').close()\nsignal.pause()")
     client = subprocess.Popen(
@@ -112,16 +112,16 @@ def test_a_script_ends_with_a_client_that_is_killed(tmp_path: Path) -> None:
     server = int(client.stdout.readline())
     (tmp_path / "fifo").read_text()
     (fork,) = Path(f"/proc/{server}/task/{server}/children").read_text().split()
-    ends = [os.pidfd_open(int(fork)), os.pidfd_open(server)]
+    processes = [os.pidfd_open(int(fork)), os.pidfd_open(server)]
     client.kill()
     client.wait()
-    for one in ends:
-        assert select.select([one], [], [], 60)[0], "it still runs"
-        os.close(one)
+    for process in processes:
+        assert select.select([process], [], [], 60)[0], "it still runs"
+        os.close(process)
 
 
-def test_what_scripts_cost_is_told_of_them_as_of_all_children(tmp_path: Path) -> None:
-    """So that memory and time of a whole run can be measured from outside."""
+def test_cost_of_scripts_counts_for_their_parent(tmp_path: Path) -> None:
+    """Memory and time of a whole run can then be measured from outside."""
     cost = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     large = script(tmp_path, "b'x' * 500_000_000")
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Processes end with the one that started them, whenever that ends."""
+"""A process ends with the process that started it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ sys.stdin.read()
 """
 
 
-def test_a_command_is_run_as_it_is_given() -> None:
+def test_arguments_are_passed_unchanged() -> None:
     command = [*ending_with_parent("TERM"), "printf", "%s|", "a b", "$PPID", '"', "*", ""]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == 'a b|$PPID|"|*||'
 
 
-def test_it_ends_with_a_parent_that_is_killed() -> None:
+def test_command_ends_with_a_killed_parent() -> None:
     parent = subprocess.Popen([sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert parent.stdout is not None
     child = os.pidfd_open(int(parent.stdout.readline()))
@@ -34,9 +34,9 @@ def test_it_ends_with_a_parent_that_is_killed() -> None:
     os.close(child)
 
 
-def test_it_does_not_begin_when_the_parent_had_ended_before() -> None:
-    """Asked to end with its parent, it would wait for the end of whoever took the place of that."""
+def test_command_does_not_start_without_its_parent() -> None:
+    """Otherwise it would end only with the process that adopts it."""
     command = ending_with_parent("TERM")
     command[-1] = str(os.getppid())  # as if the parent that started it had been another process
-    done = subprocess.run([*command, "echo", "begun"], capture_output=True, text=True, check=False)
+    done = subprocess.run([*command, "echo", "started"], capture_output=True, text=True, check=False)
     assert (done.returncode != 0, done.stdout) == (True, "")

@@ -1,4 +1,4 @@
-"""A program that is asked to end in order."""
+"""A program is interrupted and ends cleanly."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ def is_ready(folder: Path) -> bool:
     return (folder / "stdout").read_text() == "ready\n"
 
 
-def test_it_is_interrupted_once_and_ends_by_itself(tmp_path: Path) -> None:
-    asked = []
+def test_program_is_interrupted_once_and_ends(tmp_path: Path) -> None:
+    answers = []
 
     def until() -> bool:
-        asked.append(is_ready(tmp_path))
-        return asked[-1]
+        answers.append(is_ready(tmp_path))
+        return answers[-1]
 
     run_program(PATIENT, tmp_path, lambda elapsed_s: None, until=until, look_s=0.05)
-    assert asked[-1]
-    assert sum(asked) == 1, "asked no more once it was time"
+    assert answers[-1]
+    assert sum(answers) == 1, "the rule is not called again after it is true"
     assert (tmp_path / "stdout").read_text() == "ready\nbye\n"
     assert (tmp_path / "exit_code").read_text() == "128\n"
 
 
-def test_what_the_rule_raises_ends_the_program(tmp_path: Path) -> None:
+def test_exception_of_the_rule_ends_the_program(tmp_path: Path) -> None:
     def until() -> bool:
         if is_ready(tmp_path):
             raise RuntimeError("damaged")
@@ -41,7 +41,7 @@ def test_what_the_rule_raises_ends_the_program(tmp_path: Path) -> None:
     assert not (tmp_path / "exit_code").exists()
 
 
-def test_looks_between_two_ticks_are_no_ticks(tmp_path: Path) -> None:
+def test_ticks_are_independent_of_checks(tmp_path: Path) -> None:
     looks, ticks = [0], []
 
     def until() -> bool:

@@ -1,4 +1,4 @@
-"""Every program that drivelab starts is started in one of the places that decide how it ends."""
+"""drivelab starts programs only in modules that decide how the programs end."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ STARTS = {
     "concurrent.futures": {"ProcessPoolExecutor"},
 }
 ALLOWED = {
-    "drivelab/parent.py": "the door: programs end with the process that started them",
-    "drivelab/drives/erasing.py": "an erase runs to its end; the next command that wants the drive waits for it",
-    "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture to clear up after it, then ends",
+    "drivelab/parent.py": "the normal way: programs end with the process that started them",
+    "drivelab/drives/erasing.py": "an erase runs to its end; the next command that uses the drive waits for it",
+    "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture, cleans up and ends",
     "drivelab/trace/capturing/command.py": "the traced command ends with its parent, and the guardian kills the rest "
     "of it; a shell in front would count as the application's time",
     "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.forks.end_with",
-    "drivelab/virtual/daemon.py": "a virtual drive is left running; 'virtual stop' or the next start ends it",
+    "drivelab/virtual/daemon.py": "a virtual drive keeps running; 'virtual stop' or the next start ends it",
     "applications/postgresql.py": "below a traced command: the guardian kills them",
     "applications/make_repository.py": "below a set-up command, which waits for them",
 }
-"""Files that start a program by themselves, each with the reason."""
+"""Files that start programs themselves, each with the reason."""
 
 
 def starts(source: str) -> list[str]:
-    """Names of the calls, imported by whatever name, that start a process."""
+    """Return the calls that start a process, whatever name they are imported by."""
     tree = ast.parse(source)
     modules: dict[str, str] = {}
     names: dict[str, str] = {}
@@ -46,20 +46,20 @@ def starts(source: str) -> list[str]:
             module, _, name = ast.unparse(call).rpartition(".")
             full.append(f"{modules.get(module, '')}.{name}")
     return [
-        one
-        for one in full
-        for module, name in [one.rsplit(".", 1) if "." in one else ("", one)]
+        call_name
+        for call_name in full
+        for module, name in [call_name.rsplit(".", 1) if "." in call_name else ("", call_name)]
         if name in STARTS.get(module, ()) or (module == "os" and name.startswith(("exec", "spawn")))
     ]
 
 
-def test_programs_are_started_in_the_allowed_places_only() -> None:
+def test_programs_are_started_only_in_allowed_files() -> None:
     files = {str(path.relative_to(SCRIPTS)): path.read_text() for path in SCRIPTS.rglob("*.py")}
     found = {name: calls for name, source in files.items() if (calls := starts(source))}
     assert found.keys() == ALLOWED.keys(), "start programs by drivelab.parent, or add the file with its reason"
 
 
-def test_each_way_of_starting_a_program_is_seen() -> None:
+def test_every_way_to_start_a_program_is_detected() -> None:
     source = """
 import os, subprocess as s
 from subprocess import run as go, PIPE

@@ -1,4 +1,4 @@
-"""The folder for what ends with the host's uptime."""
+"""The folder for state that a reboot ends."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from drivelab.errors import UserError
 from drivelab.run_directory import run_directory
 
 
-def test_a_folder_that_is_missing_or_of_this_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_folder_or_own_folder_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         monkeypatch.setenv("DRIVELAB_RUN_DIR", str(folder))
         assert run_directory() == folder
 
 
-def test_a_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
     owner = tmp_path.stat().st_uid
     monkeypatch.setattr(os, "geteuid", lambda: 4711)

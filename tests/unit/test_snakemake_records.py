@@ -1,5 +1,7 @@
-"""Snakemake's records: which of them speak of the files that are there. What follows from it is in the truth table of
-reruns."""
+"""Snakemake's records are trusted only if they describe the present files.
+
+The truth table of reruns tests the consequences.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Records:
 
 
 class Job:
-    """As far as Records look at one: a rule, and files, which are there."""
+    """The parts of a job that Records reads: a rule and existing files."""
 
     def __init__(self, rule: str, output: list[str], params: dict[str, Any], **files: str) -> None:
         for path in (*output, *files.values()):
@@ -44,15 +46,15 @@ class Job:
 
 
 def note(records: Records, job: Job, **facts: Any) -> None:
-    """The records of a job that has just made its files, but for some facts."""
+    """Write records of a job that has just made its files, with some facts changed."""
     for path in job.output:
-        made = MetadataRecord(
+        record = MetadataRecord(
             record_format_version=RECORD_FORMAT_VERSION, endtime=Path(path).stat().st_mtime,
             params=records._params(job), input=[], input_checksums={},
         )  # fmt: skip
         for name, value in facts.items():
-            setattr(made, name, value)
-        records._write_record(str(path), made)
+            setattr(record, name, value)
+        records._write_record(str(path), record)
     records._clear_cache()
 
 
@@ -62,11 +64,11 @@ def table(records: Records, **facts: Any) -> Job:
     return job
 
 
-def test_an_analysis_with_records_of_its_files_stays(records: Records) -> None:
+def test_analysis_with_matching_records_is_kept(records: Records) -> None:
     assert not records.params_changed(table(records))
 
 
-def test_an_analysis_without_a_record_is_made_again(records: Records) -> None:
+def test_analysis_without_a_record_runs_again(records: Records) -> None:
     job = table(records)
     records._delete_record("series")
     records._clear_cache()
@@ -75,27 +77,27 @@ def test_an_analysis_without_a_record_is_made_again(records: Records) -> None:
 
 
 @pytest.mark.parametrize("version", [RECORD_FORMAT_VERSION - 1, RECORD_FORMAT_VERSION + 1])
-def test_a_record_in_another_format_is_none(records: Records, version: int) -> None:
+def test_record_in_another_format_does_not_count(records: Records, version: int) -> None:
     assert records.params_changed(table(records, record_format_version=version))
 
 
-def test_a_record_without_a_time_is_none(records: Records) -> None:
+def test_record_without_a_time_does_not_count(records: Records) -> None:
     assert records.params_changed(table(records, endtime=None))
 
 
 @pytest.mark.parametrize(("by_s", "changed"), [(0.9, False), (1.5, True), (-1.5, True)])
-def test_a_record_of_another_file_is_none(records: Records, by_s: float, changed: bool) -> None:
+def test_record_of_another_file_does_not_count(records: Records, by_s: float, changed: bool) -> None:
     job = table(records)
     at_s = Path("cells").stat().st_mtime + by_s
     os.utime("cells", (at_s, at_s))
     assert bool(records.params_changed(job)) is changed
 
 
-def test_a_table_of_another_recording_is_made_again(records: Records) -> None:
+def test_table_of_another_recording_is_rebuilt(records: Records) -> None:
     assert records.params_changed(table(records, input_checksums={"recording.json": "sha256:another"}))
 
 
-def test_a_file_that_is_missing_is_left_to_snakemake(records: Records) -> None:
+def test_missing_file_is_left_to_snakemake(records: Records) -> None:
     job = table(records)
     Path("cells").unlink()
     assert not records.params_changed(job)
@@ -104,15 +106,15 @@ def test_a_file_that_is_missing_is_left_to_snakemake(records: Records) -> None:
 @pytest.mark.parametrize(
     "job", [("plan", {}), ("purge", {"plan": "plan.json"}), ("measure_together_1", {"plans": "a"})]
 )
-def test_what_leads_to_a_measurement_never_changes(records: Records, job: tuple[str, dict[str, str]]) -> None:
+def test_jobs_that_lead_to_a_measurement_never_change(records: Records, job: tuple[str, dict[str, str]]) -> None:
     name, files = job
-    made = Job(name, ["out"], {"plan": "one"}, **files)
-    note(records, made, params=["another"], input=["another"])
-    assert not records.params_changed(made)
-    assert not any(records.input_changed(made))
+    changed_job = Job(name, ["out"], {"plan": "one"}, **files)
+    note(records, changed_job, params=["another"], input=["another"])
+    assert not records.params_changed(changed_job)
+    assert not any(records.input_changed(changed_job))
 
 
-def test_a_manifest_is_read_once_a_job(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_manifest_is_read_once_per_job(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     job = table(records)
     right = hashlib.sha256(b"recording.json").hexdigest()
     note(records, job, input_checksums={"recording.json": f"sha256:{right}"})
@@ -128,13 +130,13 @@ def test_the_command_does_not_import_snakemake() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_end_of_one_study_takes_no_locks_from_another(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_studies_have_separate_locks(records: Records, monkeypatch: pytest.MonkeyPatch) -> None:
     def of_study(name: str) -> Records:
         job = Job("tables", [f"{name}-cells"], CODE, manifest=f"{name}.json")
         monkeypatch.setattr(Records, "locks", place(Path("results") / name))
-        made = Records()
-        made.dag = SimpleNamespace(jobs=[job], needrun_jobs=lambda: [job])
-        return made
+        study_records = Records()
+        study_records.dag = SimpleNamespace(jobs=[job], needrun_jobs=lambda: [job])
+        return study_records
 
     one, same, two = of_study("one"), of_study("one"), of_study("two")
     with one.lock():

@@ -1,4 +1,4 @@
-"""A command that is asked to end does, wherever it is, and in order."""
+"""A command ends cleanly on a signal, at any point."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from drivelab.termination import on_termination
 
 PATIENCE_S = 60.0
-"""Only ends a test that has failed."""
+"""Time limit, reached only by a failed test."""
 COMMAND = """
 import os, signal, sys, time
 from pathlib import Path
@@ -29,8 +29,8 @@ try:
 except KeyboardInterrupt:
     os.kill(me, signal.SIGHUP)
     os.kill(me, signal.SIGTERM)
-    print("cleared up", flush=True)
-    Path(sys.argv[1]).write_text("cleared up")
+    print("cleaned up", flush=True)
+    Path(sys.argv[1]).write_text("cleaned up")
 """
 
 
@@ -44,8 +44,8 @@ def own_handlers() -> Iterator[None]:
 
 @pytest.mark.usefixtures("own_handlers")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_the_main_thread_may_hold_what_the_handler_takes(number: signal.Signals) -> None:
-    """Where the handler ran in the main thread, this would hang."""
+def test_handler_does_not_deadlock_with_the_main_thread(number: signal.Signals) -> None:
+    """With the handler in the main thread, this test would hang."""
     lock, ended = threading.Lock(), threading.Event()
 
     def end() -> None:
@@ -60,31 +60,31 @@ def test_the_main_thread_may_hold_what_the_handler_takes(number: signal.Signals)
 
 
 def run(tmp_path: Path, body: str, *before: str) -> str:
-    words = [*before, sys.executable, "-c", COMMAND.format(body=body), str(tmp_path / "done")]
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
+    command = [*before, sys.executable, "-c", COMMAND.format(body=body), str(tmp_path / "done")]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM", "SIGINT"])
-def test_each_signal_ends_a_command_once_and_in_order(tmp_path: Path, name: str) -> None:
-    """The clearing up gets two more signals, as from a shell whose terminal is closed."""
-    assert run(tmp_path, f"os.kill(me, signal.{name})") == "cleared up"
+def test_each_signal_ends_a_command_once_and_cleanly(tmp_path: Path, name: str) -> None:
+    """Two more signals arrive during the clean-up, as from a shell whose terminal is closed."""
+    assert run(tmp_path, f"os.kill(me, signal.{name})") == "cleaned up"
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGINT"])
 def test_an_ignored_signal_stays_ignored(tmp_path: Path, name: str) -> None:
-    """As with nohup, and in the background of a shell without job control."""
+    """As under nohup, and in the background of a shell without job control."""
     ignoring = ["env", f"--ignore-signal={name.removeprefix('SIG')}"]
     assert run(tmp_path, f"os.kill(me, signal.{name})", *ignoring) == "not interrupted"
 
 
 @pytest.mark.parametrize("name", ["SIGHUP", "SIGTERM", "SIGINT"])
-def test_what_must_not_be_done_by_half_is_done_first(tmp_path: Path, name: str) -> None:
+def test_deferred_block_is_finished_first(tmp_path: Path, name: str) -> None:
     body = f"with deferred(), deferred(): os.kill(me, signal.{name}); print('all of it', flush=True)"
-    assert run(tmp_path, body) == "all of it\ncleared up"
+    assert run(tmp_path, body) == "all of it\ncleaned up"
 
 
-def test_a_closed_terminal_does_not_stop_the_clearing_up(tmp_path: Path) -> None:
-    """Printing to it fails (EIO), and the kernel sends SIGHUP."""
+def test_closed_terminal_does_not_stop_the_clean_up(tmp_path: Path) -> None:
+    """Printing fails (EIO), and the kernel sends SIGHUP."""
     pid, terminal = pty.fork()
     if pid == 0:
         body = "print('begun', flush=True); time.sleep(600)"
@@ -95,4 +95,4 @@ def test_a_closed_terminal_does_not_stop_the_clearing_up(tmp_path: Path) -> None
     os.close(terminal)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 0
-    assert (tmp_path / "done").read_text() == "cleared up"
+    assert (tmp_path / "done").read_text() == "cleaned up"

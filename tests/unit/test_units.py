@@ -18,11 +18,11 @@ from drivelab.units import (
 
 
 @given(st.integers(min_value=1, max_value=1 << 50))
-def test_sizes_survive_being_written(size_bytes: int) -> None:
+def test_formatted_size_parses_to_the_same_value(size_bytes: int) -> None:
     assert parse_size(format_size(size_bytes)) == size_bytes
 
 
-def test_sizes_as_the_standard_writes_them() -> None:
+def test_sizes_in_the_notation_of_the_standard() -> None:
     assert [format_size(s) for s in (512, 4096, 131072, 1 << 20, 64 << 20)] == [
         "512B",
         "4KiB",
@@ -39,7 +39,7 @@ def test_durations_and_shares() -> None:
 
 
 @pytest.mark.parametrize("text", ["4", "4KB", "KiB", "-4KiB", "0.3B", 4096, None, "4 KiB KiB"])
-def test_what_is_no_size(text: object) -> None:
+def test_invalid_size_is_refused(text: object) -> None:
     with pytest.raises(UserError):
         parse_size(text)
 
@@ -55,7 +55,7 @@ def test_what_is_no_size(text: object) -> None:
         (12345.6, True, "+12,346"),
     ],
 )
-def test_a_percentage_has_the_digits_that_its_size_calls_for(value_pct: float, signed: bool, shown: str) -> None:
+def test_digits_of_a_percentage_depend_on_its_size(value_pct: float, signed: bool, shown: str) -> None:
     assert format_percentage(value_pct, signed) == shown
 
 

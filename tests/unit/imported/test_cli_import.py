@@ -1,4 +1,4 @@
-"""`drivelab import` from the command line: tables, facts, figures and report; refusals in a sentence."""
+"""`drivelab import` on the command line: tables, facts, figures, report and refusals."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ def test_a_report_with_figures_from_tkperf(tmp_path: Path, capsys: pytest.Captur
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(out), "--report", str(page)]) == 0
     printed = capsys.readouterr().out
     assert "s4600/imported-tkperf/iops: IOPS, TKperf, 336 cells, 112 values" in printed
-    assert {one.stem for one in (out / "tables").iterdir()} == set(NAMES)
+    assert {path.stem for path in (out / "tables").iterdir()} == set(NAMES)
     html = page.read_text(encoding="utf-8")
     assert "61,265" in html
     assert "Steady-state convergence" in html
     assert "Saturation against bytes written" in html
-    drawn = {one.stem for one in (out / "figures/s4600/imported-tkperf/iops").glob("*.svg")}
+    drawn = {path.stem for path in (out / "figures/s4600/imported-tkperf/iops").glob("*.svg")}
     assert drawn == {"convergence", "window", "measurement_2d", "measurement_3d"}
 
 
-def test_facts_that_are_known_are_kept(tmp_path: Path) -> None:
+def test_known_facts_are_kept(tmp_path: Path) -> None:
     source = origins.tkperf(tmp_path / "s4600.xml", ("lat",))
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(tmp_path / "out")]) == 0
     facts = json.loads((tmp_path / "out/imported.json").read_text())
-    (one,) = facts["recordings"]
+    (recording,) = facts["recordings"]
     assert (facts["imported"], facts["source"]) == (True, "s4600.xml")
-    assert one["recording"] == "s4600/imported-tkperf/latency"
-    assert one["facts"]["drive"]["model"] == "INTEL SSDSC2KG960G7"
-    assert any("rounds 1 to 5" in note for note in one["notes"])
+    assert recording["recording"] == "s4600/imported-tkperf/latency"
+    assert recording["facts"]["drive"]["model"] == "INTEL SSDSC2KG960G7"
+    assert any("rounds 1 to 5" in note for note in recording["notes"])
 
 
 def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = GOLDEN / "solidigm_p41_plus.csv"
     assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["recordings"][0] == "p41-512gb/imported-values/solidigm-p41-plus"
-    assert found["rows"]["summary"] == len(io.read(tmp_path / "tables/summary.parquet", "summary")) == 36
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["recordings"][0] == "p41-512gb/imported-values/solidigm-p41-plus"
+    assert summary["rows"]["summary"] == len(io.read(tmp_path / "tables/summary.parquet", "summary")) == 36
 
 
-def test_printed_values_of_several_capacities_are_drawn(tmp_path: Path) -> None:
+def test_printed_values_of_several_capacities_give_figures(tmp_path: Path) -> None:
     path, page = GOLDEN / "solidigm_p41_plus.csv", tmp_path / "page.html"
     assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--report", str(page)]) == 0
-    drawn = {one.parent.name: one.stem for one in (tmp_path / "figures/comparison").glob("*/*/*.svg")}
+    drawn = {path.parent.name: path.stem for path in (tmp_path / "figures/comparison").glob("*/*/*.svg")}
     assert drawn == dict.fromkeys(("iops", "bandwidth_mib_s", "score"), "capacity")
     html = page.read_text(encoding="utf-8")
     assert "No verdict on p41-1tb against p41-512gb: 12 printed values, whose scatter is not known." in html
@@ -67,12 +67,12 @@ def test_a_log_becomes_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "line 2 is malformed" in capsys.readouterr().err
     assert main([*command, "--max-malformed", "1"]) == 0
     assert re.search(
-        r"2 I/Os, columns time_ms, latency_ns.*\nleft out, 1 malformed lines: 2 \(", capsys.readouterr().out
+        r"2 I/Os, columns time_ms, latency_ns.*\n1 malformed lines left out: 2 \(", capsys.readouterr().out
     )
 
 
 @pytest.mark.parametrize("of_study", ["study.txt", "recordings/op7/plan.json", "tables/summary.parquet"])
-def test_the_results_of_a_study_are_never_written_over(
+def test_results_of_a_study_are_not_overwritten(
     tmp_path: Path, of_study: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, out = origins.tkperf(tmp_path / "x.xml", ("lat",)), tmp_path / "results"
@@ -85,21 +85,21 @@ def test_the_results_of_a_study_are_never_written_over(
     assert (out / of_study).read_text() == "of a study"
 
 
-def test_an_import_may_be_made_anew(tmp_path: Path) -> None:
+def test_import_may_be_repeated(tmp_path: Path) -> None:
     source = origins.tkperf(tmp_path / "x.xml", ("lat",))
     command = ["import", "tkperf", str(source), "--drive", "a", "-o", str(tmp_path / "out")]
     assert [main(command), main(command)] == [0, 0]
 
 
 @pytest.mark.parametrize("drive", [[], ["--drive", "a/b"]])
-def test_the_drive_has_a_name(tmp_path: Path, drive: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_drive_name_is_required(tmp_path: Path, drive: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     source = origins.tkperf(tmp_path / "x.xml", ("lat",))
     assert main(["import", "tkperf", str(source), *drive, "-o", str(tmp_path / "out")]) == 2
     assert "--drive NAME" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("kind", ["tkperf", "fio-json", "fio-plot", "values", "fio-log"])
-def test_what_is_not_there_is_named(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_source_is_named(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
     missing = tmp_path / "nothing_lat.1.log"
     assert main(["import", kind, str(missing), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
     assert "nothing_lat.1.log" in capsys.readouterr().err

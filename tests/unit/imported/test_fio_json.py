@@ -1,4 +1,4 @@
-"""fio's JSON and bench-fio's folders: what they say, sums of mixes, and refusals that name the file."""
+"""Import of fio's JSON and of bench-fio's folders: values, sums of mixes, and refusals that name the file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drivelab.tables import io
 OWN = Path(__file__).parents[1] / "fio" / "data"
 
 
-def test_a_mix_is_reads_plus_writes(tmp_path: Path) -> None:
+def test_mix_is_reads_plus_writes(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(700.0, 300.0, options("randrw", rwmixread="70"))))
     run = fio_json.read_run(path)
     assert run.cell.workload == "RND 4KiB 70/30"
@@ -31,33 +31,33 @@ def test_a_mix_is_reads_plus_writes(tmp_path: Path) -> None:
     assert run.found["bytes_written"] == 3000 * 4096
 
 
-def test_real_output_gives_what_the_harness_reads_from_it(tmp_path: Path) -> None:
-    """json+ of fio 3.33: bins, and so percentiles of both directions together."""
-    whole = json.loads((OWN / "mix" / "fio.json").read_text())
-    whole["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # left out of that file
-    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", whole)).found, read_result(OWN / "mix")
+def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> None:
+    """json+ of fio 3.33 has bins, which give percentiles of both directions together."""
+    text = json.loads((OWN / "mix" / "fio.json").read_text())
+    text["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # missing in that file
+    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", text)).found, read_result(OWN / "mix")
     assert ours["iops"] == pytest.approx(theirs.iops)
     assert ours["mean_latency_us"] == pytest.approx(theirs.mean_latency_us)
     expected = theirs.percentiles_us(50, 99, 99.9999)
     assert [ours[f"p{n}_latency_us"] for n in ("50", "99", "999999")] == pytest.approx(list(expected))
 
 
-def test_processes_that_are_not_reported_as_a_group_are_added_up(tmp_path: Path) -> None:
+def test_processes_reported_separately_are_summed(tmp_path: Path) -> None:
     jobs = [job(0.0, 500.0, options("write", 8, 3, "1m")) for _ in range(3)]
     run = fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
     assert (run.cell.label, run.found["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
 
 
-def test_early_fio_3_has_kib_a_second_only(tmp_path: Path) -> None:
-    one = job(1000.0, 0.0, options())
+def test_early_fio_3_gives_only_kib_per_second(tmp_path: Path) -> None:
+    early_job = job(1000.0, 0.0, options())
     for part in ("read", "write", "trim"):
-        del one[part]["bw_bytes"]
-    common = {"global options": one.pop("job options")}
-    path = origins.write(tmp_path / "a.json", document(one, **common))
+        del early_job[part]["bw_bytes"]
+    common = {"global options": early_job.pop("job options")}
+    path = origins.write(tmp_path / "a.json", document(early_job, **common))
     assert fio_json.read_run(path).found["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
 
 
-def test_files_of_one_workload_are_rounds_in_the_order_of_time(tmp_path: Path) -> None:
+def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:
     for second, iops in ((300, 1020.0), (100, 1000.0), (200, 1010.0)):
         origins.write(tmp_path / f"{iops}.json", document(job(iops, 0.0, options()), second=second))
     tables = tables_of(fio_json.read(tmp_path, "a"))
@@ -76,70 +76,70 @@ def test_a_single_run_has_no_spread(tmp_path: Path) -> None:
     assert summary[["spread_low", "spread_high"]].isna().all(axis=None)
 
 
-def _error(one: dict[str, Any]) -> None:
-    one["jobs"][0]["error"] = 5
+def _error(body: dict[str, Any]) -> None:
+    body["jobs"][0]["error"] = 5
 
 
-def _zeroed(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"] = origins.direction(0.0)
+def _zeroed(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"] = origins.direction(0.0)
 
 
-def _no_writes(one: dict[str, Any]) -> None:
-    del one["jobs"][0]["write"]
+def _no_writes(body: dict[str, Any]) -> None:
+    del body["jobs"][0]["write"]
 
 
-def _other(one: dict[str, Any]) -> None:
-    one["jobs"][0]["write"] = origins.direction(10.0)
+def _other(body: dict[str, Any]) -> None:
+    body["jobs"][0]["write"] = origins.direction(10.0)
 
 
-def _old(one: dict[str, Any]) -> None:
-    one["fio version"] = "fio-2.19"
+def _old(body: dict[str, Any]) -> None:
+    body["fio version"] = "fio-2.19"
 
 
-def _two(one: dict[str, Any]) -> None:
-    one["jobs"].append(job(1.0, 0.0, options(block="8k")))
+def _two(body: dict[str, Any]) -> None:
+    body["jobs"].append(job(1.0, 0.0, options(block="8k")))
 
 
-def _split(one: dict[str, Any]) -> None:
-    one["jobs"][0]["job options"]["bssplit"] = "4k/50:8k/50"
+def _split(body: dict[str, Any]) -> None:
+    body["jobs"][0]["job options"]["bssplit"] = "4k/50:8k/50"
 
 
-def _trim(one: dict[str, Any]) -> None:
-    one["jobs"][0]["job options"]["rw"] = "randtrim"
+def _trim(body: dict[str, Any]) -> None:
+    body["jobs"][0]["job options"]["rw"] = "randtrim"
 
 
-def _infinite(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["iops"] = float("nan")
+def _infinite(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["iops"] = float("nan")
 
 
-def _negative(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["lat_ns"]["max"] = -1
+def _negative(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["lat_ns"]["max"] = -1
 
 
-def _rate(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"] |= {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}
+def _rate(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"] |= {"iops": 1e9, "total_ios": 125, "io_bytes": 125 * 4096, "runtime": 800}
 
 
-def _bandwidth(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["bw_bytes"] *= 2
+def _bandwidth(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["bw_bytes"] *= 2
 
 
-def _block(one: dict[str, Any]) -> None:
-    read = one["jobs"][0]["read"]
+def _block(body: dict[str, Any]) -> None:
+    read = body["jobs"][0]["read"]
     read |= {"io_bytes": read["total_ios"] << 20, "bw_bytes": 1000 << 20}
 
 
-def _mean(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["lat_ns"]["mean"] *= 1000
+def _mean(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["lat_ns"]["mean"] *= 1000
 
 
-def _least(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["lat_ns"]["min"] = 8_000_000
+def _least(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["lat_ns"]["min"] = 8_000_000
 
 
-def _no_time(one: dict[str, Any]) -> None:
-    one["jobs"][0]["read"]["runtime"] = 0
-    one["jobs"][0]["write"]["runtime"] = 5
+def _no_time(body: dict[str, Any]) -> None:
+    body["jobs"][0]["read"]["runtime"] = 0
+    body["jobs"][0]["write"]["runtime"] = 5
 
 
 BAD = {
@@ -150,11 +150,11 @@ BAD = {
     _least: "mean latency of the reads 80 us, smallest 8000 us",
     _no_time: "10000 reads took no time",
     _error: "reports error 5",
-    _zeroed: "without any I/O",
+    _zeroed: "has no I/O",
     _no_writes: "lacks 'write'",
     _other: "10.*writes|writes",
     _old: "fio 2.19",
-    _two: "several jobs that differ",
+    _two: "several different jobs",
     _split: "bssplit",
     _trim: "rw=randtrim",
     _infinite: "no number for iops",
@@ -163,11 +163,11 @@ BAD = {
 
 
 @pytest.mark.parametrize("spoil", BAD)
-def test_what_is_no_sound_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
-    one = document(job(1000.0, 0.0, options()))
-    spoil(one)
+def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    spoil(body)
     with pytest.raises(UserError, match=BAD[spoil]) as error:
-        fio_json.read_run(origins.write(tmp_path / "bad.json", one))
+        fio_json.read_run(origins.write(tmp_path / "bad.json", body))
     assert "bad.json" in str(error.value)
 
 
@@ -186,40 +186,40 @@ def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, aft
         fio_json.read_run(path)
 
 
-def test_fios_complaint_about_a_mounted_device_is_refused() -> None:
-    with pytest.raises(UserError, match=r"where JSON should be|without any I/O"):
+def test_fio_message_about_a_mounted_device_is_refused() -> None:
+    with pytest.raises(UserError, match=r"instead of JSON|has no I/O"):
         fio_json.read_run(OWN / "mounted_device" / "fio.json")
 
 
-def test_a_copy_is_no_second_round(tmp_path: Path) -> None:
+def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         origins.write(tmp_path / f"{name}.json", document(job(1000.0, 0.0, options())))
-    with pytest.raises(UserError, match=r"b\.json: is the same run as .*a\.json; leave one of the two out"):
+    with pytest.raises(UserError, match=r"b\.json: is the same run as .*a\.json; leave one of the two files out"):
         fio_json.read(tmp_path, "a")
 
 
 def test_repeats_of_several_versions_of_fio_are_refused(tmp_path: Path) -> None:
     for second, version in enumerate(("fio-3.33", "fio-3.33", "fio-3.36")):
-        one = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
-        origins.write(tmp_path / f"{second}.json", one)
+        body = document(job(1000.0, 0.0, options()), second=second, **{"fio version": version})
+        origins.write(tmp_path / f"{second}.json", body)
     with pytest.raises(UserError, match=r"several versions of fio, 3\.33 and 3\.36, which are never pooled; import"):
         fio_json.read(tmp_path, "a")
 
 
-def test_a_smallest_latency_below_zero_is_refused(tmp_path: Path) -> None:
-    one = document(job(1000.0, 0.0, options()))
-    one["jobs"][0]["read"]["lat_ns"]["min"] = -5
-    origins.write(tmp_path / "a.json", one)
+def test_negative_smallest_latency_is_refused(tmp_path: Path) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    body["jobs"][0]["read"]["lat_ns"]["min"] = -5
+    origins.write(tmp_path / "a.json", body)
     with pytest.raises(UserError, match="has a negative value, the smallest latency of the reads"):
         fio_json.read(tmp_path, "a")
 
 
 def _of_virtual_clock(second: int = 0) -> dict[str, Any]:
-    asked = options(ioengine="virtual-clock", filename="VIRTUAL-OP7")
-    return document(job(1000.0, 0.0, asked), second=second, **{"fio version": "virtual-clock"})
+    job_options = options(ioengine="virtual-clock", filename="VIRTUAL-OP7")
+    return document(job(1000.0, 0.0, job_options), second=second, **{"fio version": "virtual-clock"})
 
 
-def test_the_virtual_clock_stays_what_it_is(tmp_path: Path) -> None:
+def test_virtual_clock_is_marked(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", _of_virtual_clock())
     recordings = fio_json.read(path, "a")
     tables = tables_of(recordings)
@@ -232,7 +232,7 @@ def test_the_virtual_clock_stays_what_it_is(tmp_path: Path) -> None:
     assert (plan["virtual"], plan["clock"]) == (True, "virtual")
 
 
-def test_what_never_ran_is_no_round_of_what_did(tmp_path: Path) -> None:
+def test_virtual_and_real_runs_are_not_mixed(tmp_path: Path) -> None:
     origins.write(tmp_path / "a.json", _of_virtual_clock())
     origins.write(tmp_path / "b.json", document(job(1000.0, 0.0, options(filename="VIRTUAL-OP7")), second=60))
     with pytest.raises(UserError, match="of fio and of drivelab's virtual clock; import one kind"):
@@ -241,29 +241,29 @@ def test_what_never_ran_is_no_round_of_what_did(tmp_path: Path) -> None:
 
 def test_several_targets_are_refused(tmp_path: Path) -> None:
     for name in ("sda", "sdb"):
-        one = document(job(1000.0, 0.0, options(filename=f"/dev/{name}")))
-        origins.write(tmp_path / f"{name}.json", one)
+        body = document(job(1000.0, 0.0, options(filename=f"/dev/{name}")))
+        origins.write(tmp_path / f"{name}.json", body)
     with pytest.raises(UserError, match="/dev/sda, /dev/sdb"):
         fio_json.read(tmp_path, "a")
 
 
 def bench_fio(folder: Path) -> Path:
-    """The folder of a sweep with a mix, as bench-fio lays it out."""
+    """Write the folder of a sweep with a mix, in bench-fio's layout."""
     second = 0
     for depth in (1, 16):
         for threads in (1, 4):
             second += 60
-            one = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
-            origins.write(folder / f"sdx/4k/randread-{depth}-{threads}.json", document(one, second=second))
+            read_job = job(1000.0 * depth * threads, 0.0, options("randread", depth, threads))
+            origins.write(folder / f"sdx/4k/randread-{depth}-{threads}.json", document(read_job, second=second))
     mixed = job(75.0, 25.0, options("rw", 1, 1, "64k", rwmixread="75"))
     origins.write(folder / "sdx/rw75/64k/rw-1-1.json", document(mixed, second=600))
     return folder
 
 
-def test_the_folder_of_bench_fio_is_a_sweep(tmp_path: Path) -> None:
+def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
     tables = tables_of(fio_plot.read(bench_fio(tmp_path), "a"))
-    found = tables["summary"].query("metric == 'iops'").set_index("cell_label")["value"].to_dict()
-    assert found == {
+    values = tables["summary"].query("metric == 'iops'").set_index("cell_label")["value"].to_dict()
+    assert values == {
         "RND 4KiB 100/0 T1Q1": 1000.0,
         "RND 4KiB 100/0 T4Q1": 4000.0,
         "RND 4KiB 100/0 T1Q16": 16000.0,
@@ -281,7 +281,7 @@ def test_the_folder_of_bench_fio_is_a_sweep(tmp_path: Path) -> None:
         ("sdx/rw75/64k/rw-1-1.json", "sdx/rw50/64k/rw-1-1.json", "read share 50, its options say 75"),
     ],
 )
-def test_a_file_that_was_moved_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
+def test_moved_file_is_refused(tmp_path: Path, before: str, after: str, reason: str) -> None:
     bench_fio(tmp_path)
     (tmp_path / after).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / before).rename(tmp_path / after)
@@ -290,23 +290,24 @@ def test_a_file_that_was_moved_is_refused(tmp_path: Path, before: str, after: st
 
 
 def logged(folder: Path, name: str, interval_ms: int, read: Any, threads: int = 1) -> dict[str, Any]:
-    """A result with logs of the rates `read` in IOPS, an interval each, for every thread; and one that never ended."""
-    one = job(sum(read) / len(read) * threads, 0.0, options("randread", 16, threads, log_avg_msec=str(interval_ms),
+    """Return a result, and write logs of each thread with the rates `read` in IOPS, one per interval."""
+    logged_job = job(sum(read) / len(read) * threads, 0.0, options("randread", 16, threads,
+    log_avg_msec=str(interval_ms),
               **{f"write_{kind}_log": f"/tmp/x/{name}" for kind in ("bw", "lat", "iops")}))  # fmt: skip
     for thread in range(1, threads + 1):
         for kind, values in (
-            ("iops", read), ("bw", [4 * one for one in read]), ("lat", [1e9 / one for one in read]),
+            ("iops", read), ("bw", [4 * rate for rate in read]), ("lat", [1e9 / rate for rate in read]),
             ("clat", read), ("slat", read),
         ):  # fmt: skip
             lines = [
                 f"{interval_ms * number - number % 2}, {value}, 0, 0, 0\n" for number, value in enumerate(values, 1)
             ]
             (folder / f"{name}_{kind}.{thread}.log").write_text("".join(lines))
-    return document(one, second=1000)
+    return document(logged_job, second=1000)
 
 
-def test_logs_of_seconds_are_the_series_of_their_cell(tmp_path: Path) -> None:
-    """Named as bench-fio does; the folder was moved since."""
+def test_one_second_logs_become_the_series_of_their_cell(tmp_path: Path) -> None:
+    """The names are bench-fio's; the folder was moved since."""
     folder = bench_fio(tmp_path) / "sdx/4k"
     origins.write(folder / "randread-16-4.json", logged(folder, "randread-iodepth-16-numjobs-4", 1000, [200, 100], 4))
     series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
@@ -323,39 +324,39 @@ def test_logs_of_seconds_are_the_series_of_their_cell(tmp_path: Path) -> None:
 
 
 def test_logs_of_half_seconds_are_averaged(tmp_path: Path) -> None:
-    """As early versions asked for; the last half has no second half."""
+    """Early versions used this interval; the last half second has no other half."""
     origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 500, [100, 300, 200, 200, 50]))
     series = tables_of(fio_plot.read(tmp_path, "a"))["series"]
     assert series[["time_s", "iops"]].values.tolist() == [[1.0, 200.0], [2.0, 200.0]]
     assert series["mean_latency_us"].tolist() == pytest.approx([5000.0, 5000.0])
 
 
-def test_logs_that_several_runs_wrote_to_are_left_out_by_name(tmp_path: Path) -> None:
-    """Early versions named them after the depth alone."""
+def test_logs_of_several_runs_are_left_out_by_name(tmp_path: Path) -> None:
+    """Early versions named the logs by depth only."""
     for threads in (1, 4):
-        one = logged(tmp_path, "random-read-depth-16", 500, [100, 300], threads)
-        one["timestamp_ms"] += threads
-        origins.write(tmp_path / f"randread-16-{threads}.json", one)
+        body = logged(tmp_path, "random-read-depth-16", 500, [100, 300], threads)
+        body["timestamp_ms"] += threads
+        origins.write(tmp_path / f"randread-16-{threads}.json", body)
     (recording,) = fio_plot.read(tmp_path, "a")
     assert recording.series == []
-    assert "Logs random-read-depth-16 are left out: 2 runs wrote to them, one over the other." in recording.notes
+    assert "Logs random-read-depth-16 are left out: 2 runs overwrote each other's logs." in recording.notes
 
 
-def test_logs_that_do_not_fill_a_second_are_left_out_by_name(tmp_path: Path) -> None:
+def test_logs_with_an_unsuitable_interval_are_left_out_by_name(tmp_path: Path) -> None:
     origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 300, [100, 300]))
     (recording,) = fio_plot.read(tmp_path, "a")
     assert recording.series == []
-    assert "Logs a are left out: averages over 300 ms do not fill a second." in recording.notes
+    assert "Logs a are left out: the averaging interval of 300 ms does not divide a second." in recording.notes
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
         ("1000, nan, 0, 0, 0", r"a_iops\.1\.log, line 1: nan is not a finite number; restore the log"),
-        ("1000, 5, 1, 0, 0", "has no writes, but its logs a have, which another run wrote"),
+        ("1000, 5, 1, 0, 0", "has no writes, but its logs a have some, so they belong to another run"),
     ],
 )
-def test_logs_that_are_no_measurement_of_the_run_are_refused(tmp_path: Path, line: str, reason: str) -> None:
+def test_logs_that_contradict_the_run_are_refused(tmp_path: Path, line: str, reason: str) -> None:
     origins.write(tmp_path / "randread-16-1.json", logged(tmp_path, "a", 1000, [100, 300]))
     (tmp_path / "a_iops.1.log").write_text(f"{line}\n")
     with pytest.raises(UserError, match=reason):
@@ -365,5 +366,5 @@ def test_logs_that_are_no_measurement_of_the_run_are_refused(tmp_path: Path, lin
 @pytest.mark.parametrize(
     ("text", "size"), [("4k", 4096), ("1M", 1 << 20), ("4KiB", 4096), ("512", 512), ("64kb", 65536)]
 )
-def test_sizes_as_fio_has_them(text: str, size: int) -> None:
+def test_sizes_in_fio_notation(text: str, size: int) -> None:
     assert fio_options.size_bytes(text) == size

@@ -1,4 +1,4 @@
-"""What fio's options say of a run: loads, limits and repeats; forms of its JSON that lack what a cell needs."""
+"""fio's options of a run: loads, limits, repeats, and reporting options that omit values a cell needs."""
 
 from __future__ import annotations
 
@@ -16,34 +16,38 @@ from drivelab.imported.fio_document import document as read_document
 from drivelab.imported.tables import tables_of, write_tables
 
 
-def read_one(folder: Path, *jobs: dict[str, Any], **changed: Any) -> fio_json.Run:
+def read_run(folder: Path, *jobs: dict[str, Any], **changed: Any) -> fio_json.Run:
     return fio_json.read_run(origins.write(folder / "a.json", document(*jobs, **changed)))
 
 
-def refused(folder: Path, reason: str, *jobs: dict[str, Any], **changed: Any) -> None:
+def assert_refused(folder: Path, reason: str, *jobs: dict[str, Any], **changed: Any) -> None:
     with pytest.raises(UserError, match=reason) as error:
-        read_one(folder, *jobs, **changed)
+        read_run(folder, *jobs, **changed)
     assert "a.json" in str(error.value)
 
 
 @pytest.mark.parametrize(("threads", "processes"), [(1, 2), (2, 4), (1, 1.05), (16, 17), (4, 3.4), (2, 1)])
 def test_sections_reported_as_one_group_are_refused(tmp_path: Path, threads: int, processes: float) -> None:
-    """fio keeps the options of one of them; jobs of 10 s."""
-    one = job(1000.0, 0.0, options("randread", 4, threads), job_runtime=round(10_000 * processes))
-    refused(tmp_path, f"tells of {processes:.3g} processes, its options of {threads}: job_runtime is", one)
+    """fio stores the options of one section only; the jobs take 10 s."""
+    fio_job = job(1000.0, 0.0, options("randread", 4, threads), job_runtime=round(10_000 * processes))
+    assert_refused(
+        tmp_path, f"the run time of {processes:.3g} processes, but options for {threads}: job_runtime is", fio_job
+    )
 
 
 @pytest.mark.parametrize("job_runtime", [39_996, 40_190, 37_000, 0])
-def test_as_many_processes_as_were_asked_for_may_differ_a_little(tmp_path: Path, job_runtime: int) -> None:
-    """0 is of a run that has not ended."""
-    run = read_one(tmp_path, job(700.0, 300.0, options("randrw", 4, 4, rwmixread="70"), job_runtime=job_runtime))
+def test_run_time_of_the_processes_may_differ_a_little(tmp_path: Path, job_runtime: int) -> None:
+    """0 is the value of a run that has not ended."""
+    run = read_run(tmp_path, job(700.0, 300.0, options("randrw", 4, 4, rwmixread="70"), job_runtime=job_runtime))
     assert run.cell.label == "RND 4KiB 70/30 T4Q4"
 
 
-def test_each_process_that_is_reported_alone_has_its_own_run_time(tmp_path: Path) -> None:
-    one = job(1000.0, 0.0, options("randread", 4, 2), job_runtime=10_000)
-    assert read_one(tmp_path, one, one).cell.threads == 2
-    refused(tmp_path, "tells of 2 processes, its options of 1", one, {**one, "job_runtime": 20_000})
+def test_processes_reported_separately_have_their_own_run_time(tmp_path: Path) -> None:
+    fio_job = job(1000.0, 0.0, options("randread", 4, 2), job_runtime=10_000)
+    assert read_run(tmp_path, fio_job, fio_job).cell.threads == 2
+    assert_refused(
+        tmp_path, "the run time of 2 processes, but options for 1", fio_job, {**fio_job, "job_runtime": 20_000}
+    )
 
 
 LIMITS = {
@@ -54,20 +58,22 @@ LIMITS = {
 
 
 @pytest.mark.parametrize("name", LIMITS)
-def test_what_makes_the_numbers_not_those_of_the_drive_and_its_cell_is_refused(tmp_path: Path, name: str) -> None:
-    refused(
+def test_limits_and_unsupported_options_are_refused(tmp_path: Path, name: str) -> None:
+    assert_refused(
         tmp_path,
         f"has the option {name}={LIMITS[name]}, .*leave the file out",
         job(1000.0, 0.0, options(**{name: LIMITS[name]})),
     )
 
 
-@pytest.mark.parametrize(("name", "none"), [("rate", "0"), ("rate", "0,0"), ("thinktime", "0"), ("zonemode", "none")])
-def test_a_limit_that_is_none_is_no_limit(tmp_path: Path, name: str, none: str) -> None:
-    assert read_one(tmp_path, job(1000.0, 0.0, options(**{name: none}))).found["iops"] == 1000.0
+@pytest.mark.parametrize(
+    ("name", "neutral"), [("rate", "0"), ("rate", "0,0"), ("thinktime", "0"), ("zonemode", "none")]
+)
+def test_option_without_effect_is_accepted(tmp_path: Path, name: str, neutral: str) -> None:
+    assert read_run(tmp_path, job(1000.0, 0.0, options(**{name: neutral}))).found["iops"] == 1000.0
 
 
-UNLIKE = {
+DIFFERENT = {
     "ioengine": ("io_uring", r"ioengine=libaio \(0\.json\) and ioengine=io_uring \(1\.json\)"),
     "direct": ("0", r"direct=1 .* and direct=0"),
     "runtime": ("5", r"without runtime \(0\.json\) and runtime=5 \(1\.json\)"),
@@ -75,29 +81,29 @@ UNLIKE = {
 }
 
 
-@pytest.mark.parametrize("name", UNLIKE)
-def test_repeats_of_other_options_are_never_pooled(tmp_path: Path, name: str) -> None:
-    value, reason = UNLIKE[name]
+@pytest.mark.parametrize("name", DIFFERENT)
+def test_repeats_with_different_options_are_refused(tmp_path: Path, name: str) -> None:
+    value, reason = DIFFERENT[name]
     for second, changed in enumerate(({}, {name: value})):
         origins.write(tmp_path / f"{second}.json", document(job(1000.0, 0.0, options(**changed)), second=second))
     with pytest.raises(UserError, match=rf"repeats of RND 4KiB 100/0 T1Q1 whose options differ, {reason}.*; import"):
         fio_json.read(tmp_path, "a")
 
 
-def test_repeats_may_differ_in_names_logs_seeds_and_how_a_size_is_written(tmp_path: Path) -> None:
-    likes = ({"name": "a", "ioengine": "psync"}, {"bs": "4096", "write_lat_log": "b", "log_avg_msec": "500",
+def test_repeats_may_differ_in_names_logs_seeds_and_size_notation(tmp_path: Path) -> None:
+    changes = ({"name": "a", "ioengine": "psync"}, {"bs": "4096", "write_lat_log": "b", "log_avg_msec": "500",
              "randseed": "7", "description": "again"})  # fmt: skip
-    for second, changed in enumerate(likes):
-        asked = {**options(), **changed}
-        asked = {name: value for name, value in asked.items() if (name, value) != ("ioengine", "libaio")}
-        origins.write(tmp_path / f"{second}.json", document(job(1000.0, 0.0, asked), second=second))
+    for second, changed in enumerate(changes):
+        job_options = {**options(), **changed}
+        job_options = {name: value for name, value in job_options.items() if (name, value) != ("ioengine", "libaio")}
+        origins.write(tmp_path / f"{second}.json", document(job(1000.0, 0.0, job_options), second=second))
     assert len(fio_json.read(tmp_path, "a")[0].cells) == 2
 
 
 def test_the_options_of_every_run_are_kept(tmp_path: Path) -> None:
     for second in (1, 2):
-        one = job(1000.0, 0.0, options(name=f"run{second}", norandommap="1"))
-        origins.write(tmp_path / f"in/{second}.json", document(one, second=second))
+        fio_job = job(1000.0, 0.0, options(name=f"run{second}", norandommap="1"))
+        origins.write(tmp_path / f"in/{second}.json", document(fio_job, second=second))
     recordings = fio_json.read(tmp_path / "in", "a")
     tables = tables_of(recordings)
     write_tables(tables, recordings, tmp_path / "in", tmp_path / "out")
@@ -116,21 +122,21 @@ def test_the_options_of_every_run_are_kept(tmp_path: Path) -> None:
         ("libaio", {"1": 100.0}, 32),
     ],
 )
-def test_an_engine_that_waits_has_one_io_in_flight(
+def test_synchronous_engine_has_queue_depth_1(
     tmp_path: Path, engine: str, levels: dict[str, float] | None, depth: int
 ) -> None:
     counted = {} if levels is None else {"iodepth_level": levels}
-    one = document(job(1000.0, 0.0, options(depth=32, ioengine=engine), **counted))
-    (recording,) = fio_json.read(origins.write(tmp_path / "a.json", one), "a")
+    body = document(job(1000.0, 0.0, options(depth=32, ioengine=engine), **counted))
+    (recording,) = fio_json.read(origins.write(tmp_path / "a.json", body), "a")
     assert recording.cells[0]["queue_depth"] == depth
-    note = f"Runs by fio's engine {engine} with iodepth=32 are of depth 1, 1 in all: it waits for each I/O, so that one"
-    assert any(one.startswith(note) for one in recording.notes) == (depth == 1)
+    note = f"1 runs by fio's engine {engine} with iodepth=32 have queue depth 1: the engine waits for each I/O"
+    assert any(text.startswith(note) for text in recording.notes) == (depth == 1)
 
 
-def test_a_sweep_by_an_engine_that_waits_has_the_places_that_were_asked_for(tmp_path: Path) -> None:
+def test_sweep_by_a_synchronous_engine_keeps_the_requested_depths_in_its_paths(tmp_path: Path) -> None:
     for depth in (1, 16):
-        one = job(1000.0, 0.0, options(depth=depth, ioengine="psync"))
-        origins.write(tmp_path / f"sdx/4k/randread-{depth}-1.json", document(one, second=60 * depth))
+        fio_job = job(1000.0, 0.0, options(depth=depth, ioengine="psync"))
+        origins.write(tmp_path / f"sdx/4k/randread-{depth}-1.json", document(fio_job, second=60 * depth))
     (recording,) = fio_plot.read(tmp_path, "a")
     assert [(row["queue_depth"], row["round"]) for row in recording.cells] == [(1, 1), (1, 2)]
 
@@ -138,59 +144,61 @@ def test_a_sweep_by_an_engine_that_waits_has_the_places_that_were_asked_for(tmp_
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"numjobs": "0"}, "numjobs=0, which is no whole number of 1 or more"),
+        ({"numjobs": "0"}, "numjobs=0, which is not a whole number of 1 or more"),
         ({"iodepth": "0"}, "iodepth=0"),
         ({"iodepth": "-1"}, "iodepth=-1"),
         ({"iodepth": "1_6"}, "iodepth=1_6"),
-        ({"rw": "randrw", "rwmixread": "200"}, "rwmixread=200, which is no whole number from 0 to 100"),
+        ({"rw": "randrw", "rwmixread": "200"}, "rwmixread=200, which is not a whole number from 0 to 100"),
     ],
 )
-def test_loads_that_do_not_exist_are_refused(tmp_path: Path, changed: dict[str, str], reason: str) -> None:
-    refused(tmp_path, reason, job(1000.0, 0.0, {**options(), **changed}))
+def test_impossible_loads_are_refused(tmp_path: Path, changed: dict[str, str], reason: str) -> None:
+    assert_refused(tmp_path, reason, job(1000.0, 0.0, {**options(), **changed}))
 
 
-def test_a_job_that_lost_its_options_is_refused(tmp_path: Path) -> None:
-    one = job(1000.0, 0.0, {})
-    del one["job options"]
-    refused(tmp_path, "does not say rw, neither", one, **{"global options": {"direct": "1", "size": "1g"}})
+def test_job_without_options_is_refused(tmp_path: Path) -> None:
+    fio_job = job(1000.0, 0.0, {})
+    del fio_job["job options"]
+    assert_refused(
+        tmp_path, "has no rw in its job options", fio_job, **{"global options": {"direct": "1", "size": "1g"}}
+    )
 
 
 @pytest.mark.parametrize("printed_ms", [1e20, float("inf"), -1e20, float("nan")])
-def test_a_time_that_is_none_is_refused(tmp_path: Path, printed_ms: float) -> None:
-    refused(tmp_path, "by its timestamp, which is no time", job(1000.0, 0.0, options()), timestamp_ms=printed_ms)
+def test_invalid_timestamp_is_refused(tmp_path: Path, printed_ms: float) -> None:
+    assert_refused(tmp_path, "has an invalid timestamp", job(1000.0, 0.0, options()), timestamp_ms=printed_ms)
 
 
-def _unified(one: dict[str, Any]) -> None:
-    first = one["jobs"][0]
+def _unified(body: dict[str, Any]) -> None:
+    first = body["jobs"][0]
     first["mixed"] = first.pop("read")
     del first["write"], first["trim"]
 
 
-def _client(one: dict[str, Any]) -> None:
-    one["client_stats"] = one.pop("jobs")
+def _client(body: dict[str, Any]) -> None:
+    body["client_stats"] = body.pop("jobs")
 
 
-def _gtod(one: dict[str, Any]) -> None:
-    one["jobs"][0]["job options"]["gtod_reduce"] = "1"
+def _gtod(body: dict[str, Any]) -> None:
+    body["jobs"][0]["job options"]["gtod_reduce"] = "1"
 
 
 FORMS = {
-    _unified: "unified_rw_reporting=1, which throws .*; run fio without that option",
+    _unified: "unified_rw_reporting=1, which adds .*; run fio without that option",
     _client: "client/server form .*; run fio on the machine itself, without --client",
-    _gtod: "gtod_reduce=1, so that no latency is known; run fio without that option",
+    _gtod: "gtod_reduce=1, so it has no latencies; run fio without that option",
 }
 
 
 @pytest.mark.parametrize("spoil", FORMS)
-def test_a_form_that_lacks_what_a_cell_needs_is_refused_by_its_option(tmp_path: Path, spoil: Any) -> None:
-    one = document(job(1000.0, 0.0, options()))
-    spoil(one)
+def test_reporting_option_that_omits_values_is_refused(tmp_path: Path, spoil: Any) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    spoil(body)
     with pytest.raises(UserError, match=FORMS[spoil]):
-        fio_json.read_run(origins.write(tmp_path / "a.json", one))
+        fio_json.read_run(origins.write(tmp_path / "a.json", body))
 
 
-def test_numbers_that_c_prints_for_none_are_null(tmp_path: Path) -> None:
-    """A steady state that fio has no slope of; texts stay as they are."""
+def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
+    """A steady state without a slope; strings are unchanged."""
     path = tmp_path / "a.json"
     path.write_text('{"slope" : -nan, "a": nan, "b": [inf, -inf], "criterion" : "-nan%", "text": "\\" nan, inf"}')
     assert read_document(path) == {
@@ -198,14 +206,14 @@ def test_numbers_that_c_prints_for_none_are_null(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_byte_order_mark_is_no_text_before_the_json(tmp_path: Path) -> None:
+def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert fio_json.read_run(path).found["iops"] == 1000.0
 
 
 @pytest.mark.parametrize("text", ['{"a": ' + "[" * 100_000, '{"a": ' + "9" * 10_000 + "}"])
-def test_what_no_reader_can_take_is_refused(tmp_path: Path, text: str) -> None:
+def test_unreadable_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
-    with pytest.raises(UserError, match=r"a\.json: is (nested deeper|cut off or damaged)"):
+    with pytest.raises(UserError, match=r"a\.json: is (nested deeper|truncated or damaged)"):
         fio_json.read_run(tmp_path / "a.json")

@@ -1,4 +1,4 @@
-"""fio's logs of single I/Os: every line a row, or named by its number."""
+"""fio's logs of single I/Os: every line becomes a row, or is reported by its number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def converted(path: Path, text: str, name: str = "job_lat.1.log", **more: object
         ("5, 81920, 1, 4096, 630784, 0x2004, 123456789", ["offset_bytes", "priority", "issue_ns"]),
     ],
 )
-def test_columns_by_how_many_there_are(tmp_path: Path, line: str, columns: list[str]) -> None:
+def test_number_of_columns_determines_their_meaning(tmp_path: Path, line: str, columns: list[str]) -> None:
     found = converted(tmp_path, line + "\n")
     assert list(found.columns) == COMMON + columns
     values = {"offset_bytes": 630784, "issue_ns": 123456789, "priority": 0x2004 if "0x" in line else 0}
@@ -47,11 +47,11 @@ def test_columns_by_how_many_there_are(tmp_path: Path, line: str, columns: list[
     ("name", "kind"),
     [("a_clat.1.log", "clat"), ("a_lat_bw.12.log", "bw"), ("x_iops.log.gz", "iops"), ("a_slat.1.log", "slat")],
 )
-def test_the_name_says_what_is_logged(name: str, kind: str) -> None:
+def test_file_name_gives_the_kind(name: str, kind: str) -> None:
     assert log_kind(Path(name)) == kind
 
 
-def test_a_name_that_does_not_say_is_refused() -> None:
+def test_file_name_without_kind_is_refused() -> None:
     with pytest.raises(UserError, match=r"job_lat\.1\.log"):
         log_kind(Path("latencies.txt"))
 
@@ -71,12 +71,12 @@ ROW = st.tuples(
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rows=st.lists(ROW, min_size=1, max_size=60), hexadecimal=st.booleans())
-def test_every_line_is_a_row_with_its_numbers(tmp_path: Path, rows: list[tuple[int, ...]], hexadecimal: bool) -> None:
+def test_every_line_becomes_a_row(tmp_path: Path, rows: list[tuple[int, ...]], hexadecimal: bool) -> None:
     last = "0x{:04x}" if hexadecimal else "{}"
     text = "".join(", ".join(map(str, row[:5])) + ", " + last.format(row[5]) + "\n" for row in rows)
     found = converted(tmp_path, text)
     expected = pd.DataFrame(rows, columns=[*COMMON, "offset_bytes", "priority"])
-    expected["direction"] = [DIRECTIONS[one] for one in expected["direction"]]
+    expected["direction"] = [DIRECTIONS[code] for code in expected["direction"]]
     assert found.astype({"direction": str}).values.tolist() == expected.values.tolist()
 
 
@@ -94,7 +94,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD)
-def test_a_malformed_line_is_named_by_its_number(tmp_path: Path, line: str) -> None:
+def test_malformed_line_is_reported_by_its_number(tmp_path: Path, line: str) -> None:
     good = "1, 5, 0, 4096, 8192, 0\n"
     text = good * 30000 + line + "\n" + good * 30000
     with pytest.raises(UserError, match=f"line 30001 is malformed: .*{BAD[line].replace('^', chr(92) + '^')}"):
@@ -105,7 +105,7 @@ def test_a_malformed_line_is_named_by_its_number(tmp_path: Path, line: str) -> N
     assert (found["offset_bytes"] == 8192).all()
 
 
-def test_an_offset_in_the_fifth_column_must_be_said(tmp_path: Path) -> None:
+def test_offset_in_the_fifth_column_needs_an_option(tmp_path: Path) -> None:
     text = "1, 5, 0, 4096, 630784\n2, 5, 1, 4096, 0\n"
     with pytest.raises(UserError, match="--fio-2-offset"):
         converted(tmp_path, text)
@@ -113,7 +113,7 @@ def test_an_offset_in_the_fifth_column_must_be_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["\n", "some text\n", "1, 2\n"])
-def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+def test_other_file_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match=r"job_lat\.1\.log"):
         converted(tmp_path, text)
 

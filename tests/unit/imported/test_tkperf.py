@@ -1,4 +1,4 @@
-"""TKperf's XML: every value in its place, and what is no sound result refused by name."""
+"""Import of TKperf's XML: every value in its place, and invalid results refused by name."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from drivelab.tables import io
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Of all four tests, read back from the files."""
+    """The tables of all four tests, read back from the files."""
     folder = tmp_path_factory.mktemp("tkperf")
     source = origins.tkperf(folder / "s4600.xml")
     recordings = tkperf.read(source, "s4600")
     write_tables(tables_of(recordings), recordings, source, folder)
-    return {one.stem: io.read(one, one.stem) for one in (folder / "tables").iterdir()}
+    return {path.stem: io.read(path, path.stem) for path in (folder / "tables").iterdir()}
 
 
 def test_every_cell_is_at_its_round_mix_and_block(tables: dict[str, Any]) -> None:
@@ -36,19 +36,19 @@ def test_every_cell_is_at_its_round_mix_and_block(tables: dict[str, Any]) -> Non
     assert set(cells["directory"]) == {"s4600.xml"}
 
 
-def test_the_window_is_the_one_that_tkperf_found(tables: dict[str, Any]) -> None:
+def test_window_equals_that_of_tkperf(tables: dict[str, Any]) -> None:
     windows = tables["steady_state"].set_index("measurement")
-    found = windows.loc["imported-tkperf-iops"]
-    assert found["reached"]
-    assert (found["window_start"], found["window_end"]) == (2, 6)
-    assert found["average"] == pytest.approx(sum(origins.WRITES_4K[1:]) / 5)
+    window = windows.loc["imported-tkperf-iops"]
+    assert window["reached"]
+    assert (window["window_start"], window["window_end"]) == (2, 6)
+    assert window["average"] == pytest.approx(sum(origins.WRITES_4K[1:]) / 5)
     rate = windows.loc["imported-tkperf-throughput"]
     assert rate["variable"] == "SEQ 1024KiB 0/100"
     assert rate["average"] * 1024 == pytest.approx(sum(origins.WRITES_1024K_KIB_S) / 5)
     assert windows.loc["imported-tkperf-latency", "average"] == pytest.approx(sum(origins.LATENCIES_US) / 5)
 
 
-def test_reads_and_writes_of_the_throughput_test_are_told_apart(tables: dict[str, Any]) -> None:
+def test_reads_and_writes_of_the_throughput_test_are_separate(tables: dict[str, Any]) -> None:
     cells = tables["cells"]
     first = cells[(cells["measurement"] == "imported-tkperf-throughput") & (cells["round"] == 1)]
     at = first.set_index(["read_share_pct", "block_size_bytes"])["bandwidth_mib_s"]
@@ -65,11 +65,11 @@ def test_the_largest_latency_of_a_mix_is_unknown(tables: dict[str, Any]) -> None
     assert cells["iops"].isna().all()
 
 
-def test_what_is_not_known_has_no_value(tables: dict[str, Any]) -> None:
+def test_unknown_facts_have_no_value(tables: dict[str, Any]) -> None:
     summary = tables["summary"]
-    of_test = summary.groupby("measurement")["metric"].agg(set)
-    assert of_test["imported-tkperf-iops"] == {"iops", "bandwidth_mib_s"}
-    assert of_test["imported-tkperf-latency"] == {"mean_latency_us"}
+    metrics = summary.groupby("measurement")["metric"].agg(set)
+    assert metrics["imported-tkperf-iops"] == {"iops", "bandwidth_mib_s"}
+    assert metrics["imported-tkperf-latency"] == {"mean_latency_us"}
     assert tables["hosts"].empty or tables["hosts"]["cores"].isna().all()
     conditions = tables["conditions"].set_index(["measurement", "facet"])["value"]
     assert conditions["imported-tkperf-iops", "serial"] == "PHYM1"
@@ -106,10 +106,10 @@ ABOUT = {
 
 
 @pytest.mark.parametrize("tool", ABOUT)
-def test_what_other_tools_say_of_a_drive(tmp_path: Path, tool: str) -> None:
+def test_drive_facts_from_other_tools(tmp_path: Path, tool: str) -> None:
     path = origins.tkperf(tmp_path / "x.xml", ("lat",), devinfo=ABOUT[tool])
-    found = tkperf.read(path, "a")[0].facts["drive"]
-    assert found == {
+    drive = tkperf.read(path, "a")[0].facts["drive"]
+    assert drive == {
         "nvme": {"model": "INTEL SSDPE2KX010T8", "serial": "PHLN1", "firmware": "VDV10131", "logical_block_bytes": 512},
         "udevadm": {
             "model": "Ultra", "serial": "4C53", "capacity_bytes": 30752636928, "logical_block_bytes": 512,
@@ -117,15 +117,15 @@ def test_what_other_tools_say_of_a_drive(tmp_path: Path, tool: str) -> None:
     }[tool]  # fmt: skip
 
 
-def test_a_drive_of_4096_byte_sectors_has_no_512(tmp_path: Path) -> None:
+def test_drive_with_4096_byte_sectors_has_no_512(tmp_path: Path) -> None:
     matrix = [[[100.0] * 7] * 7] * 5
     judged = {"iops_stdyrounds": [0, 1, 2, 3, 4], "iops_stdyvalues": [100] * 5, "iops_stdyavg": 100}
-    one = tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix, **judged), "a")[0]
-    assert {row["block_size_bytes"] for row in one.cells} == set(origins.IOPS_BLOCKS) - {512}
-    assert any("judged it by writes of 8 KiB" in note for note in one.notes)
+    recording = tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix, **judged), "a")[0]
+    assert {row["block_size_bytes"] for row in recording.cells} == set(origins.IOPS_BLOCKS) - {512}
+    assert any("judged it by writes of 8 KiB" in note for note in recording.notes)
 
 
-def test_a_file_without_date_asks_for_one(tmp_path: Path) -> None:
+def test_file_without_date_needs_an_option(tmp_path: Path) -> None:
     path = origins.tkperf(tmp_path / "x.xml", ("iops",), testdate=None)
     with pytest.raises(UserError, match="--date"):
         tkperf.read(path, "a")
@@ -135,8 +135,11 @@ def test_a_file_without_date_asks_for_one(tmp_path: Path) -> None:
 BAD = {
     "zero": ({"iops_roundmat": [[[0.0] * 8] * 7] * 5}, "0.0 for RND 1024KiB 100/0 in round 1"),
     "NaN": ({"iops_roundmat": [[[float("nan")] * 8] * 7] * 5}, "nan for RND"),
-    "blocks": ({"iops_roundmat": [[[1.0] * 6] * 7] * 5}, "not 8 block sizes"),
-    "mixes": ({"iops_roundmat": [[[1.0] * 8] * 6] * 5}, "another number of values than mixes"),
+    "blocks": (
+        {"iops_roundmat": [[[1.0] * 6] * 7] * 5},
+        "has 6 block sizes in <roundmat> instead of 8, or 7 without 512 bytes",
+    ),
+    "mixes": ({"iops_roundmat": [[[1.0] * 8] * 6] * 5}, "the wrong number of values for mixes"),
     "no rounds": ({"iops_roundmat": []}, "no values for <roundmat>"),
     "hard disk": ({"iops_stdyrounds": None}, "hard disk"),
     "average": ({"iops_stdyavg": 99999}, "average 99999 in <stdyavg>, but its <stdyvalues> have 61265"),
@@ -148,25 +151,25 @@ BAD = {
     "a round that is not there": ({"iops_stdyrounds": [2, 3, 4, 5, 6]}, "60546 in <stdyvalues> for round 2"),
     "the last round is not there": (
         {"iops_stdyrounds": [6], "iops_stdyvalues": [61061], "iops_stdyavg": 61061},
-        "no round 6 in <roundmat>",
+        "has round 6 in <stdyrounds>, but not in <roundmat>",
     ),
-    "more rounds than values": ({"iops_stdyrounds": [1, 2]}, "another number of values than values in <stdyrounds>"),
-    "run time of 0": ({"iops_runtime": 0}, "has 0 in <runtime>, where a number above 0 should be"),
+    "more rounds than values": ({"iops_stdyrounds": [1, 2]}, "the wrong number of values for values in <stdyrounds>"),
+    "run time of 0": ({"iops_runtime": 0}, "has 0 in <runtime> instead of a number above 0"),
     "negative run time": ({"iops_runtime": -60}, "has -60 in <runtime>"),
-    "run time in words": ({"iops_runtime": "long"}, "no whole number in <runtime>, but 'long'"),
+    "run time as text": ({"iops_runtime": "long"}, "no whole number in <runtime>, but 'long'"),
     "half a thread": ({"iops_numjobs": 1.5}, "no whole number in <numjobs>, but 1.5"),
-    "rounds from behind": (
+    "negative rounds": (
         {"iops_stdyrounds": [-5, -4, -3, -2, -1]},
-        r"has \[-5, -4, -3, -2, -1\] in <stdyrounds>, where numbers of rounds from 0 should be",
+        r"has \[-5, -4, -3, -2, -1\] in <stdyrounds> instead of round numbers from 0",
     ),
-    "rounds in words": ({"iops_stdyrounds": "x"}, "has 'x' in <stdyrounds>"),
-    "a round twice": ({"iops_stdyrounds": [1, 1, 2, 3, 4]}, "which are not rounds that follow each other"),
+    "rounds as text": ({"iops_stdyrounds": "x"}, "has 'x' in <stdyrounds>"),
+    "repeated round": ({"iops_stdyrounds": [1, 1, 2, 3, 4]}, "which are not ascending rounds"),
     "no depth": ({"iops_iodepth": None}, "no whole number in <iodepth>"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_no_sound_result_is_refused(tmp_path: Path, name: str) -> None:
+def test_invalid_result_is_refused(tmp_path: Path, name: str) -> None:
     changed, reason = BAD[name]
     path = origins.tkperf(tmp_path / "bad.xml", ("iops",), **changed)
     with pytest.raises(UserError, match=reason) as error:
@@ -175,36 +178,36 @@ def test_what_is_no_sound_result_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def _without(matrix: list[Any], round_index: int, mix: int, block: int) -> list[Any]:
-    """A matrix that lacks one value."""
-    changed = [[list(row) for row in one] for one in matrix]
+    """Return a matrix without one value."""
+    changed = [[list(row) for row in rows] for rows in matrix]
     del changed[round_index][mix][block]
     return changed
 
 
 @pytest.mark.parametrize(("round_index", "mix", "block"), [(0, 0, 0), (3, 2, 1), (5, 6, 7)])
-def test_a_row_that_lacks_a_value_shifts_no_block_size(tmp_path: Path, round_index: int, mix: int, block: int) -> None:
+def test_row_without_a_value_is_refused(tmp_path: Path, round_index: int, mix: int, block: int) -> None:
     matrix = _without([[[100.0] * 8] * 7] * 6, round_index, mix, block)
     share = origins.IOPS_MIXES[mix]
-    reason = f"has 7 values for the mix {share}/{100 - share} of round {round_index + 1}, where the other rows of"
+    reason = f"has 7 values for the mix {share}/{100 - share} of round {round_index + 1}, but 8 in the other rows of"
     with pytest.raises(UserError, match=reason):
         tkperf.read(origins.tkperf(tmp_path / "x.xml", ("iops",), iops_roundmat=matrix), "a")
 
 
-def test_a_latency_that_is_missing_shifts_no_block_size(tmp_path: Path) -> None:
+def test_missing_latency_is_refused(tmp_path: Path) -> None:
     matrix = _without([[[[1.0, 3.0, 2.0]] * 3] * 3] * 5, 1, 1, 0)
-    with pytest.raises(UserError, match="has 2 values for the mix 65/35 of round 2, where the other rows"):
+    with pytest.raises(UserError, match="has 2 values for the mix 65/35 of round 2, but 3 in the other rows"):
         tkperf.read(origins.tkperf(tmp_path / "x.xml", ("lat",), lat_roundmat=matrix), "a")
 
 
 @pytest.mark.parametrize(("sector", "blocks"), [(512, 4), (4096, 5)])
-def test_the_block_sizes_are_those_for_the_sectors_of_the_drive(tmp_path: Path, sector: int, blocks: int) -> None:
-    """All rows of throughput are one list: that one is missing shows by the sectors only."""
+def test_block_sizes_must_fit_the_sector_size(tmp_path: Path, sector: int, blocks: int) -> None:
+    """The rows of throughput form one list, so only the sector size reveals a missing row."""
     about, lists = f"Device Logical Sector Size: {sector}\n", [[[494806] * 5] * 2] * blocks
-    with pytest.raises(UserError, match=f"has {blocks} block sizes .*not what a drive of {sector}-byte sectors"):
+    with pytest.raises(UserError, match=f"has {blocks} block sizes .*does not fit a drive with {sector}-byte sectors"):
         tkperf.read(origins.tkperf(tmp_path / "x.xml", ("tp",), tp_roundmat=lists, devinfo=about), "a")
 
 
-def test_rounds_that_are_missing_for_one_block_size_are_refused(tmp_path: Path) -> None:
+def test_missing_rounds_of_a_block_size_are_refused(tmp_path: Path) -> None:
     lists = [[[1000] * 5, [1000] * 5] for _ in range(5)]
     lists[3][0] = [1000] * 4
     with pytest.raises(UserError, match="rounds of SEQ 4KiB 100/0"):
@@ -212,7 +215,7 @@ def test_rounds_that_are_missing_for_one_block_size_are_refused(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("text", ["no XML", "<a><b/></a>"])
-def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+def test_other_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.xml").write_text(text)
     with pytest.raises(UserError, match=r"x\.xml"):
         tkperf.read(tmp_path / "x.xml", "a")
