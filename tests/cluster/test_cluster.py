@@ -25,7 +25,7 @@ def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project
         os.kill(pid, signal.SIGCONT)
     status, output = project.ended(second)
     assert status == 0, output
-    assert "Still at work from a run that was killed" in output
+    assert "Jobs of a killed run are still running" in output
     assert "Done in" in output
     assert (project.folder / "results/report/index.html").exists()
     for drive in DRIVES:
@@ -51,7 +51,7 @@ def test_an_interrupted_run_leaves_nothing_in_the_queue_and_says_so(project: Clu
     status, output = project.ended(run)
     assert status == 130
     assert "Cancelled in Slurm: jobs " in output
-    assert "interrupted; what is finished is kept, run again to go on" in output
+    assert "interrupted; finished measurements are kept, run again to continue" in output
     wait_until(lambda: not slurm.ask("squeue", "-h"), "an empty queue", project.tell)
     chains = [job for job in slurm.completed()[before:] if job["JobState"] == "CANCELLED"]
     assert {job["NodeList"] for job in chains} >= {"host0", "host1"}

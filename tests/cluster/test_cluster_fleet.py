@@ -68,7 +68,7 @@ def test_a_fleet_goes_on_when_its_run_is_killed_and_each_drive_is_one_job_on_its
         os.kill(pid, signal.SIGCONT)
     status, output = fleet.ended(second)
     assert status == 0, output
-    assert "Still at work from a run that was killed" in output
+    assert "Jobs of a killed run are still running" in output
     assert "Done in" in output
     for drive in RECORDINGS:
         assert fleet.is_recorded(drive)

@@ -145,7 +145,7 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
     raw, out = str(tmp_path / "raw"), str(tmp_path / "t.parquet")
     assert run("capture", device, "-o", raw, "--", *dd(device, 7)) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"^application duration: \d+\.\d+ s, measured while it was traced", printed, re.MULTILINE)
+    assert re.search(r"^application duration: \d+\.\d+ s, measured while tracing", printed, re.MULTILINE)
     assert "lost: nothing\n" in printed
     assert run("trace", "decode", raw, "-o", out, "--json") == 0
     assert json.loads(capsys.readouterr().out)["events_by_action"]["Q"] >= 7

@@ -65,14 +65,14 @@ def test_a_study_that_is_run_is_refused_and_one_that_was_killed_is_not(tmp_path:
             done = project.drivelab("archive", what, "config/mini.yaml", "-o", str(out / what))
             assert running.poll() is None, "it ended before it was archived"
             assert done.returncode == 2, done.stdout + done.stderr
-            assert "study 'mini' is being run, and cannot be archived; wait for it, or end it first" in done.stderr
+            assert "study 'mini' is running and cannot be archived now; wait for it or stop it" in done.stderr
         assert list(out.iterdir()) == []
     finally:
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
     while (done := project.drivelab("archive", "create", "config/mini.yaml", "-o", str(out / "a.tar.gz"))).returncode:
         assert re.search("is at work: |changed while it was archived", done.stderr)  # its stages end after it
-    assert "as it was written" in ran(project, "archive", "verify", str(out / "a.tar.gz"))
+    assert "unaltered" in ran(project, "archive", "verify", str(out / "a.tar.gz"))
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(
     for name in ("report/index.html", "tables/summary.parquet"):
         assert (restored.folder / "results" / name).read_bytes() == (finished.folder / "results" / name).read_bytes()
     assert restored.recordings().keys() == finished.recordings().keys()
-    assert "0 files of the study restored" in ran(fresh, "archive", "restore", str(archive))
+    assert "0 study files restored" in ran(fresh, "archive", "restore", str(archive))
     restored.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
     changed = to_do(fresh, restored)
     assert "summary" in changed
@@ -113,7 +113,7 @@ def test_a_restored_study_is_used_where_it_is(finished: Project, fresh: Project,
     assert "6 of 6 measurements done" in ran(fresh, "study", "status", STUDY)
     assert "sound" in ran(fresh, "study", "check", STUDY)
     assert "recorded already" in ran(fresh, "plan", STUDY)
-    assert "6 of 6 recordings are as they were measured" in ran(fresh, "verify", "restored/mini/results/recordings")
+    assert "6 of 6 recordings are unaltered" in ran(fresh, "verify", "restored/mini/results/recordings")
     assert "op28" in ran(fresh, "query", "FROM summary", "--results", "restored/mini/results")
     assert "op28 against op7" in ran(fresh, "compare", "op7", "op28", "--study", STUDY)
     restored.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
@@ -189,4 +189,4 @@ def test_the_crate_says_what_each_recording_was_made_with(finished: Project, tmp
         plan = folder / place / "plan.json"
         assert graph[f"{place}plan.json"]["sha256"] == hashlib.sha256(plan.read_bytes()).hexdigest()
     assert len(graph["results/report/"]["isBasedOn"]) == len(made)
-    assert "as it was written" in ran(finished, "archive", "verify", str(folder))
+    assert "unaltered" in ran(finished, "archive", "verify", str(folder))

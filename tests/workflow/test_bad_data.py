@@ -93,7 +93,7 @@ def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project)
     assert done.returncode == 0, done.stderr
     names = ["/".join(one.parts[-3:]) for one in (iops, replay)]
     assert done.stdout.splitlines()[-1].startswith(
-        f"2 things were left out of the results (altered evidence 2), among them all of {', '.join(names)}: "
+        f"2 items were excluded from the results (altered evidence 2), with the whole of {', '.join(names)}: "
     )
     exclusions = io.read(table(copy, "exclusions"), "exclusions")
     assert exclusions[["recording", "place"]].values.tolist() == [[name, "recording"] for name in names]
@@ -108,7 +108,7 @@ def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project)
     verified = copy.drivelab("verify", "results/recordings")
     assert verified.returncode == 1
     assert f"{'/'.join(iops.parts[-4:])}/{job.relative_to(iops)}: altered" in verified.stdout
-    assert "4 of 6 recordings are as they were measured" in verified.stdout
+    assert "4 of 6 recordings are unaltered" in verified.stdout
 
 
 def test_a_recording_in_the_place_of_another_is_refused(copy: Project, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_recording_in_the_place_of_another_is_refused(copy: Project, tmp_path:
     verified = copy.drivelab("verify", "results/recordings")
     assert verified.returncode == 1
     assert f"{place.name}/{held}" in verified.stdout
-    assert "5 of 6 recordings are as they were measured" in verified.stdout
+    assert "5 of 6 recordings are unaltered" in verified.stdout
     traced = copy.drivelab("evidence", "op7", "pts-iops", "RND 4KiB 0/100", "iops")
     assert traced.returncode == 1
     assert held in " ".join(traced.stdout.split())

@@ -23,7 +23,7 @@ def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
     assert "Virtual clock, not real time" in done.stdout
     assert "Report: results/report/index.html" in done.stdout
     assert sum(line.startswith("  ") for line in done.stdout.splitlines()) == 3
-    assert done.stdout.splitlines()[-1] == "Nothing was left out of the results."
+    assert done.stdout.splitlines()[-1] == "Nothing was excluded from the results."
     assert copy.recordings() == before
 
 
@@ -51,7 +51,7 @@ def test_the_plan_touches_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("run", "config/nothing.yaml"), "config/nothing.yaml: there is no such file"),
+        (("run", "config/nothing.yaml"), "config/nothing.yaml: the file does not exist"),
         (("measure", "nothing.json", "--after", "x"), "nothing.json: the plan does not exist"),
         (("steady-state", "1", "2", "x"), "x"),
         (("virtual", "start", "nothing"), "nothing"),

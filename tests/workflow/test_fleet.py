@@ -42,7 +42,7 @@ def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -
     assert "1 of 2 drives were not measured; mend that and run again" in said[0]
     assert said[0].count("the drive answers") == 1
     assert said[0].count("Drive 'd2'") == 1
-    assert "is not complete; what is finished is kept" in said[1]
+    assert "is not complete; finished measurements are kept" in said[1]
     assert project.evidence().keys() == {"d1/run1"}
     drives = io.read(project.folder / "results/tables/fleet_drives.parquet", "fleet_drives").set_index("drive")
     assert drives["state"].to_dict() == {"d1": "measured", "d2": "failed"}
@@ -70,7 +70,7 @@ def a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twic
 
     done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "The last run was cut short; going on where it stopped." in done.stdout
+    assert "The last run was interrupted. Continuing where it stopped." in done.stdout
     assert "2 of 2 drives were measured" in done.stdout
     assert not done.stderr
     assert before.items() <= project.evidence().items()
@@ -88,7 +88,7 @@ def commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject)
     assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
     assert "d2 against d1" in project.drivelab("compare", "d1", "d2", "--results", "results").stdout
     verified = project.drivelab("verify", "results")
-    assert verified.stdout.startswith("2 of 2 recordings are as they were measured")
+    assert verified.stdout.startswith("2 of 2 recordings are unaltered")
 
 
 def a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project: FleetProject) -> None:

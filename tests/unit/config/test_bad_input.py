@@ -146,7 +146,7 @@ def test_every_alternative_of_a_schema_has_a_name(name: str) -> None:
     ("content", "sentence"),
     [
         (None, "is a folder; name a study file"),
-        (b"\xff\xfe\x00", "is no text in UTF-8; name a study file, or save it again as UTF-8"),
+        (b"\xff\xfe\x00", "is not UTF-8 text; name a study file, or save the file as UTF-8"),
         (
             b"a\x00b",
             "contains characters that text cannot contain (control characters are not allowed); name a study file",
@@ -195,5 +195,5 @@ def test_a_basis_without_measurements_is_refused(project: Path) -> None:
 
 def test_a_sheet_that_is_not_text_is_refused(project: Path) -> None:
     (project / SHEET).write_bytes("drive\tdevice\tserial\tdestructive\tnote\nä".encode("latin-1"))
-    with pytest.raises(UserError, match=r"drives\.tsv: is no text in UTF-8; name a sheet of tab-separated text"):
+    with pytest.raises(UserError, match=r"drives\.tsv: is not UTF-8 text; name a sheet of tab-separated text"):
         Campaign.load(STUDY)

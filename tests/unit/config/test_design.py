@@ -186,7 +186,7 @@ def test_a_part_is_one_drive_with_separate_results(project: Path) -> None:
         ("budget: {time: soon}", r"'budget\.time': 'soon' is not a duration"),
         ("budget: {written: 20T}", r"'budget\.written': '20T' is not a volume of data"),
         ("budget: {endurance: 5}", "budget"),
-        ("budget: {time: 0d}", r"'budget\.time': '0d' is no duration"),
+        ("budget: {time: 0d}", r"'budget\.time': the duration '0d' is zero"),
         ("budget: {written: 0TB}", r"'budget\.written' is 0TB, so nothing can run; set a positive limit"),
         ("budget: {written: 0B}", r"'budget\.written' is 0B"),
         ("budget: {endurance: 0%}", r"'budget\.endurance' is 0%"),

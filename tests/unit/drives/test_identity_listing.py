@@ -122,7 +122,7 @@ def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     assert all(len(line) <= 100 for line in text.splitlines())
     assert text.splitlines()[0].split() == ["device", "model", "size", "via", "blocks", "cache", "°C", "used"]
     assert "pcie 8.0 GT/s x4" in text
-    assert "runs at 8.0 GT/s PCIe x4; the drive could run at 16.0 GT/s PCIe x4" in text
+    assert "runs at 8.0 GT/s PCIe x4; the drive supports 16.0 GT/s PCIe x4" in text
     assert text.count("blocks of 4096 bytes") == 1
     assert "    serial S6Z1NJ0W123456, firmware 4B2QJXD7, not in the drive sheet\n" in text
     assert "    not testable: swapped is swap space\n" in text
@@ -155,7 +155,7 @@ def test_the_first_sheet_is_readable_and_permits_no_destruction(
     assert "swap" in rows["tab-here-3456"].note
     comments = [line for line in path.read_text().splitlines() if line.startswith("#")]
     assert len(comments) == 2
-    assert "S6Z1NJ0W123456 stands above already" in comments[0]
+    assert "S6Z1NJ0W123456 is listed above already" in comments[0]
     assert "/dev/vda" in comments[1]
 
 

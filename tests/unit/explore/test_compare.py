@@ -273,7 +273,7 @@ def test_facets_recorded_by_neither_import_are_listed(tmp_path: Path, capsys: py
     assert main(["compare", *sides]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[2] == "Differs too: nothing that was recorded"
-    assert lines[3].startswith("Recorded on neither side, it may differ: ")
+    assert lines[3].startswith("Not recorded on either side, may differ: ")
     assert "purge" in lines[3]
 
 

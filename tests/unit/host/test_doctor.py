@@ -64,7 +64,7 @@ def test_a_report_changes_nothing(server: Path, run_folder: Path, capsys: pytest
     assert main(["doctor"]) == 0
     assert governor(server) == "powersave"
     assert not run_folder.exists()
-    assert "--apply sets" in capsys.readouterr().out
+    assert "--apply changes" in capsys.readouterr().out
 
 
 def test_apply_lasts_until_restore(server: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,13 +72,13 @@ def test_apply_lasts_until_restore(server: Path, capsys: pytest.CaptureFixture[s
     assert "CPU governor: set to performance" in capsys.readouterr().out
     assert governor(server) == "performance"
     assert main(["doctor"]) == 0
-    assert "values are set for a study at the moment" in re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert "settings are changed for a study now" in re.sub(r"\s+", " ", capsys.readouterr().out)
     assert main(["doctor", "--restore"]) == 0
     assert "CPU governor: put back (3 places)" in capsys.readouterr().out
     assert governor(server) == "powersave"
     assert (server / "timers").read_text() == "apt-daily.timer\n"
     assert main(["doctor", "--restore"]) == 0
-    assert "nothing to put back" in capsys.readouterr().out
+    assert "nothing to restore" in capsys.readouterr().out
 
 
 def test_apply_lasts_until_the_next_study_has_ended(server: Path) -> None:
@@ -101,7 +101,7 @@ def test_apply_without_root_is_refused(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert main(["doctor", "--apply"]) == 2
-    assert "by root only, so nothing was set" in capsys.readouterr().err
+    assert "only root can change host settings" in capsys.readouterr().err
     assert governor(server) == "powersave"
     assert not run_folder.exists()
 

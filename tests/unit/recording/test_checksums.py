@@ -202,13 +202,13 @@ def test_verify_names_the_changes(recording: Path, capsys: pytest.CaptureFixture
     (unfinished / "plan.json").write_text("{")
     assert main(["verify", top]) == 0
     files = len(digests(recording))
-    assert capsys.readouterr().out == f"1 of 1 recordings are as they were measured, {files} files\n"
+    assert capsys.readouterr().out == f"1 of 1 recordings are unaltered, {files} files\n"
     (recording / "host.json").write_text("{}")
     (recording / "stranger").write_text("")
     assert main(["verify", str(recording)]) == 1
     *lines, last = capsys.readouterr().out.splitlines()
     assert lines == [f"{recording}/host.json: altered", f"{recording}/stranger: added"]
-    assert last == "0 of 1 recordings are as they were measured, 0 files"
+    assert last == "0 of 1 recordings are unaltered, 0 files"
     assert main(["verify", top, "--json"]) == 1
     report = json.loads(capsys.readouterr().out)
     assert report["altered"] == {str(recording): {"host.json": "altered", "stranger": "added"}}
@@ -219,6 +219,6 @@ def test_verify_names_the_changes(recording: Path, capsys: pytest.CaptureFixture
     assert main(["verify", top]) == 0
     output = capsys.readouterr().out
     assert "not checksummed" in output
-    assert output.endswith("0 of 1 recordings are as they were measured, 0 files; of 1 nobody can tell\n")
+    assert output.endswith("0 of 1 recordings are unaltered, 0 files; 1 cannot be checked\n")
     assert main(["verify", str(recording / "cells")]) == 2
     assert "holds no finished recordings" in capsys.readouterr().err

@@ -129,4 +129,4 @@ def test_what_a_drive_cannot_be_asked_for_is_said(capsys: pytest.CaptureFixture[
     assert main(["protocol", "show", "qos-nines", "--drive", "op7"]) == 2
     assert "8GiB is larger than the drive of 64MiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e", "--capacity", "1TB"]) == 2
-    assert "--drive knows its own capacity" in capsys.readouterr().err
+    assert "--drive sets capacity and speed" in capsys.readouterr().err

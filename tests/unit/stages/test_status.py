@@ -340,7 +340,7 @@ def test_of_another_host_only_signs_of_life_are_known(plans: list[Plan], age: fl
     write_json(status_path(plans[0]), asdict(status))
     row = rows()["op7"]
     assert row.host == "bench-b"
-    assert ("nothing heard" in status_lines("mine", [row], now_s)[1]) == (row.state == "silent")
+    assert ("silent for" in status_lines("mine", [row], now_s)[1]) == (row.state == "silent")
 
 
 def test_a_process_of_another_container_of_this_machine_is_not_looked_for(plans: list[Plan]) -> None:

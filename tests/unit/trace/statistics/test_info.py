@@ -83,7 +83,7 @@ def test_marks_are_printed(model: ModuleType, tmp_path: Path, capsys: pytest.Cap
         "queue depth not known",
         "long gaps between arrivals",
         "errno 5: 1",
-        "merges not known",
+        "merges unknown",
     ):
         assert phrase in printed
 
