@@ -1,4 +1,4 @@
-"""Plans that run an application, made without a study: `pytest` tests change what they are about."""
+"""Build plans that run an application, without a study; each test changes the parts that it checks."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ def plan_of(
     fill: float | None = 1,
     **model: Any,
 ) -> Plan:
-    """A plan in the current folder, which is a project's; writes its drive sheet. `model` changes MODEL."""
-    made = DriveModel.from_mapping(drive, {**MODEL, "serial": f"{drive.upper()}-1", **model})
-    row = f"{drive}\tvirtual:{drive}\t{made.serial}\tyes\t\n"
+    """Return a plan in the current project folder and write its drive sheet; `model` changes MODEL."""
+    drive_model = DriveModel.from_mapping(drive, {**MODEL, "serial": f"{drive.upper()}-1", **model})
+    row = f"{drive}\tvirtual:{drive}\t{drive_model.serial}\tyes\t\n"
     Path("config/drives.tsv").write_text(f"drive\tdevice\tserial\tdestructive\tnote\n{row}")
     condition: dict[str, Any] = {"purge": "auto"}
     if fill is not None:
         condition["fill"] = {"pattern": "sequential", "block_size_bytes": 131072, "capacity_multiple": fill,
                              "queue_depth": 32}  # fmt: skip
     subject = {
-        "drive": {"serial": made.serial, "virtual": made.to_mapping()},
+        "drive": {"serial": drive_model.serial, "virtual": drive_model.to_mapping()},
         "clock": clock,
         "scenario": "synthetic",
         "protocol": "application-duration",
@@ -65,7 +65,7 @@ def conditioned(plan: Plan) -> Path:
 
 
 def measured(plan: Plan) -> list[dict[str, Any]]:
-    """The journal's lines of the runs, after the whole measurement."""
+    """Run the whole measurement and return the journal's lines of the runs."""
     measure(plan, conditioned(plan))
     return runs_of(plan.recording_path)
 

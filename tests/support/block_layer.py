@@ -1,8 +1,8 @@
-"""A small model of the kernel's block layer: it makes the events that blktrace would show, and knows the truth.
+"""Model the kernel's block layer: produce the events that blktrace would show, and the true requests.
 
-After block/blk-core.c, blk-mq.c, blk-merge.c and blk-flush.c of Linux 6: processes queue bios, which are split at a
-largest size, merged in a process's plug or in the scheduler, dispatched in any order, refused, requeued, completed in
-parts and in any order; flushes and FUA writes go through the flush machinery.
+Modelled after block/blk-core.c, blk-mq.c, blk-merge.c and blk-flush.c of Linux 6. Processes queue bios. These are split
+at a largest size, merged in a process's plug or in the scheduler, dispatched in any order, refused, requeued, and
+completed in parts and in any order. Flushes and FUA writes use the flush machinery.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class BlockLayer:
     def __init__(self, setup: Setup, seed: int) -> None:
         self.setup, self.dice = setup, random.Random(seed)
         self.records: list[Record] = []
-        """In the order of time, no two at the same."""
+        """In time order; all times differ."""
         self.rows: list[dict[str, Any]] = []
         self.device_flushes = 0
         self._ns = self.dice.randrange(1 << 50)
@@ -42,7 +42,7 @@ class BlockLayer:
     # Events
 
     def _event(self, letter: str, word: int, sector: int, sectors: int, pid: int, error: int = 0, to: int = -1) -> int:
-        """Emits an event and returns its time since the first."""
+        """Emit an event and return its time since the first event."""
         cpu = self.dice.randrange(self.setup.cpus)
         word = word & 0xFFFFFFFF if self.setup.version == 7 else word
         if pid not in self._named:
@@ -59,10 +59,10 @@ class BlockLayer:
         return self._ns - self._start_ns
 
     def _request_event(self, letter: str, request: Request) -> int:
-        return self._event(letter, request.word, request.sector, request.sectors, self._anyone())
+        return self._event(letter, request.word, request.sector, request.sectors, self._any_pid())
 
-    def _anyone(self) -> int:
-        """Interrupts and kernel threads: any process may be the current one."""
+    def _any_pid(self) -> int:
+        """Return any PID: in interrupts and kernel threads, any process may be the current one."""
         return self.dice.choice([0, *self._plugs])
 
     # What happens next
@@ -100,7 +100,7 @@ class BlockLayer:
         if self.setup.repeats:
             sector, sectors = 8 * dice.randint(1, 3), 8
         else:
-            # Behind or before what was queued last, or anywhere.
+            # After or before the last bio, or anywhere.
             sectors, last = dice.randint(1, 48), self._bios[-1] if self._bios else None
             near = [last.sector + last.sectors, last.sector - sectors] if last else []
             sector = dice.choice([*near, *near, dice.randint(8, 2000)])
@@ -134,7 +134,7 @@ class BlockLayer:
             self._advance(request, 0)
 
     def _insert(self, part: Part, pid: int, mergeable: bool) -> None:
-        """A bio finds a request to merge with, or becomes one (blk_mq_submit_bio)."""
+        """Merge a bio into a request, or make it a new request (blk_mq_submit_bio)."""
         word = part.bio.word
         if not self.setup.has_queue:
             self._in_flight.append(Request(word, [part]))
@@ -174,7 +174,7 @@ class BlockLayer:
         return False
 
     def _merge_requests(self, grown: Request, requests: list[Request], pid: int) -> None:
-        """attempt_merge: the later request of two neighbours goes into the earlier."""
+        """Merge the later of two neighbouring requests into the earlier (attempt_merge)."""
         kind = WORDS["write-zeroes"] | bits.DISCARD
         for other in requests:
             if other is grown or not other.mergeable or (grown.word ^ other.word) & kind:
@@ -230,7 +230,7 @@ class BlockLayer:
         for part in request.parts if request is not self._flush else ():
             truth = part.bio.truth
             truth["requeues"] += 1
-            # Of a piece that is complete to a part only the rest is undone.
+            # Only the incomplete rest of a piece is undone.
             truth["pieces"] -= not part.begun
             if truth["pieces"] == 0:
                 truth["dispatch_ns"] = truth["dispatch_id"] = None
@@ -245,7 +245,7 @@ class BlockLayer:
         is_whole = request.sequenced or (self.setup.discard_ranges and bool(request.word & bits.DISCARD))
         is_partial = self.setup.partial and self.setup.has_queue and not is_whole and sectors > 1
         done = self.dice.randint(1, sectors) if is_partial and self.dice.random() < 0.3 else sectors
-        time_ns = self._event("C", request.word, request.sector, done, self._anyone(), error)
+        time_ns = self._event("C", request.word, request.sector, done, self._any_pid(), error)
         while done:
             part = request.parts[0]
             part.begun = True
@@ -286,7 +286,7 @@ class BlockLayer:
     def _advance(self, request: Request, error: int) -> None:
         if not request.steps or error:
             part = request.parts[0]
-            time_ns = self._event("C", request.word, part.sector, 0, self._anyone(), error)
+            time_ns = self._event("C", request.word, part.sector, 0, self._any_pid(), error)
             part.bio.sequences -= bool(part.sectors)
             self._finish(part.bio, 0, time_ns, error)
         elif request.steps[0] == "data":
@@ -296,7 +296,7 @@ class BlockLayer:
         self._kick_flush()
 
     def _kick_flush(self) -> None:
-        """One flush at a time; those who come meanwhile share the next one."""
+        """Start a flush unless one is running; requests that arrive meanwhile share the next flush."""
         if self._flush is None and self._pending:
             self._running, self._pending = self._pending, []
             self._flush = Request(bits.READ | bits.FLUSH, [], mergeable=False)

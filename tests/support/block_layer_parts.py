@@ -1,4 +1,4 @@
-"""What the simulated block layer is made of."""
+"""Data structures of the simulated block layer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Setup:
-    """What the machine is and does."""
+    """Properties and behaviour of the machine."""
 
     version: int = 7
     cpus: int = 2
     processes: int = 3
     bios: int = 40
     has_queue: bool = True
-    """False: a device such as zram or dm, which completes bios without requests."""
+    """False for a device such as zram or dm, which completes bios without requests."""
     device_fua: bool = False
     depth: int = 8
     split_sectors: int = 32
@@ -35,15 +35,15 @@ class Setup:
     flushes: bool = True
     requeues: bool = True
     refusals: bool = False
-    """The driver refuses requests before it began them: requeues without a dispatch."""
+    """The driver refuses requests before it starts them: requeues without a dispatch."""
     discard_ranges: bool = False
-    """The drive takes discards of several ranges: the kernel then merges them in a plug, without an event."""
+    """The drive accepts discards of several ranges: the kernel merges them in a plug, without an event."""
     partial: bool = True
     errors: bool = True
     cgroups: bool = True
-    """Some events bear a cgroup id, as with `blkcgroup` on; blkparse 1.2 does not count those."""
+    """Some events have a cgroup id, as with `blkcgroup` on; blkparse 1.2 does not count these."""
     repeats: bool = False
-    """Requests for the same sectors at the same time; as nothing merges or overtakes, their order tells them apart."""
+    """Concurrent requests for the same sectors; without merges and overtaking, their order identifies them."""
 
 
 @dataclass(eq=False)
@@ -54,18 +54,18 @@ class Bio:
     sectors: int
     left: int
     sequences: int = 0
-    """Flush sequences of its parts that have not ended."""
+    """Unfinished flush sequences of its parts."""
 
 
 @dataclass(eq=False)
 class Part:
-    """A bio, or a part of one that was split."""
+    """A bio, or a part of a split bio."""
 
     bio: Bio
     sector: int
     sectors: int
     begun: bool = False
-    """Completed to a part in the present dispatch."""
+    """Whether it is partly completed in the present dispatch."""
 
 
 @dataclass(eq=False)
@@ -74,7 +74,7 @@ class Request:
     parts: list[Part]
     mergeable: bool = True
     steps: list[str] = field(default_factory=list)
-    """What a flush sequence still has to do: `flush`, `data`."""
+    """Remaining steps of a flush sequence: `flush`, `data`."""
     sequenced: bool = False
 
     @property
@@ -95,7 +95,7 @@ def process_name(pid: int) -> str:
 
 
 def row_of_truth(word: int, sector: int, sectors: int, queue_ns: int, pid: int, cpu: int) -> dict[str, Any]:
-    """The row of a bio that was just queued, with the columns of a trace."""
+    """Return the row of a newly queued bio, with the columns of a trace."""
     operation = next(name for name in ("discard", "write-zeroes", "write", "read") if word & WORDS[name] == WORDS[name])
     return {
         "queue_ns": queue_ns,

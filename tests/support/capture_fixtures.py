@@ -1,4 +1,4 @@
-"""Fixtures of tests that capture with this machine's tracer: `pytest_plugins = ("capture_fixtures",)`."""
+"""Fixtures for tests that capture with this machine's tracer: `pytest_plugins = ("capture_fixtures",)`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drivelab.trace.capturing import tracer
 
 @pytest.fixture
 def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
-    """Makes a loop device of some MiB with logical blocks of some bytes; detached after the test."""
+    """Return a function that makes a loop device (MiB, bytes per logical block); detach all after the test."""
     devices: list[str] = []
 
     def make(size_mib: int, block_bytes: int) -> str:
@@ -43,7 +43,7 @@ def device(attach: Callable[[int, int], str]) -> str:
 
 @pytest.fixture(scope="session")
 def tracefs() -> Iterator[None]:
-    """Have tracefs mounted; unmount it at the end if it was not mounted."""
+    """Mount tracefs; unmount it at the end if it was not mounted before."""
     if (reason := capture.possible()) is not None:
         pytest.skip(f"no capture here: {reason}")
     was_mounted = tracer.TRACING.is_mount()
@@ -56,7 +56,7 @@ def tracefs() -> Iterator[None]:
 
 @pytest.fixture
 def tracer_untouched(tracefs: None) -> Iterator[None]:
-    """Whatever a test does, the tracer is afterwards as it was before, and nothing is mounted."""
+    """Check that the test leaves the tracer unchanged and nothing mounted."""
     before = tracer.state()
     yield
     assert tracer.state() == before

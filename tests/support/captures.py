@@ -1,4 +1,4 @@
-"""What tests that capture with this machine's tracer start and look for."""
+"""Processes that capture tests start and wait for."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ def dd(device: str, count: int = 50) -> list[str]:
 
 
 def background(code: str) -> subprocess.Popen[bytes]:
-    """Python code in a process of its own, which signals end as they end the drivelab command."""
+    """Run Python code in a separate process, which handles signals like the drivelab command."""
     code = f"from drivelab.termination import end_in_order; end_in_order()\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     return subprocess.Popen([sys.executable, "-c", code], env=environment)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Wait while the process runs."""
+    """Wait for a condition; fail if the process ends first."""
     while not condition():
         assert process is None or process.poll() is None
         time.sleep(0.01)
 
 
 def running(*arguments: str) -> list[int]:
-    """Processes that have all these words in their command line."""
-    found: list[int] = []
+    """Return the processes that have all these words in their command line."""
+    pids: list[int] = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().split(b"\0")
         except OSError:
             continue
         if all(argument.encode() in words for argument in arguments):
-            found.append(int(path.parent.name))
-    return found
+            pids.append(int(path.parent.name))
+    return pids

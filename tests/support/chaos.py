@@ -1,6 +1,6 @@
-"""A study on the virtual clock whose processes are killed at random, and its drives disturbed, until it is complete.
+"""Kill the processes of a virtual-clock study at random and disturb its drives until the study is complete.
 
-`python tests/support/chaos.py --kills 500 --seed 7` does it for longer than the test does.
+`python tests/support/chaos.py --kills 500 --seed 7` runs longer than the test.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ right:
   over_provisioning: 28%
 """
 _SHEET = "drive\tdevice\tserial\tdestructive\tnote\n" + "".join(
-    f"{one}\tvirtual:{one}\tVIRTUAL-{one.upper()}\tyes\t\n" for one in DRIVES
+    f"{drive}\tvirtual:{drive}\tVIRTUAL-{drive.upper()}\tyes\t\n" for drive in DRIVES
 )
 _STUDY = """\
 name: chaos
@@ -78,26 +78,26 @@ MEASUREMENTS = 3
 KINDS = {
     "run": 6, "snakemake": 7, "measure": 20, "precondition": 4, "purge": 2, "server": 3, "fork": 4, "any": 2, "all": 2,
 }  # fmt: skip
-"""Kills of each kind of process in fifty: `all` is the whole tree at once, `any` one of it, whichever it is."""
+"""Number of kills per kind of process in fifty: `all` is the whole tree at once, `any` a random process of it."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
 _WORDS = {"error": "Input/output error", "hang": "does not complete", "gone": "No such device"}
 _GENEROUS_S = 600.0
-"""After which something hangs."""
+"""Time after which a process counts as hanging."""
 
 
 @dataclass
-class Told:
-    """What was done to the study."""
+class Tally:
+    """Counts of what was done to the study."""
 
     kills: Counter[str] = field(default_factory=Counter)
     faults: int = 0
     runs: int = 0
     rounds: int = 0
-    """Times that the study was completed."""
+    """Number of times that the study was completed."""
     interrupted: int = 0
-    """Cells and fills that a kill or a fault had begun to be measured again."""
+    """Cells and fills that were measured again after a kill or a fault."""
     signals: Counter[str] = field(default_factory=Counter)
 
     @property
@@ -110,7 +110,7 @@ class ChaosStudy(FaultStudy):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        for target in ('self.path("report/pts-pages.pdf"),', '*self.all_figures("json"),'):  # tables tell all
+        for target in ('self.path("report/pts-pages.pdf"),', '*self.all_figures("json"),'):  # the tables are sufficient
             self.edit("scripts/drivelab/stages/layout.py", f"            {target}\n", "")
         (folder / "config/virtual_drives.yaml").write_text(_MODELS)
         (folder / "config/drives.tsv").write_text(_SHEET)
@@ -119,7 +119,7 @@ class ChaosStudy(FaultStudy):
         self.undisturbed = folder / "undisturbed"
 
     def run(self, act: Callable[[Any], None] = lambda process: None) -> Outcome:
-        """Run the study; `act` is given the process. Fails unless all processes are gone soon after it."""
+        """Run the study and call `act` with its process; fail unless all processes end soon afterwards."""
         log = self.folder / "chaos.log"
         with log.open("w") as output:
             process = self.start_in("run", "config/chaos.yaml", output=output)
@@ -130,7 +130,7 @@ class ChaosStudy(FaultStudy):
                 if process.poll() is None:
                     process.kill()
                     process.wait()
-        self.no_process_is_left()
+        self.wait_for_all_processes()
         return Outcome(process.returncode, log.read_text())
 
     def start_in(self, *arguments: str, output: Any) -> Any:
@@ -145,8 +145,8 @@ class ChaosStudy(FaultStudy):
             stdout=output, stderr=subprocess.STDOUT,
         )  # fmt: skip
 
-    def no_process_is_left(self) -> None:
-        """Nobody ends them: they end by themselves."""
+    def wait_for_all_processes(self) -> None:
+        """Wait until all processes have ended by themselves."""
         deadline_s = time.monotonic() + 60
         while found := leftovers():
             assert time.monotonic() < deadline_s, found
@@ -159,36 +159,37 @@ class ChaosStudy(FaultStudy):
         self.results.rename(self.undisturbed)
 
     def check_equal(self) -> list[str]:
-        """Fails unless the complete study is the undisturbed one; returns the cells that were interrupted."""
+        """Fail unless the complete study equals the undisturbed one; return the interrupted cells."""
         recordings = [path.parent for path in self.undisturbed.glob("recordings/*/*/*/recording.json")]
         assert len(recordings) == len(DRIVES) * MEASUREMENTS
         lost: list[str] = []
-        for one in recordings:
-            again = self.results / one.relative_to(self.undisturbed)
+        for recording in recordings:
+            again = self.results / recording.relative_to(self.undisturbed)
             assert altered(again) == {}
-            _same(essence(one), essence(again), again)
-            lost += (f"{one.relative_to(self.undisturbed)}: {name}" for name in interrupted(again))
-        wanted, found = (
+            _assert_equal(essence(recording), essence(again), again)
+            lost += (f"{recording.relative_to(self.undisturbed)}: {name}" for name in interrupted(again))
+        expected, found = (
             {str(path.relative_to(top)): path for path in top.glob("tables/**/*.parquet")}
             for top in (self.undisturbed, self.results)
         )
-        assert wanted.keys() == found.keys()
-        for name, path in wanted.items():
+        assert expected.keys() == found.keys()
+        for name, path in expected.items():
             pd.testing.assert_frame_equal(_table(path), _table(found[name]), check_exact=True, obj=name)
         assert unfinished(self.results) == []
-        assert list((self.folder / "tmp").glob("drivelab-*")) == []  # Snakemake leaves folders of its own
+        assert list((self.folder / "tmp").glob("drivelab-*")) == []  # Snakemake leaves other folders
         assert "running" not in map(state_now, read_status(self.results))
         return lost
 
-    def begin_anew(self) -> None:
+    def start_over(self) -> None:
         shutil.rmtree(self.results)
         shutil.rmtree(self.folder / ".snakemake")
 
 
-def _same(wanted: Mapping[str, Any], found: Mapping[str, Any], where: Path) -> None:
-    for key in wanted:
-        apart = [(one, other) for one, other in zip_longest(wanted[key], found[key]) if one != other]
-        assert found[key] == wanted[key], f"{where}: {key}: {apart[:3]}"
+def _assert_equal(expected: Mapping[str, Any], found: Mapping[str, Any], where: Path) -> None:
+    for key in expected:
+        pairs = zip_longest(expected[key], found[key])
+        apart = [(value, other) for value, other in pairs if value != other]
+        assert found[key] == expected[key], f"{where}: {key}: {apart[:3]}"
 
 
 def _table(path: Path) -> pd.DataFrame:
@@ -196,7 +197,7 @@ def _table(path: Path) -> pd.DataFrame:
 
 
 class Monkey:
-    """Kills what it is told to, at moments by chance. What it does next is by the seed, when is the machine's."""
+    """Kills processes at random moments; the seed fixes the sequence, but the machine the timing."""
 
     def __init__(self, study: ChaosStudy, seed: int, kills: int) -> None:
         self.study, self._random = study, random.Random(seed)
@@ -207,39 +208,41 @@ class Monkey:
             self._deck += deck
         del self._deck[kills:]
         self._faults = list(range(5, kills, 10))
-        self.told = Told()
+        self.tally = Tally()
 
-    def play(self) -> Told:
-        """Run the study over and over, and kill, until the deck is played; then to its end."""
+    def play(self) -> Tally:
+        """Run the study repeatedly with kills until the deck is used up, then to its end."""
         killed_of_round = 0
         while True:
-            before = self.told.killed
+            before = self.tally.killed
             faulty = self._fault()
             done = self.study.run(self._kill_from_the_deck if faulty is None else lambda process: None)
-            self.told.runs += 1
-            killed_of_round += self.told.killed - before
+            self.tally.runs += 1
+            killed_of_round += self.tally.killed - before
             if faulty is not None:
                 killed_of_round += self._judge(faulty, done)
             if done.status != 0:
-                assert self.told.killed > before or faulty is not None, done.output
+                assert self.tally.killed > before or faulty is not None, done.output
                 continue
-            self.told.rounds += 1
+            self.tally.rounds += 1
             lost = self.study.check_equal()
-            assert len(lost) <= killed_of_round, f"after {killed_of_round} kills were begun again: {', '.join(lost)}"
-            self.told.interrupted += len(lost)
+            assert len(lost) <= killed_of_round, (
+                f"{killed_of_round} kills, but more cells were measured again: {', '.join(lost)}"
+            )
+            self.tally.interrupted += len(lost)
             if not self._deck:
-                return self.told
-            self.study.begin_anew()
+                return self.tally
+            self.study.start_over()
             killed_of_round = 0
 
     def _state(self, drive: str) -> Path:
         return self.study.results / f"virtual/VIRTUAL-{drive.upper()}.state"
 
     def _fault(self) -> Fault | None:
-        """Disturb a drive during this run if it is the turn of that, and something is left to be measured on one."""
+        """Disturb a drive in this run if a fault is due and a drive still has measurements to do."""
         measured = Counter(path.parts[-4] for path in self.study.results.glob("recordings/*/*/*/recording.json"))
         at_work = [drive for drive in DRIVES if self._state(drive).parent.exists() and measured[drive] < MEASUREMENTS]
-        if not (self._faults and self._faults[0] <= self.told.killed and at_work):
+        if not (self._faults and self._faults[0] <= self.tally.killed and at_work):
             return None
         del self._faults[0]
         fault, drive = self._random.choice(_FAULTS), self._random.choice(at_work)
@@ -252,17 +255,17 @@ class Monkey:
         hit = _WORDS[fault.kind] in done.output
         if hit:
             assert re.search(r"drivelab: drive '\w+'.*" + _WORDS[fault.kind] + ".*run again", done.output), done.output
-        self.told.faults += hit
+        self.tally.faults += hit
         return done.output.count(_WORDS[fault.kind])
 
     def _kill_from_the_deck(self, process: Any) -> None:
-        """Kill one after another until the run ends."""
+        """Kill processes one after another until the run ends."""
         while self._deck and process.poll() is None:
             kind, signals = self._deck[-1], self._random.choice(_SIGNALS)
             if self._find_and_kill(kind, signals, process):
                 self._deck.pop()
-                self.told.kills[kind] += 1
-                self.told.signals["+".join(one.name for one in signals)] += 1
+                self.tally.kills[kind] += 1
+                self.tally.signals["+".join(number.name for number in signals)] += 1
                 if kind in ("run", "snakemake", "all"):
                     return
             else:
@@ -293,7 +296,7 @@ class Monkey:
         return True
 
     def _await(self, kind: str, process: Any) -> list[int] | None:
-        """Processes of a kind once there are any; None when the run ends before."""
+        """Wait for processes of a kind and return them; None if the run ends first."""
         while process.poll() is None:
             if found := self._of_kind(kind, process.pid):
                 return found
@@ -308,13 +311,13 @@ class Monkey:
             return [self._random.choice(list(tree))] if tree else []
         named = {pid: _kind(words, tree.get(_parent(pid), [])) for pid, words in tree.items() if pid != run}
         named[run] = "run"
-        found = [pid for pid, one in named.items() if one == kind]
+        found = [pid for pid, found_kind in named.items() if found_kind == kind]
         return found[:1] if kind != "fork" else found[-1:]
 
     def _await_lines(self, pid: int, lines: int, process: Any) -> None:
-        """Wait until the journal of a measuring process has so many lines more, or it ends."""
+        """Wait until the journal of a measuring process has `lines` more lines, or the process ends."""
         words = _words(pid)
-        plan = next((one for one in words if one.endswith(".json")), None)
+        plan = next((word for word in words if word.endswith(".json")), None)
         if plan is None:
             return
         _, drive, measurement, key = Path(plan).with_suffix("").parts[-4:]
@@ -346,20 +349,20 @@ def _parent(pid: int) -> int:
 
 
 def _tree(top: int) -> dict[int, list[str]]:
-    """Words of each process below one, and of itself."""
-    found: dict[int, list[str]] = {}
+    """Return the command line of a process and of each process below it."""
+    commands: dict[int, list[str]] = {}
     left = [top]
     while left:
         pid = left.pop()
         if words := _words(pid):
-            found[pid] = words
+            commands[pid] = words
         tasks: list[Path] = []
-        with suppress(OSError):  # the process ends while it is looked at
+        with suppress(OSError):  # the process may end meanwhile
             tasks += Path(f"/proc/{pid}/task").glob("*/children")
         for task in tasks:
             with suppress(OSError):
                 left += map(int, task.read_text().split())
-    return found
+    return commands
 
 
 def _kind(words: list[str], of_parent: list[str]) -> str:
@@ -374,7 +377,7 @@ def _kind(words: list[str], of_parent: list[str]) -> str:
 
 
 def main() -> int:
-    """Exit status 0 when nothing was wrong."""
+    """Run the chaos test from the command line; return 0 if nothing failed."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--kills", type=int, default=500)
     options.add_argument("--seed", type=int, default=random.randrange(10**6))

@@ -1,4 +1,4 @@
-"""What must be the same of a study however often it was killed, and what may not."""
+"""Extract the parts of a study's results that kills must not change."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from drivelab.telemetry.log import read_samples
 INTERRUPTED = re.compile(r"\.interrupted-\d+$")
 _LEFT = re.compile(r"\.(interrupted|abandoned)-\d+$")
 _OF_THE_RUN = {"resumed", "failed", "gap", "measure", "scenario", "complete"}
-"""Lines that tell of the run, not of what was measured."""
+"""Journal lines about the run, not about the measurement."""
 _OF_THE_TIME = {"at", "started_s", "ended_s"}
 
 
 def essence(recording: Path) -> dict[str, Any]:
-    """Of a recording on the virtual clock what follows from its plan alone: the journal's lines without what tells of
-    the run, and the digest of each cell's evidence by its path; of conditioning that was repeated the last.
+    """Return the parts of a virtual-clock recording that follow from its plan alone.
+
+    These are the journal's lines about the measurement, and the digest of each cell's evidence by path. If conditioning
+    was repeated, the last one counts.
     """
     lines = [line for line in read_journal(recording) if line["event"] not in _OF_THE_RUN]
     begins = [number for number, line in enumerate(lines) if line["event"] == "purge"]
@@ -36,23 +38,25 @@ def essence(recording: Path) -> dict[str, Any]:
         for path in sorted((recording / top).rglob("*"))
         if path.is_file() and not any(INTERRUPTED.search(part) for part in path.relative_to(recording).parts)
     }
-    told = list(read_samples(recording))
-    return {"journal": journal, "soaks": sorted(soaks), "evidence": evidence, "telemetry": told}
+    telemetry = list(read_samples(recording))
+    return {"journal": journal, "soaks": sorted(soaks), "evidence": evidence, "telemetry": telemetry}
 
 
 def interrupted(recording: Path) -> list[str]:
-    """Folders of cells and fills that were interrupted, or thrown away with the measurement that they belonged to.
+    """Return folders of cells and fills that were interrupted, or discarded with their measurement.
 
-    Without those of one that failed twice, since its drive did, and whose drive was used for another then.
+    Measurements that failed twice by a drive fault, and whose drive was then used for another, are excluded.
     """
-    abandoned = {one: list(read_journal(one)) for one in recording.parent.glob(f"{recording.name}.abandoned-*")}
+    abandoned = {
+        folder: list(read_journal(folder)) for folder in recording.parent.glob(f"{recording.name}.abandoned-*")
+    }
     thrown_away = (
-        f"{one.name}/{line['directory']}"
-        for one, lines in abandoned.items()
+        f"{folder.name}/{line['directory']}"
+        for folder, lines in abandoned.items()
         for line in lines
         if line["event"] in ("cell", "fill") and not _ended_by_fault(lines)
     )
-    left = (str(one.relative_to(recording)) for one in recording.rglob("*") if INTERRUPTED.search(one.name))
+    left = (str(path.relative_to(recording)) for path in recording.rglob("*") if INTERRUPTED.search(path.name))
     return [*left, *thrown_away]
 
 
@@ -62,8 +66,7 @@ def _ended_by_fault(lines: list[dict[str, Any]]) -> bool:
 
 
 def unfinished(results: Path) -> list[str]:
-    """Files and folders that only a process under way may have, or one that was killed; evidence that was interrupted
-    or abandoned is as it was left."""
+    """Return temporary files and folders of running or killed processes, except interrupted or abandoned evidence."""
     return [
         str(path.relative_to(results))
         for path in results.rglob("*")

@@ -16,7 +16,7 @@ _BEGAN = pd.Timestamp("2026-01-01T00:00:00Z").as_unit("ms")
 
 
 def of_drives(make: Callable[[], pd.DataFrame], drives: tuple[str, ...] = DRIVES, gain: float = 0.2) -> pd.DataFrame:
-    """What `make` gives for each drive, each faster than the one before by a share `gain` of the first."""
+    """Return `make()` for each drive, each faster than the one before by a share `gain` of the first."""
     parts = []
     for place, drive in enumerate(drives):
         part = make().assign(**frames.key(drive))
@@ -25,7 +25,7 @@ def of_drives(make: Callable[[], pd.DataFrame], drives: tuple[str, ...] = DRIVES
 
 
 def mixes(shares: tuple[int, ...] = (100, 60, 20, 0), sizes: tuple[int, ...] = (4096,)) -> pd.DataFrame:
-    """Three rounds of mixes: reads alone 10,000 IOPS, writes alone 2,000, mixes half of the line between the two."""
+    """Three rounds of mixes: reads 10,000 IOPS, writes 2,000, mixes half of the line between the two."""
     rows = []
     for number in (1, 2, 3):
         for place, (size, share) in enumerate((size, share) for size in sizes for share in shares):
@@ -36,25 +36,25 @@ def mixes(shares: tuple[int, ...] = (100, 60, 20, 0), sizes: tuple[int, ...] = (
 
 
 def shifted(offsets: tuple[int, ...] = (512,)) -> pd.DataFrame:
-    """Three rounds of reads, writes and a mix, aligned and not; unaligned they are slower by a quarter."""
+    """Three rounds of reads, writes and a mix, aligned and not; unaligned ones are slower by a quarter."""
     rows = []
     for number in (1, 2, 3):
         for place, (offset, share) in enumerate((o, s) for o in (0, *offsets) for s in (100, 60, 0)):
-            one = frames.cell(4000.0 if offset == 0 else 3000.0, share, 4096, 1, 32, round=number, cell=place,
+            row = frames.cell(4000.0 if offset == 0 else 3000.0, share, 4096, 1, 32, round=number, cell=place,
                               alignment_offset_bytes=offset)  # fmt: skip
-            name = f"{one['workload']}, unaligned by {offset}B" if offset else one["workload"]
-            rows.append(one | {"workload": name})
+            name = f"{row['workload']}, unaligned by {offset}B" if offset else row["workload"]
+            rows.append(row | {"workload": name})
     return pd.DataFrame(rows)
 
 
 def bins(drives: tuple[str, ...] = DRIVES, ios: int = 20_000_000) -> pd.DataFrame:
-    """Latencies of a soak of each drive, each slower than the one before."""
+    """Latencies of a soak per drive, each drive slower than the one before."""
     parts = [frames.bins(90 + 30 * place, ios, **frames.key(drive)) for place, drive in enumerate(drives)]
     return pd.concat(parts, ignore_index=True)
 
 
 def slices(count: int = 40, slice_s: float = 10.0) -> dict[str, pd.DataFrame]:
-    """Bins and cells of a soak of one drive, slice by slice slower; a slice has 2,000 I/Os."""
+    """Bins and cells of a soak of one drive, each slice slower than the one before; a slice has 2,000 I/Os."""
     cells = [frames.cell(200.0, kind="soak", round=number, elapsed_s=slice_s * (number - 1), runtime_s=slice_s)
              for number in range(1, count + 1)]  # fmt: skip
     parts = [frames.bins(90.0 + 5 * number, 2000, round=number) for number in range(1, count + 1)]
@@ -63,7 +63,7 @@ def slices(count: int = 40, slice_s: float = 10.0) -> dict[str, pd.DataFrame]:
 
 def soaks(drives: tuple[str, ...] = DRIVES, seconds: int = 120, directions: tuple[str, ...] = ("write",),
           workloads: tuple[str, ...] = ("RND 4KiB 0/100",)) -> dict[str, pd.DataFrame]:  # fmt: skip
-    """Series and cells of soaks, one for each workload, that drives went through one after another."""
+    """Series and cells of consecutive soaks per drive, one for each workload."""
     series, cells = [], []
     for place, drive in enumerate(drives):
         for step, workload in enumerate(workloads):
@@ -77,7 +77,7 @@ def soaks(drives: tuple[str, ...] = DRIVES, seconds: int = 120, directions: tupl
 
 
 def heated(seconds: int = 300, sampled: bool = True) -> dict[str, pd.DataFrame]:
-    """A soak of one drive that throttles in its seventh tenth, with the samples taken meanwhile, or none."""
+    """A soak of one drive that throttles in its seventh tenth, with or without telemetry samples."""
     tenth = seconds / 10
     cells = [frames.cell(5000.0, kind="soak", round=number + 1, elapsed_s=tenth * number, runtime_s=tenth,
                          started=_BEGAN + pd.Timedelta(seconds=tenth * number), throttled=number == 6)
@@ -98,7 +98,7 @@ def heated(seconds: int = 300, sampled: bool = True) -> dict[str, pd.DataFrame]:
 
 def applications(drives: tuple[str, ...] = DRIVES, names: tuple[str, ...] = ("sqlite-inserts",),
                  simulated_from: str | None = None) -> pd.DataFrame:  # fmt: skip
-    """A cold run of 15 s, then three of 11, 10 and 12 s that count, each drive a second faster than the one before."""
+    """A cold run of 15 s, then counted runs of 11, 10 and 12 s; each drive is a second faster than the one before."""
     return pd.DataFrame([
         {**frames.key(drive), "application": name, "phase": None, "phase_value": None, "repeat": number + 1,
          "cold": number == 0, "counted": number > 0, "duration_s": duration_s - place, "simulated_from": simulated_from}
@@ -109,21 +109,21 @@ def applications(drives: tuple[str, ...] = DRIVES, names: tuple[str, ...] = ("sq
 def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> dict[str, pd.DataFrame]:
     """Summary and drives: each drive is twice as large and a fifth faster than the one before."""
     rows = [
-        {"drive": f"p41-{one}", "measurement": "test", "cell_label": f"RND {4 << cell}KiB 100/0", "metric": metric,
+        {"drive": f"p41-{size}", "measurement": "test", "cell_label": f"RND {4 << cell}KiB 100/0", "metric": metric,
          "unit": unit, "value": value, "interval_low": 0.95 * value, "interval_high": 1.04 * value, "reduced": False,
          "virtual": False, "clock": "wall"}
-        for place, one in enumerate(gb) for cell in range(cells)
+        for place, size in enumerate(gb) for cell in range(cells)
         for metric, unit, value in (("iops", "IOPS", 1e5 * 1.2**place / (1 + cell)),
                                     ("mean_latency_us", "us", 50 * (1 + cell) / 1.2**place))
     ]  # fmt: skip
-    drives = pd.DataFrame([{"drive": f"p41-{one}", "capacity_bytes": one * 10**9} for one in gb])
+    drives = pd.DataFrame([{"drive": f"p41-{size}", "capacity_bytes": size * 10**9} for size in gb])
     return {"summary": pd.DataFrame(rows), "drives": drives}
 
 
 def single_sizes(
     sizes: tuple[int, ...] = (1024 * 1024, 128 * 1024), drives: tuple[str, ...] = DRIVES
 ) -> dict[str, pd.DataFrame]:
-    """Sequential reads and writes, a measurement for each block size: three rounds, the last two are the window.
+    """Sequential reads and writes, a measurement per block size: three rounds, the last two are the window.
 
     Reads are twice as fast as writes, each drive 10 % faster than the one before, large blocks faster than small ones.
     """
@@ -133,7 +133,7 @@ def single_sizes(
             where = frames.key(drive, f"throughput.{size // 1024}KiB")
             mib_s = 100 * (1 + place / 10) * (size / 2**20) ** 0.1
             for number, share in ((number, share) for number in (1, 2, 3) for share in (100, 0)):
-                value = mib_s * (2 if share else 1) * (3 if number == 1 else 1)  # before the window it is fast
+                value = mib_s * (2 if share else 1) * (3 if number == 1 else 1)  # fast before the window
                 rows.append(frames.cell(value * 2**20 / size, share, size, 1, 32, "sequential", round=number,
                                         cell=1 - share // 100, **where))  # fmt: skip
             windows.append({**frames.sweep_window().iloc[0].to_dict(), **where, "metric": "bandwidth_mib_s",
@@ -195,4 +195,4 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {},
     ),
 }
-"""What `render` is asked to draw, by name of the case."""
+"""Figures that `render` draws, by name of the case."""

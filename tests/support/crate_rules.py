@@ -1,4 +1,4 @@
-"""What RO-Crate 1.1 and Process Run Crate 0.5 ask of the metadata of a crate."""
+"""Check the metadata of a crate against RO-Crate 1.1 and Process Run Crate 0.5."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _TERMS = {
     "license", "mentions", "model", "name", "object", "result", "serialNumber", "sha256", "softwareVersion",
     "startTime", "url", "value", "version",
 }  # fmt: skip
-"""Of the two contexts, as far as they are used."""
+"""The used terms of the two contexts."""
 
 
 def graph_of(folder: Path) -> dict[str, dict[str, Any]]:
-    """Entities by @id."""
+    """Return the entities by @id."""
     body = json.loads((folder / "ro-crate-metadata.json").read_text(encoding="utf-8"))
     assert body.keys() == {"@context", "@graph"}
     assert body["@context"] == [
         "https://w3id.org/ro/crate/1.1/context",
         "https://w3id.org/ro/terms/workflow-run/context",
     ]
-    found = {one["@id"]: one for one in body["@graph"]}
-    assert len(found) == len(body["@graph"]), "an @id is there twice"
-    return found
+    graph = {entity["@id"]: entity for entity in body["@graph"]}
+    assert len(graph) == len(body["@graph"]), "an @id is repeated"
+    return graph
 
 
 def listed(value: Any) -> list[Any]:
-    """A single value stands alone, several in a list."""
+    """Return a value as a list: a single value is not in a list."""
     return value if isinstance(value, list) else [value]
 
 
 def broken_rules(folder: Path) -> list[str]:
-    """Rules that the crate in a folder breaks, in words."""
+    """Return descriptions of the rules that the crate in a folder breaks."""
     return [*_of_graph(graph_of(folder), folder), *_of_preview(folder)]
 
 
@@ -60,47 +60,49 @@ def _of_graph(graph: dict[str, dict[str, Any]], folder: Path) -> Iterator[str]:
     yield from (f"{ref['@id']}: is not described" for ref in listed(root["hasPart"])
                 if not graph[ref["@id"]].get("description"))  # fmt: skip
     linked = set(_parts(graph, "./"))
-    for name, one in graph.items():
-        yield from (f"{name}: a list of one in {key}" for key, value in one.items()
+    for name, entity in graph.items():
+        yield from (f"{name}: a list of one value in {key}" for key, value in entity.items()
                     if isinstance(value, list) and len(value) < 2)  # fmt: skip
-        yield from (f"{name}: term {term}" for term in one.keys() - _TERMS)
-        yield from (f"{name}: nested, not flattened" for value in one.values() if not _flat(value))
-        yield from (f"{name}: {ref} is not described" for ref in _references(one) if ref not in graph
+        yield from (f"{name}: term {term}" for term in entity.keys() - _TERMS)
+        yield from (f"{name}: nested, not flattened" for value in entity.values() if not _flat(value))
+        yield from (f"{name}: {ref} is not described" for ref in _references(entity) if ref not in graph
                     and not ref.startswith("https://w3id.org/"))  # fmt: skip
-        if one["@type"] in ("File", "Dataset") and name != "./":
-            yield from _of_data(name, one, folder, linked)
-        if one["@type"] == "CreateAction":
-            yield from _of_action(name, one, graph)
-    referenced = {ref for one in graph.values() for ref in _references(one)}
+        if entity["@type"] in ("File", "Dataset") and name != "./":
+            yield from _of_data(name, entity, folder, linked)
+        if entity["@type"] == "CreateAction":
+            yield from _of_action(name, entity, graph)
+    referenced = {ref for entity in graph.values() for ref in _references(entity)}
     yield from (f"{name}: nothing refers to it" for name in graph.keys() - referenced - {"ro-crate-metadata.json"})
 
 
-def _of_data(name: str, one: dict[str, Any], folder: Path, linked: set[str]) -> Iterator[str]:
+def _of_data(name: str, entity: dict[str, Any], folder: Path, linked: set[str]) -> Iterator[str]:
     path = folder / unquote(name)
     if urlsplit(name).scheme or re.search(r"[ <>\"{}|\\^`#?]", name):
-        yield f"{name}: no relative path as a URI"
+        yield f"{name}: not a relative path as a URI"
     if name not in linked:
         yield f"{name}: not part of the root"
-    if one["@type"] == "File":
-        if not path.is_file() or one["contentSize"] != str(path.stat().st_size):
-            yield f"{name}: no file of that size"
-        if not re.fullmatch("[0-9a-f]{64}", one["sha256"]) or "/" not in one["encodingFormat"]:
+    if entity["@type"] == "File":
+        if not path.is_file() or entity["contentSize"] != str(path.stat().st_size):
+            yield f"{name}: missing, or of another size"
+        if not re.fullmatch("[0-9a-f]{64}", entity["sha256"]) or "/" not in entity["encodingFormat"]:
             yield f"{name}: sha256 and encodingFormat"
     elif not (path.is_dir() and name.endswith("/")):
-        yield f"{name}: no folder"
+        yield f"{name}: not a folder"
 
 
-def _of_action(name: str, one: dict[str, Any], graph: dict[str, dict[str, Any]]) -> Iterator[str]:
+def _of_action(name: str, action: dict[str, Any], graph: dict[str, dict[str, Any]]) -> Iterator[str]:
     if {"@id": name} not in listed(graph["./"]["mentions"]):
         yield f"{name}: the root does not mention it"
-    if not one["instrument"] or any(graph[ref["@id"]]["@type"] not in _SOFTWARE for ref in listed(one["instrument"])):
-        yield f"{name}: instrument is no software"
-    yield from (f"{name}: {key}" for key in ("startTime", "endTime") if not _TIME.fullmatch(one[key]))
-    yield from (f"{name}: {key}" for key in ("name", "description", "result") if not one[key])
-    failed = one["actionStatus"] == "http://schema.org/FailedActionStatus"
-    if not failed and one["actionStatus"] != "http://schema.org/CompletedActionStatus":
+    if not action["instrument"] or any(
+        graph[ref["@id"]]["@type"] not in _SOFTWARE for ref in listed(action["instrument"])
+    ):
+        yield f"{name}: instrument is not software"
+    yield from (f"{name}: {key}" for key in ("startTime", "endTime") if not _TIME.fullmatch(action[key]))
+    yield from (f"{name}: {key}" for key in ("name", "description", "result") if not action[key])
+    failed = action["actionStatus"] == "http://schema.org/FailedActionStatus"
+    if not failed and action["actionStatus"] != "http://schema.org/CompletedActionStatus":
         yield f"{name}: actionStatus"
-    if failed != ("error" in one):
+    if failed != ("error" in action):
         yield f"{name}: error"
 
 
@@ -110,8 +112,8 @@ def _parts(graph: dict[str, dict[str, Any]], name: str) -> Iterator[str]:
         yield from _parts(graph, ref["@id"])
 
 
-def _references(one: dict[str, Any]) -> list[str]:
-    return [item["@id"] for value in one.values() for item in listed(value) if isinstance(item, dict)]
+def _references(entity: dict[str, Any]) -> list[str]:
+    return [item["@id"] for value in entity.values() for item in listed(value) if isinstance(item, dict)]
 
 
 def _flat(value: Any) -> bool:
@@ -131,16 +133,18 @@ def _of_preview(folder: Path) -> Iterator[str]:
     )
     yield from (f"preview: {link} is a lock" for link in page.links if link.endswith(".lock"))
     visible = text.partition("<header>")[2]
-    yield from (f"preview: {key} is no word" for key in set(re.findall(r">(\w+_(?:bytes|pct))<", visible)))
-    yield from (f"preview: {at} is not for people" for at in re.findall(r">[^<]*T\d\d:\d\d:\d\d\.\d+[^<]*<", visible))
+    yield from (f"preview: {key} is an internal name" for key in set(re.findall(r">(\w+_(?:bytes|pct))<", visible)))
+    yield from (
+        f"preview: {at} is an unformatted time" for at in re.findall(r">[^<]*T\d\d:\d\d:\d\d\.\d+[^<]*<", visible)
+    )
     if json.loads(page.data) != json.loads((folder / "ro-crate-metadata.json").read_text(encoding="utf-8")):
         yield "preview: has no copy of the metadata in its head"
     for link in page.links:
         if link.startswith("#"):
             if unquote(link[1:]) not in page.places:
-                yield f"preview: {link} leads nowhere"
+                yield f"preview: {link} has no target"
         elif not urlsplit(link).scheme and not (folder / unquote(link)).exists():
-            yield f"preview: {link} is not there"
+            yield f"preview: {link} does not exist"
 
 
 class _Page(HTMLParser):

@@ -1,4 +1,4 @@
-"""Events straight to decoded requests."""
+"""Decode events or captures in memory for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMESTAMP_NOTE = records.NOTIFY | 1
 
 @dataclass(frozen=True)
 class Decoded:
-    """What the decoder makes of a capture."""
+    """The decoder's output for a capture."""
 
     requests: pd.DataFrame
     summary: dict[str, Any]
@@ -31,7 +31,7 @@ class Decoded:
 
     @property
     def times(self) -> list[tuple[int, int | None, int | None]]:
-        """Queue, dispatch and completion of every request."""
+        """Queue, dispatch and completion times of every request."""
         columns = ("queue_ns", "dispatch_ns", "complete_ns")
         rows = zip(*(self.requests[name].tolist() for name in columns), strict=True)
         return [tuple(None if pd.isna(value) else int(value) for value in row) for row in rows]  # type: ignore[misc]
@@ -46,7 +46,7 @@ def decoded_folder(source: Path, **options: Any) -> Decoded:
 
 
 def decoded_events(*events: Event) -> Decoded:
-    """Decode events of one CPU; a note at time 0 lets the times of the requests be those of the events."""
+    """Decode events of one CPU; a note at time 0 makes the requests' times equal to those of the events."""
     with tempfile.TemporaryDirectory() as folder:
         note = record_bytes((0, "Q", "R", 0, 0), action=TIMESTAMP_NOTE)
         data = note + b"".join(map(record_bytes, events))

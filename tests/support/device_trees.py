@@ -1,4 +1,4 @@
-"""Made-up /sys and /proc of a host: drives, what stands on them, and processes that use them."""
+"""Build /sys and /proc of a test host: drives, devices stacked on them, and processes that use them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTENT = "7f0000002000-7f0000003000"
 
 
 class Tree:
-    """A pretended /sys and /proc of a host whose system is on `system`; drives and what stands on them are added."""
+    """/sys and /proc of a test host, to which drives, stacked devices and processes are added."""
 
     def __init__(self, root: Path, partitions: dict[str, int]) -> None:
         self.host = Host(root / "sys", root / "proc", self.look, self.backing, lambda process, thread: False)
@@ -27,11 +27,11 @@ class Tree:
         (self.proc / "self/mountinfo").write_text("1 0 0:1 / /proc rw - proc proc rw\n")
         self.nodes: list[str] = []
         self.dev: dict[str, str] = {}
-        """Number of a node in /dev, where it is not that of the device of this name."""
+        """Device number of a node in /dev, if it differs from the device of this name."""
         self.files: dict[str, File] = {}
-        """What links of /proc lead to."""
+        """Targets of links in /proc."""
         self.images: dict[str, Backing] = {}
-        """What is behind loop devices."""
+        """Backing files of loop devices."""
         for drive, count in partitions.items():
             self.add(drive)
             for number in range(1, count + 1):
@@ -70,7 +70,7 @@ class Tree:
         return node
 
     def stack(self, below: str, kind: str = "dm") -> str:
-        """A mapping or array on a node: sysfs links both ways."""
+        """Add a mapping or array on a node, with sysfs links in both directions."""
         above = self.add(f"{kind}-{len(self.nodes)}")
         (self.directory(above) / kind).mkdir()
         (self.directory(above) / "slaves" / below).symlink_to(self.directory(below))
@@ -97,7 +97,7 @@ class Tree:
         (backing / "backing_file").write_text(f"/dev/{node}\n")
 
     def twin(self, node: str) -> str:
-        """A second path to the drive of a node, with as many partitions."""
+        """Add a second path to the drive of a node, with a partition."""
         drive = self.directory(node)
         drive = drive.parent if (drive / "partition").exists() else drive
         other = self.add(f"twin{len(self.nodes)}")
@@ -113,7 +113,7 @@ class Tree:
     def opened(
         self, node: str, flags: str = "0100002", pid: int = 0, path: str = "", *, thread: int | None = None
     ) -> None:
-        """A process has a device open, by the path that it has in the process's own name space."""
+        """Add a process that has a device open, under `path` in the process's mount namespace."""
         process = self.process(pid)
         if thread is not None:
             process = process / "task" / str(thread)
@@ -127,7 +127,7 @@ class Tree:
             self.files[str(link)] = self.file(node)
 
     def mapped(self, node: str, pid: int = 0, path: str = "", *, root: bool = True) -> None:
-        """A process has a device mapped; who is not root cannot follow map_files."""
+        """Add a process that has a device mapped; only root can follow map_files."""
         process = self.process(pid)
         path = path or f"/dev/{node}"
         file = self.file(node)
@@ -140,7 +140,7 @@ class Tree:
         return File("b", self.number(node), (os.makedev(0, 5), 1000 + self.nodes.index(node)))
 
     def process(self, pid: int) -> Path:
-        """A process, with the next free number if `pid` is 0."""
+        """Add a process and return its folder; `pid` 0 takes the next free number."""
         pid = pid or 4711 + sum(name.isdecimal() for name in os.listdir(self.proc))  # noqa: PTH208
         process = self.proc / str(pid)
         (process / "fd").mkdir(parents=True, exist_ok=True)
@@ -168,7 +168,7 @@ def on_twin(use: Callable[[Tree, str], None]) -> Callable[[Tree, str], None]:
 
 WAYS: dict[str, Callable[[Tree, str], None]] = {
     "mount": Tree.mount,
-    "mount of a btrfs, whose numbers are no device's": lambda tree, node: tree.mount(node, numbers="0:45"),
+    "mount of a btrfs, whose numbers are not a device's": lambda tree, node: tree.mount(node, numbers="0:45"),
     "swap": Tree.swap,
     "device mapper": lambda tree, node: tree.stack(node) and None,
     "md": lambda tree, node: tree.stack(node, "md") and None,
@@ -177,10 +177,10 @@ WAYS: dict[str, Callable[[Tree, str], None]] = {
     "second device of a btrfs": Tree.btrfs,
     "loop device": Tree.loop,
     "a writing process": Tree.opened,
-    "a process with a name of its own for it": lambda tree, node: tree.opened(node, path="/srv/disk"),
+    "a process with another name for it": lambda tree, node: tree.opened(node, path="/srv/disk"),
     "a thread that outlived the first": lambda tree, node: tree.opened(node, path="/dev/x", thread=4720),
     "a mapping": Tree.mapped,
-    "a mapping of a node that is gone": lambda tree, node: tree.mapped(node, path="/dev/x (deleted)"),
+    "a mapping of a removed node": lambda tree, node: tree.mapped(node, path="/dev/x (deleted)"),
     "a mapping that only root may follow": lambda tree, node: tree.mapped(node, root=False),
     "a target": Tree.export,
     "mount through another path": on_twin(Tree.mount),

@@ -1,4 +1,4 @@
-"""How the commands of the documentation are run: which are not, and why; what stands in for what nobody has here."""
+"""Decide how tests run the commands in the docs, and replace files and drives that are missing here."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from doc_pages import ROOT
 from drivelab.cli.main import parser
 
 NOT_RUN = (
-    # Command, and the tests that run it. Its words are held against the real parser all the same.
+    # Command, and the tests that run it instead. The real parser checks its arguments in any case.
     (r"drivelab capture /dev/", "tests/drives/test_capture.py", "traces a device of this machine"),
     (r"drivelab replay .*--target", "tests/drives/test_replay_command.py", "writes to a device"),
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
-    (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "a drive that is not here"),
+    (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "needs a drive that is missing here"),
     (r"drivelab test\b", "tests", "these tests"),
     (r"drivelab compare .*(until=|op7,firmware=)", "tests/unit/explore", "recordings of other days and firmwares"),
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
@@ -30,13 +30,13 @@ NOT_RUN = (
     (r"drivelab (run|demo)\b.*--profile", "tests/cluster", "needs a cluster"),
 )  # fmt: skip
 ELSEWHERE = (
-    # What is no command of drivelab, and why it is not run.
-    (r"\./drivelab setup", "tests/fresh runs it in new systems; it is the script's own word, no command"),
+    # Commands of other programs, and why they are not run.
+    (r"\./drivelab setup", "tests/fresh runs it in new systems; the sh script handles it"),
     (r"rsync ", "needs another host"),
     (r"snakemake .*config/many.yaml", "takes a fleet; tests/workflow/test_fleet.py has one"),
 )
 REAL_DRIVES = {"S4EVNX0K": "op7-512e", "S5Y3NX0M": "op28-512e"}
-"""Serial of each drive that the pages speak of, and the virtual drive that stands in for it, in simulated time."""
+"""Serial of each drive in the docs, and the virtual drive that replaces it, in simulated time."""
 SHORTER: dict[str, dict[str, Any]] = {
     "pts-iops": {
         "loop": {
@@ -47,12 +47,12 @@ SHORTER: dict[str, dict[str, Any]] = {
     },
     "pts-write-saturation": {"soak": {"slice": "1s", "until": {"time": "5s"}}},
 }
-"""What a study of the pages is shortened by, beyond the scale demo, so that it takes seconds."""
+"""Settings that shorten a study of the docs beyond the scale demo, to seconds."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """One line of a block of sh, and what becomes of it: run, parsed, or neither, as it is no command of ours."""
+    """One line of a block of sh, and its treatment: run, parsed, or elsewhere (not a drivelab command)."""
 
     line: str
     kind: str
@@ -60,7 +60,7 @@ class Command:
 
 
 def classified(line: str) -> Command:
-    """What the tables say of a line; what they do not name is run."""
+    """Return the treatment of a line by the tables above; other lines are run."""
     for pattern, test, why in NOT_RUN:
         if re.search(pattern, line):
             return Command(line, "parsed", f"{why}; run by {test}")
@@ -71,40 +71,40 @@ def classified(line: str) -> Command:
 
 
 def arguments(line: str) -> list[str]:
-    """Words after `drivelab` in a line of sh."""
+    """Return the words after `drivelab` in a line of sh."""
     words = shlex.split(line, comments=True)
     at = next((i for i, word in enumerate(words) if word in ("./drivelab", "drivelab")), None)
     if at is None:
-        raise ValueError(f"no command of drivelab: {line}")
+        raise ValueError(f"not a drivelab command: {line}")
     return words[at + 1 :]
 
 
 def parse(line: str) -> argparse.Namespace:
-    """What the real parser makes of a line; raises SystemExit if it refuses."""
+    """Parse a line with the real parser; raises SystemExit if it refuses."""
     return parser().parse_args(arguments(line))
 
 
 def unknown_words(mention: str) -> list[str]:
-    """Words of a command within a sentence that the real parser does not have: commands, actions and options."""
-    one = parser()
+    """Return commands, actions and options in a sentence that the real parser does not know."""
+    current = parser()
     words = mention.split()[1:]
-    while words and (below := _below(one)):
+    while words and (below := _subcommands(current)):
         if words[0] not in below:
             return [] if words[0] in ("setup", "…") or words[0].startswith("--") else [words[0]]
-        one = below[words.pop(0)]
-    known = set(one._option_string_actions)
-    asked = words[: words.index("--")] if "--" in words else words
-    options = [re.split(r"[=|,)\]]", word.lstrip("["))[0] for word in asked if re.match(r"\[?--?[a-z]", word)]
+        current = below[words.pop(0)]
+    known = set(current._option_string_actions)
+    own_words = words[: words.index("--")] if "--" in words else words
+    options = [re.split(r"[=|,)\]]", word.lstrip("["))[0] for word in own_words if re.match(r"\[?--?[a-z]", word)]
     return [word for word in options if known and word not in known]
 
 
-def _below(one: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    actions = [action for action in one._actions if isinstance(action, argparse._SubParsersAction)]
+def _subcommands(current: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    actions = [action for action in current._actions if isinstance(action, argparse._SubParsersAction)]
     return actions[0].choices if actions else {}
 
 
 def stand_in_sheet(text: str) -> str:
-    """The drive sheet with virtual drives in the place of the real ones, and those of the demo."""
+    """Return the drive sheet with virtual drives instead of the real ones, plus those of the demo."""
     for serial, virtual in REAL_DRIVES.items():
         text = re.sub(rf"/dev/disk/by-id/\S*{serial}", f"virtual:{virtual}", text)
         text = text.replace(f"\t{serial}\t", f"\tVIRTUAL-{virtual.upper()}\t")
@@ -115,7 +115,7 @@ def stand_in_sheet(text: str) -> str:
 
 
 def with_rows(text: str) -> str:
-    """The shipped drive sheet with the rows of `text`, and empty columns where `text` has more of them."""
+    """Return the shipped drive sheet with the rows of `text`, and empty fields for additional columns."""
     head, *rows = text.splitlines()
     shipped = (ROOT / "config/drives.tsv").read_text(encoding="utf-8").splitlines()[1:]
     filled = [row + "\t" * (head.count("\t") - row.count("\t")) for row in shipped]
@@ -123,17 +123,17 @@ def with_rows(text: str) -> str:
 
 
 def shortened_study(text: str) -> str:
-    """A study that takes seconds: in simulated time, of the scale demo, and shorter still where SHORTER says so.
+    """Return a study that takes seconds: simulated time, scale demo, and the settings in SHORTER.
 
-    What is simulated has no budget of time.
+    Its time budget is removed, because simulated time has none.
     """
     study = yaml.safe_load(text)
     study["clock"] = "virtual"
     study.get("budget", {}).pop("time", None)
-    for one in study["measurements"]:
-        one.setdefault("scale", "demo")
-        if one["protocol"] in SHORTER:
-            one["set"] = SHORTER[one["protocol"]]
+    for measurement in study["measurements"]:
+        measurement.setdefault("scale", "demo")
+        if measurement["protocol"] in SHORTER:
+            measurement["set"] = SHORTER[measurement["protocol"]]
     return yaml.safe_dump(study, sort_keys=False)
 
 

@@ -1,4 +1,4 @@
-"""Files that the pages speak of as the reader's own: results of other tools, traces, captures."""
+"""Create the reader's files that the docs use: results of other tools, traces, captures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from trace_files import write_capture
 
 
 def given(page: str, folder: Path) -> None:
-    """Put what a page's commands read into the copy of the project."""
+    """Write the files that a page's commands read into the copy of the project."""
     for make in _OF.get(page, ()):
         make(folder)
 
@@ -23,14 +23,14 @@ def _tkperf(folder: Path) -> None:
 
 def _fio(folder: Path) -> None:
     for second in range(3):
-        one = origins.job(1000.0 + second, 0.0, origins.options())
-        origins.write(folder / f"runs/{second}.json", origins.document(one, second=100 * second))
+        job = origins.job(1000.0 + second, 0.0, origins.options())
+        origins.write(folder / f"runs/{second}.json", origins.document(job, second=100 * second))
 
 
 def _bench_fio(folder: Path) -> None:
     for depth in (1, 16):
-        one = origins.job(1000.0 * depth, 0.0, origins.options(depth=depth))
-        origins.write(folder / f"bench/sdx/4k/randread-{depth}-1.json", origins.document(one, second=100 * depth))
+        job = origins.job(1000.0 * depth, 0.0, origins.options(depth=depth))
+        origins.write(folder / f"bench/sdx/4k/randread-{depth}-1.json", origins.document(job, second=100 * depth))
 
 
 def _printed(folder: Path) -> None:

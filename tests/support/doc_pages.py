@@ -1,4 +1,4 @@
-"""The documentation's pages as tests read them: fenced blocks, commands, links, headings."""
+"""Read the pages of the docs: fenced blocks, commands, links, headings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _HEADING = re.compile(r"^#+ +(.*)$", re.M)
 
 
 def pages() -> list[str]:
-    """README and everything below docs, as paths from the project's folder."""
-    return ["README.md", *sorted(str(one.relative_to(ROOT)) for one in (ROOT / "docs").rglob("*.md"))]
+    """Return README and all pages below docs, relative to the project's folder."""
+    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block, with the word of the comment `<!-- test: … -->` just before it."""
+    """A fenced block, with the text of the comment `<!-- test: … -->` directly before it."""
 
     page: str
     line: int
@@ -37,9 +37,9 @@ class Block:
         return f"{self.page}:{self.line}"
 
     def commands(self) -> list[str]:
-        """Of a block of sh: its lines, those that end with a backslash joined, without comments."""
+        """Return the lines of a block of sh, with continuation lines joined and without comments."""
         lines = self.text.replace("\\\n", " ").splitlines()
-        return [one.strip() for one in lines if one.strip() and not one.lstrip().startswith("#")]
+        return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
 
 
 @cache
@@ -49,38 +49,38 @@ def text(page: str) -> str:
 
 @cache
 def blocks(page: str) -> tuple[Block, ...]:
-    whole = text(page)
+    page_text = text(page)
     found = []
-    for match in _FENCE.finditer(whole):
-        before = _DIRECTIVE.search(whole[: match.start()])
-        line = whole.count("\n", 0, match.start()) + 1
+    for match in _FENCE.finditer(page_text):
+        before = _DIRECTIVE.search(page_text[: match.start()])
+        line = page_text.count("\n", 0, match.start()) + 1
         found.append(Block(page, line, match[2], textwrap.dedent(match[3]), before[1] if before else ""))
-    assert whole.count("```") == 2 * len(found), f"{page}: a fence of a block does not fit another one"
+    assert page_text.count("```") == 2 * len(found), f"{page}: a fence has no counterpart"
     return tuple(found)
 
 
 def prose(page: str) -> str:
-    """The page without its fenced blocks."""
+    """Return the page without its fenced blocks."""
     return _FENCE.sub("", text(page))
 
 
 def mentions(page: str) -> list[str]:
-    """Commands that stand within a sentence."""
+    """Return the commands within sentences."""
     return [match[1] for match in _INLINE.finditer(prose(page))]
 
 
 def links(page: str) -> Iterator[tuple[str, bool]]:
-    """Targets of links and of pictures (True)."""
+    """Yield the targets of links, and of pictures (True)."""
     for match in _LINK.finditer(re.sub(r"`[^`\n]*`", "", prose(page))):
         yield match[2], bool(match[1])
 
 
 @cache
 def anchors(page: str) -> frozenset[str]:
-    """Names of the page's headings, as GitHub makes them."""
+    """Return the anchors of the page's headings, as GitHub makes them."""
     found: list[str] = []
     for heading in _HEADING.findall(prose(page)):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower().strip()
-        name = "".join(one for one in plain.replace(" ", "-") if one.isalnum() or one in "-_")
+        name = "".join(character for character in plain.replace(" ", "-") if character.isalnum() or character in "-_")
         found.append(f"{name}-{found.count(name)}" if name in found else name)
     return frozenset(found)

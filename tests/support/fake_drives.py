@@ -1,4 +1,4 @@
-"""Drives that are files, and programs that answer for them as nvme-cli, hdparm and sg3_utils do, lies included."""
+"""Simulate drives by files, with fake nvme-cli, hdparm and sg3_utils that can also give false answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OK = Output(0, "", "")
 
 
 class FakeDrive:
-    """A drive whose medium is a file. `programs` answers what purge runs; every call is kept in `calls`."""
+    """A drive whose medium is a file; `programs` replaces the programs that purge runs, `calls` logs them."""
 
     def __init__(self, file: Path, name: str) -> None:
         self.file, self.name = file, name
@@ -51,11 +51,11 @@ class FakeDrive:
             file.write(os.urandom(MIB))
 
     def called(self, *words: str) -> list[list[str]]:
-        """Calls that have all of these words."""
+        """Return the calls that have all of these words."""
         return [call for call in self.calls if set(words) <= set(call)]
 
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let this drive be what all modules see."""
+        """Make all modules see this drive."""
 
         def advance(seconds: float) -> None:
             self.clock_s += seconds
@@ -83,7 +83,7 @@ class FakeDrive:
 
 
 class FakeNvme(FakeDrive):
-    """One namespace of an NVMe drive; `erases` says what its commands do to the medium."""
+    """One namespace of an NVMe drive; its commands call `erases` on the medium."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, "nvme0n1")
@@ -93,9 +93,9 @@ class FakeNvme(FakeDrive):
         self.allocated: list[int] | None = [1]
         self.erases: Callable[[], None] = self.erase
         self.refused: set[str] = set()
-        """Subcommands that end with an error, such as `format`."""
+        """Subcommands that fail, such as `format`."""
         self.steps: list[dict[str, Any]] = []
-        """Sanitize logs to come, one for every question, the last for good."""
+        """Next sanitize logs, one per query; the last one stays."""
         self.after_sanitize = [{"sprog": 65535, "status": "(1) Most Recent Sanitize Command Completed Successfully."}]
         self.programs["nvme"] = self._nvme
 
@@ -146,7 +146,7 @@ class FakeNvme(FakeDrive):
 
 
 class FakeAta(FakeDrive):
-    """A SATA drive. hdparm exits 0 whatever happens."""
+    """A SATA drive; hdparm always exits with 0."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, "sdz")
@@ -189,7 +189,7 @@ class FakeAta(FakeDrive):
 
 
 class FakeScsi(FakeDrive):
-    """A SAS drive; `senses` are the answers to come to REQUEST SENSE, of which the last stays."""
+    """A SAS drive; `senses` are the next answers to REQUEST SENSE, and the last one stays."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file, "sdz")
@@ -232,10 +232,10 @@ class FakeScsi(FakeDrive):
 
 
 def reasons(result: dict[str, Any]) -> dict[str, str]:
-    """Why `auto` did not take methods, of what purge returns."""
-    return {one["method"]: one["reason"] for one in result["tried"]}
+    """Return why `auto` skipped each method, from the result of purge."""
+    return {attempt["method"]: attempt["reason"] for attempt in result["tried"]}
 
 
 def _not_scsi(arguments: list[str]) -> Output:
-    """libata translates neither SANITIZE nor progress."""
+    """Refuse, because libata translates neither SANITIZE nor progress."""
     return Output(0, "  Command is NOT supported\n", "")

@@ -1,4 +1,4 @@
-"""A small study in real time, run by real processes, and what a fault may leave of it."""
+"""Run a small study in real time with real processes, and check it after a fault."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from drivelab.virtual.model import DriveModel
 DRIVE = "tiny"
 SERIAL = "VIRTUAL-TINY"
 GENEROUS_S = 120.0
-"""After which a test gives up on what comes at once on a calm machine."""
+"""Timeout of tests for events that are immediate on an idle machine."""
 SHORT_GRACE_S = 2.0
-"""How long a drive may complete nothing in a copy whose watchdog is not to be waited for."""
+"""Longest time without a completion in a copy with a shortened watchdog."""
 CLOSING = "drivelab: the study is not complete"
-"""Beginning of the line that `drivelab run` adds to the sentences of its stages."""
+"""Start of the line that `drivelab run` adds to the messages of its stages."""
 
 _MODEL = """\
 tiny:
@@ -68,19 +68,19 @@ measurements:
             track: [{read_share: 65, block_size: 4KiB, metric: iops}]
 """
 CELLS = 4
-"""Of a whole recording: four rounds of one."""
+"""Cells of a whole recording: four rounds of one cell."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a command left: exit status and all that it said."""
+    """Exit status and complete output of a command."""
 
     status: int
     output: str
 
     @property
     def sentences(self) -> list[str]:
-        """What drivelab says to its user, without the closing line of `drivelab run`."""
+        """Messages to the user, without the closing line of `drivelab run`."""
         lines = [line for line in self.output.splitlines() if line.startswith("drivelab: ")]
         return [line for line in lines if not line.startswith(CLOSING)]
 
@@ -88,7 +88,7 @@ class Outcome:
 class FaultStudy(Project):
     """A copy of the project with one tiny drive and the study `config/one.yaml` of one short loop on it.
 
-    Its studies end with their tables: figures and report add nothing to a fault but time.
+    Its studies end with their tables: figures and report would only add time.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -103,18 +103,18 @@ class FaultStudy(Project):
         (self.folder / f"config/{name}.yaml").write_text(_STUDY.replace("NAME", name))
 
     def pin(self, device: Path) -> None:
-        """Let the drive sheet name a path below /dev/disk/by-id, as for a real drive, and agree to lose its data."""
+        """Put a path below /dev/disk/by-id into the drive sheet, as for a real drive, and give consent."""
         self.edit("config/drives.tsv", f"virtual:{DRIVE}", str(device))
         self.edit("config/one.yaml", "clock: wall", "clock: wall\nwrite_cache: unchanged")
         consent.require(load_study(self.folder / "config/one.yaml"), [consent.Drive(DRIVE, SERIAL)], yes=True)
 
     def shorten_watchdog(self) -> None:
-        """Let what watches over drives in the copy lose patience after SHORT_GRACE_S."""
+        """Set the timeouts of the drives' watchdogs in the copy to SHORT_GRACE_S."""
         self.edit("scripts/drivelab/fio/run.py", "GRACE_S = 60.0", f"GRACE_S = {SHORT_GRACE_S}")
         self.edit("scripts/drivelab/drives/tools.py", "timeout_s: float = 60.0", f"timeout_s: float = {SHORT_GRACE_S}")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
-        """A drivelab command of the copy, running; `outcome` reads what it says."""
+        """Start a drivelab command of the copy; `outcome` reads its output."""
         code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         environment = {**os.environ, "PYTHONPATH": str(self.folder / "scripts")}
         return subprocess.Popen(
@@ -132,22 +132,22 @@ class FaultStudy(Project):
         return outcome(self.start_run(study))
 
     def plan(self, study: str = "one") -> Plan:
-        """The only plan of a study; the project's folder must be the current one."""
-        (one,) = Campaign.load(f"config/{study}.yaml").plans
-        return one.plan
+        """Return the only plan of a study; the current folder must be the project's."""
+        (planned,) = Campaign.load(f"config/{study}.yaml").plans
+        return planned.plan
 
     def model(self) -> DriveModel:
         return Campaign.load("config/one.yaml").model(DRIVE, "test")
 
     def check_tables(self) -> None:
-        """The study is finished down to its summary, and a window of steady rounds was found."""
+        """Check that the study has a summary and a window of steady rounds."""
         results = self.folder / "results/one"
         assert len(io.read(results / "tables/summary.parquet", "summary")) > 0
         (windows,) = results.glob("tables/*/*/*/steady_state.parquet")
         assert io.read(windows, "steady_state")["reached"].all()
 
     def condition(self) -> Outcome:
-        """Purge and precondition the drive, as the workflow does; returns the outcome of the last."""
+        """Purge and precondition the drive, as the workflow does; return the outcome of the preconditioning."""
         (self.folder / "plan.json").write_text(self.plan().to_json())
         purged = self.drivelab("purge", "plan.json", "--seal", "purged.json")
         assert purged.status == 0, purged.output
@@ -166,12 +166,12 @@ def outcome(process: subprocess.Popen[str]) -> Outcome:
 
 
 def wait_until(condition: Callable[[], bool], *running: subprocess.Popen[str]) -> None:
-    """Wait for something that a running process brings about; fails when one of `running` ends first."""
+    """Wait for a condition; fail if one of the processes `running` ends first."""
     deadline_s = time.monotonic() + GENEROUS_S
     while not condition():
         for process in running:
             assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline_s, "it never came to pass"
+        assert time.monotonic() < deadline_s, "timeout"
         time.sleep(0.01)
 
 
@@ -180,22 +180,22 @@ def part_of(plan: Plan) -> Path:
 
 
 def journal(plan: Plan) -> list[dict[str, Any]]:
-    """Lines of a recording, finished or not."""
+    """Return the journal of a recording, finished or not."""
     return list(read_journal(plan.recording_path)) or list(read_journal(part_of(plan)))
 
 
 def cells_of(plan: Plan) -> list[str]:
-    """Folders of the cells that the journal says are done, in order."""
+    """Return the folders of the finished cells, in the journal's order."""
     return [line["directory"] for line in journal(plan) if line["event"] == "cell"]
 
 
 def in_the_middle(plan: Plan) -> bool:
-    """Whether a recording has cells behind it and one under way."""
+    """Whether a recording has finished cells and a running one."""
     return bool(cells_of(plan)) and bool(processes("fio"))
 
 
 def kept_cells(plan: Plan) -> dict[str, bytes]:
-    """Documents of the cells that are done by folder."""
+    """Return fio's documents of the finished cells, by folder."""
     place = part_of(plan) if part_of(plan).exists() else plan.recording_path
     return {cell: (place / cell / "fio.json").read_bytes() for cell in cells_of(plan)}
 
@@ -205,7 +205,7 @@ def complete(plan: Plan) -> bool:
 
 
 def evidence_of(plan: Plan) -> dict[str, bytes]:
-    """Documents of the finished recording and of those that were abandoned for it, by the cell's folder."""
+    """Return fio's documents of the finished recording and its abandoned attempts, by the cell's folder."""
     places = [*plan.recording_path.parent.glob(f"{plan.recording_path.name}.abandoned-*"), plan.recording_path]
     return {
         str(path.parent.relative_to(place)): path.read_bytes()
@@ -215,16 +215,16 @@ def evidence_of(plan: Plan) -> dict[str, bytes]:
 
 
 def check_nothing_left() -> None:
-    """Fails unless all of the test's processes, mounts and loop devices are gone, or just about to go."""
+    """Fail unless all of the test's processes, mounts and loop devices disappear soon."""
     wait_until(lambda: leftovers() == [])
 
 
 class ById:
-    """A link below /dev/disk/by-id, as udev would make it."""
+    """A link below /dev/disk/by-id, like those of udev."""
 
     def __init__(self) -> None:
         self.path = Path(f"/dev/disk/by-id/drivelab-test-{os.getpid()}")
-        self._made = [one for one in (self.path.parent.parent, self.path.parent) if not one.exists()]
+        self._made = [folder for folder in (self.path.parent.parent, self.path.parent) if not folder.exists()]
         self.path.parent.mkdir(parents=True, exist_ok=True)
 
     def point_at(self, device: str) -> None:
@@ -233,12 +233,12 @@ class ById:
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
-        for one in self._made[::-1]:
-            one.rmdir()
+        for folder in self._made[::-1]:
+            folder.rmdir()
 
 
 def check_failed(done: Outcome, *words: str) -> None:
-    """A failure as a user should meet it: an exit status, one sentence with `words` in it, no traceback."""
+    """Check a failure: exit status not 0, one message that contains `words`, no traceback."""
     assert done.status != 0, done.output
     assert "Traceback" not in done.output, done.output
     assert len(done.sentences) == 1, done.output
@@ -247,9 +247,10 @@ def check_failed(done: Outcome, *words: str) -> None:
 
 
 def check_complete(plan: Plan, done: Outcome, kept: Mapping[str, bytes], gaps: int | None) -> None:
-    """A recording that a later run has finished: every cell once, none wrong, what was `kept` still there as it was.
+    """Check a recording that a later run has finished: every cell once and valid, the cells `kept` unchanged.
 
-    It is in an abandoned recording where the drive's state was lost and all began anew; `gaps` None allows that.
+    If the drive's state was lost and the measurement restarted, `kept` is in an abandoned recording; `gaps` None allows
+    that.
     """
     assert done.status == 0, done.output
     assert "Traceback" not in done.output, done.output

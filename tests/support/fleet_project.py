@@ -1,4 +1,4 @@
-"""A study of many virtual drives on the virtual clock that is run drive by drive, in a copy of the project."""
+"""A fleet study of many virtual drives on the virtual clock, in a copy of the project."""
 
 from __future__ import annotations
 
@@ -50,27 +50,29 @@ MODEL = """\
 
 
 class FleetProject(Project):
-    """The project, and what its drives have."""
+    """The project, with access to the results of its drives."""
 
     @property
     def parts(self) -> Path:
-        """Folder of the results of the drives."""
+        """Results folder of the drives."""
         return self.folder / "results/drives"
 
     def outcomes(self) -> dict[str, str]:
-        """Name of each drive's outcome."""
-        return {one.parent.name: one.name for one in self.parts.glob("*/outcome.*.json")}
+        """Return the name of each drive's outcome file."""
+        return {path.parent.name: path.name for path in self.parts.glob("*/outcome.*.json")}
 
     def evidence(self) -> dict[str, int]:
-        """Modification time of each finished recording's manifest, by drive and run, as d1/run1."""
-        found = self.parts.glob("*/recordings/*/*/*/recording.json")
-        return {f"{one.parents[2].name}/{one.parent.name.rpartition('-')[2]}": one.stat().st_mtime_ns for one in found}
+        """Return the modification time (ns) of each finished recording's manifest, by drive and run, as d1/run1."""
+        paths = self.parts.glob("*/recordings/*/*/*/recording.json")
+        return {
+            f"{path.parents[2].name}/{path.parent.name.rpartition('-')[2]}": path.stat().st_mtime_ns for path in paths
+        }
 
 
 def fleet_project(folder: Path, count: int, slow: int | None = None) -> FleetProject:
-    """The project with a study config/mini.yaml of drives d1, d2 …, whose flash differs by some 1 %.
+    """Return the project with a study config/mini.yaml of drives d1, d2 …, whose flash differs by about 1 %.
 
-    That of the drive `slow`, counted from 1, takes twice as long to be written.
+    The flash of drive number `slow`, from 1, takes twice as long to write.
     """
     project = FleetProject(folder)
     names = [f"d{number}" for number in range(1, count + 1)]

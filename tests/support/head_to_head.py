@@ -1,4 +1,4 @@
-"""A protocol that measures all its drives at the same time."""
+"""A protocol that measures all drives at the same time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ measure:
 
 
 def protocol(slice_: str, *times: str, queue_depth: int) -> str:
-    """Its text: a soak of writes, then perhaps one of reads, for these times, in slices."""
+    """Return its text: a soak of writes, then optionally one of reads, with these durations, in slices."""
     demand = f"block_size: 8KiB, threads: 1, queue_depth: {queue_depth}, slice: {slice_}"
     return _HEAD + "".join(
         f"  - soak: {{pattern: random, read_share: {share}, {demand}, until: {{time: {time}}}}}\n"

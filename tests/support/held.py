@@ -1,4 +1,4 @@
-"""A stage that is held between two cells, see `Project.make_held`, and the run that it is of."""
+"""Handle a stage that is stopped between two cells (see `Project.make_held`), and its run."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 900.0
-"""Only ends a test that has failed."""
+"""Time limit, reached only by a failed test."""
 RUN = ("env", "--default-signal=HUP", sys.executable, "-c",
        "import sys; from drivelab.cli.main import main; sys.exit(main())")  # fmt: skip
-"""The command. SIGHUP is what the kernel sends with SIGCONT to a group of processes that is left without a parent, if
-one of them is stopped: where it is ignored, as below nohup, that one would go on."""
+"""The command with default SIGHUP. The kernel sends SIGHUP and SIGCONT to an orphaned process group with a stopped
+process. If SIGHUP were ignored, as under nohup, that process would continue."""
 
 
 def let_end(held: int) -> None:
-    """Let a stage that is held go on after its run was killed: it ends, as it is told to.
+    """Continue a stopped stage after its run was killed; its pending signal ends it.
 
-    One process after the other hears of the death of its parent, so that the stage is told only after a while.
+    The processes learn one after another that their parent died, so the signal reaches the stage with a delay.
     """
-    wait(lambda: is_told_to_end(held))
+    wait(lambda: has_end_signal(held))
     with suppress(ProcessLookupError):
         os.kill(held, signal.SIGCONT)
 
 
 def state_of(pid: int) -> str:
-    """Of a process, as the kernel writes it: T is stopped."""
+    """Return the kernel's state letter of a process: T is stopped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
         return ""
 
 
-def is_told_to_end(pid: int) -> bool:
-    """Whether SIGTERM waits for a process that is stopped, or SIGHUP has ended it."""
+def has_end_signal(pid: int) -> bool:
+    """Whether SIGTERM is pending for a stopped process, or SIGHUP has ended the process."""
     if state_of(pid) != "T":
         return True
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -47,7 +47,7 @@ def is_told_to_end(pid: int) -> bool:
 
 
 def wait(until: Callable[[], Any]) -> Any:
-    """What it finds, once that is something."""
+    """Wait until `until` returns a true value, and return it."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not (found := until()):
         assert time.monotonic() < deadline_s

@@ -1,4 +1,4 @@
-"""Files as the other tools write them, with known values."""
+"""Write files in the formats of other tools, with known values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ IOPS_BLOCKS = (1048576, 131072, 65536, 32768, 16384, 8192, 4096, 512)
 IOPS_MIXES = (100, 95, 65, 50, 35, 5, 0)
 LATENCY_BLOCKS, LATENCY_MIXES = (8192, 4096, 512), (100, 65, 0)
 WRITES_4K = (50000, 60546, 60013, 62932, 61774, 61061)
-"""IOPS of RND 4KiB 0/100 in six rounds; the last five are those that TKperf printed for an Intel DC S4600."""
+"""IOPS of RND 4KiB 0/100 in six rounds; the last five are TKperf's values of an Intel DC S4600."""
 WRITES_1024K_KIB_S = (494806, 498438, 499426, 499299, 495838)
 LATENCIES_US = (59.369444, 54.656462, 56.09315, 55.853424, 57.411154)
 ABOUT = (
@@ -24,12 +24,12 @@ ABOUT = (
 
 
 def iops(value: float, share: int, block: int) -> float:
-    """What the made-up drive does where it does `value` at RND 4KiB 0/100."""
+    """Return the IOPS of the simulated drive for a cell, if it has `value` at RND 4KiB 0/100."""
     return value * (100 + share) / 100 * 4096 / max(block, 4096)
 
 
 def tkperf(path: Path, tests: tuple[str, ...] = ("iops", "tp", "lat", "writesat"), **changed: Any) -> Path:
-    """TKperf's XML; `changed` gives elements by `TEST_NAME` (or `NAME` for the file's own), None leaves one out."""
+    """Write TKperf's XML; `changed` sets elements by `TEST_NAME` (or `NAME` at the top), None omits one."""
     root = ElementTree.Element("intel-dc-s4600")
     about = {"testdate": "2017-10-12", "devinfo": ABOUT, "kernel": "4.4.0-96-generic\n", "ioperfversion": "2.1"}
     _fill(root, {**about, "lsb": "Description:\tUbuntu 16.04.3 LTS\n"}, "", changed)
@@ -72,11 +72,11 @@ def _matrix(tag: str) -> tuple[list[Any], list[float]]:
         ]
         return rounds, list(LATENCIES_US)
     rates = [90000] * 20 + [20000] * 80
-    return [rates, [[10.0, 5000.0, 32e6 / one] for one in rates]], []
+    return [rates, [[10.0, 5000.0, 32e6 / rate] for rate in rates]], []
 
 
 def direction(iops: float, block: int = 4096, runtime_s: float = 10.0, mean_us: float = 80.0) -> dict[str, Any]:
-    """The part of a job that is one direction, as fio 3 has it."""
+    """Return one direction of a job, in the format of fio 3."""
     ios = round(iops * runtime_s)
     latency = {"min": 1000, "max": 9_000_000 if ios else 0, "mean": 1000.0 * mean_us if ios else 0.0, "stddev": 1.0}
     return {
@@ -86,7 +86,7 @@ def direction(iops: float, block: int = 4096, runtime_s: float = 10.0, mean_us: 
 
 
 def job(read: float, write: float, options: Mapping[str, str], **changed: Any) -> dict[str, Any]:
-    """A job with so many IOPS of reads and writes."""
+    """Return a job with these IOPS of reads and writes."""
     block = size_bytes(options.get("bs", "4k"))
     return {
         "jobname": "test", "groupid": 0, "error": 0, "job options": dict(options), "read": direction(read, block),
@@ -96,7 +96,7 @@ def job(read: float, write: float, options: Mapping[str, str], **changed: Any) -
 
 
 def document(*jobs: Mapping[str, Any], second: int = 0, **changed: Any) -> dict[str, Any]:
-    """fio's JSON; printed so many seconds after 2026-01-01."""
+    """Return fio's JSON, printed `second` seconds after 2026-01-01."""
     ended_s = 1767225600 + second
     return {
         "fio version": "fio-3.36", "timestamp": ended_s, "timestamp_ms": 1000 * ended_s, "jobs": list(jobs), **changed
@@ -104,14 +104,14 @@ def document(*jobs: Mapping[str, Any], second: int = 0, **changed: Any) -> dict[
 
 
 def write(path: Path, value: Mapping[str, Any]) -> Path:
-    """A document as a file."""
+    """Write a document to a file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
     return path
 
 
 def options(rw: str = "randread", depth: int = 1, threads: int = 1, block: str = "4k", **more: str) -> dict[str, str]:
-    """Options of a job as bench-fio gives them."""
+    """Return the options of a job as bench-fio sets them."""
     return {
         "rw": rw, "bs": block, "iodepth": str(depth), "numjobs": str(threads), "direct": "1", "ioengine": "libaio",
         "group_reporting": "1", "filename": "/dev/sdx", **more,

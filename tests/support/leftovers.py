@@ -1,4 +1,4 @@
-"""What a test has started and what of it is still there: processes, mounts, loop devices."""
+"""Find processes, mounts and loop devices that a test has left behind."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from drivelab.virtual import fuse, manage
 
 
 def processes(*words: str) -> list[int]:
-    """Processes that this test has started, at whatever remove; all, or those with all of `words` as arguments.
+    """Return processes that this test started, directly or not; all, or those with all of `words` as arguments.
 
-    They have its run directory in their environment, or, the servers of drives, in their arguments. An argument that
-    is a path stands for its last part too.
+    They have the test's run directory in their environment or, for drive servers, in their arguments. An argument that
+    is a path also matches by its last part.
     """
     run_directory = os.environ["DRIVELAB_RUN_DIR"]
-    found: list[int] = []
+    pids: list[int] = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:
             environment = (directory / "environ").read_text(errors="replace").split("\0")
             arguments = (directory / "cmdline").read_text(errors="replace").split("\0")
         except OSError:
             continue
-        mine = f"DRIVELAB_RUN_DIR={run_directory}" in environment or any(run_directory in one for one in arguments)
-        if mine and {*words} <= {*arguments, *(Path(one).name for one in arguments)}:
-            found.append(int(directory.name))
-    return [pid for pid in found if pid != os.getpid()]
+        mine = f"DRIVELAB_RUN_DIR={run_directory}" in environment or any(
+            run_directory in argument for argument in arguments
+        )
+        if mine and {*words} <= {*arguments, *(Path(argument).name for argument in arguments)}:
+            pids.append(int(directory.name))
+    return [pid for pid in pids if pid != os.getpid()]
 
 
 def leftovers() -> list[str]:
-    """What of this test is still there: processes, mounts, loop devices."""
+    """Return descriptions of this test's remaining processes, mounts and loop devices."""
     run_directory = Path(os.environ["DRIVELAB_RUN_DIR"]).resolve()
     found = [f"process {pid}: {_command(pid)}" for pid in processes() if fuse.process_state(pid)[0] != "X"]
     found += [f"mount {path}" for path, _ in fuse.mounts() if run_directory in path.parents]
@@ -50,7 +52,7 @@ def kill(*pids: int) -> None:
 
 
 def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]) -> None:
-    """Send a signal to every process of a command, those that come later too, until `running` has ended."""
+    """Send a signal to every process of a command, later ones too, until `running` has ended."""
     while running.poll() is None:
         for pid in processes(command):
             with suppress(ProcessLookupError):
@@ -59,10 +61,10 @@ def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]
 
 
 def end_processes() -> None:
-    """Kill what is left of this test's processes."""
+    """Kill the remaining processes of this test."""
     while found := processes():
         kill(*found)
-        manage.stop(force=True)  # or a process that waits for a drive could not end
+        manage.stop(force=True)  # else a process that waits for a drive could not end
 
 
 def _command(pid: int) -> str:

@@ -1,4 +1,4 @@
-"""A bench that measures nothing: it keeps a journal, and a cell's result is what the test says."""
+"""A bench that measures nothing: it keeps a journal, and the test sets each cell's result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PROGRESS = SimpleNamespace(say=lambda text, fraction: None, note=lambda **facts:
 
 
 class Bench:
-    """In the place of `drivelab.stages.cell.Bench`; a cell's result is what `iops` says for its number, from 1."""
+    """Replaces `drivelab.stages.cell.Bench`; `iops` gives the result of a cell by its number, from 1."""
 
     def __init__(self, clock: str = "virtual", trace: Path | None = None) -> None:
         self.lines: list[dict[str, Any]] = []
@@ -33,11 +33,11 @@ class Bench:
         self.lines.append({"event": event, **fields})
 
     def journal(self, event: str) -> list[dict[str, Any]]:
-        """The lines of an event."""
+        """Return the lines of an event."""
         return [line for line in self.lines if line["event"] == event]
 
     def places(self) -> list[tuple[int, int]]:
-        """Round and cell of what was measured, in its order."""
+        """Return round and cell of the measured cells, in order."""
         return [(line["round"], line["cell"]) for line in self.journal("cell")]
 
     def run(self, name: str, act: Callable[[Path], Any]) -> tuple[Path, dict[str, Any]]:
@@ -55,10 +55,10 @@ class Bench:
 
 
 class TimedBench(Bench):
-    """In real time, by a clock that stands still but for what happens: waits, and fio that takes time to start."""
+    """A bench in real time, whose clock advances only by waits and by fio's run and start times."""
 
     def __init__(self, start_s: float = 0.3, end_s: float = 0.02) -> None:
-        """`start_s` is what fio takes before its first I/O, `end_s` after its last."""
+        """`start_s` is fio's time before its first I/O, `end_s` after its last."""
         super().__init__("wall")
         self.now_s, self.start_s, self._end_s = 1000.0, start_s, end_s
         self.io: list[tuple[float, float]] = []
@@ -80,5 +80,5 @@ class TimedBench(Bench):
         return result, {**facts, **times, "io_started_s": self.io[-1][0], "io_ended_s": self.io[-1][1]}
 
     def idle_s(self) -> list[float]:
-        """Between the cells, by what was done."""
+        """Return the idle times between the I/O of consecutive cells."""
         return [after[0] - before[1] for before, after in zip(self.io, self.io[1:], strict=False)]

@@ -1,4 +1,4 @@
-"""Made results of a fleet: what its parts leave behind, with drives that are known to differ."""
+"""Write the results of a fleet with known differences between its drives."""
 
 from __future__ import annotations
 
@@ -21,14 +21,23 @@ METRICS = (("iops", "speed", "IOPS", 50_000.0), ("bandwidth_mib_s", "speed", "Mi
 
 
 def made_fleet(folder: Path, count: int, cells: int = 6, slow: Sequence[int] = (7,)) -> list[dict[str, Any]]:
-    """Write the parts of drives d1, d2 … below `folder`; returns their outcomes.
+    """Write the parts of drives d1, d2 … below `folder` and return their outcomes.
 
-    A drive has `cells` cells by METRICS for each of PROTOCOLS, each the median of three recordings. Drives scatter by
-    1 %; those in `slow` are 20 % slower.
+    A drive has `cells` cells by METRICS for each of PROTOCOLS, each value the median of three recordings. Drives
+    scatter by 1 %; those in `slow` are 20 % slower.
     """
     random = np.random.default_rng(8)
-    return [_part(folder / f"drives/d{one}", f"d{one}", f"host-{one % 4}", 0.8 if one in slow else 1.0, cells, random)
-            for one in range(1, count + 1)]  # fmt: skip
+    return [
+        _part(
+            folder / f"drives/d{number}",
+            f"d{number}",
+            f"host-{number % 4}",
+            0.8 if number in slow else 1.0,
+            cells,
+            random,
+        )
+        for number in range(1, count + 1)
+    ]
 
 
 def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: np.random.Generator) -> dict[str, Any]:
@@ -36,10 +45,12 @@ def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: n
     level = speed * float(random.lognormal(0, 0.01))
     for protocol in PROTOCOLS:
         recordings = [f"{drive}/{protocol}/{'0' * 12}-run{run}" for run in (1, 2, 3)]
-        for one in recordings:
-            key = {"recording": one, "drive": drive, "measurement": protocol}
-            told = {"serial": ("drive", f"S{drive}"), "host": ("host", host), "kernel": ("host", "6.1")}
-            conditions += [{**key, "facet": name, "kind": kind, "value": value} for name, (kind, value) in told.items()]
+        for recording in recordings:
+            key = {"recording": recording, "drive": drive, "measurement": protocol}
+            facets = {"serial": ("drive", f"S{drive}"), "host": ("host", host), "kernel": ("host", "6.1")}
+            conditions += [
+                {**key, "facet": name, "kind": kind, "value": value} for name, (kind, value) in facets.items()
+            ]
         for cell in range(cells):
             for metric, kind, unit, usual in METRICS:
                 value = usual * (level if kind == "speed" else 1 / level) / (cell + 1)
@@ -51,7 +62,7 @@ def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: n
                      "scope": "recordings", "mad": 0.1, "interval_low": samples[0], "interval_high": samples[2],
                      "statistic": "median of 3 recordings", "verdict": "steady" if cell == 0 else "in steady window",
                      "taint_reason": None, "reduced": False, "virtual": False, "clock": "wall",
-                     "recordings": recordings, "evidence": [f"{one}/cells/{cell}" for one in recordings]}
+                     "recordings": recordings, "evidence": [f"{recording}/cells/{cell}" for recording in recordings]}
                 )  # fmt: skip
     tables = {
         "summary": pd.DataFrame(rows),

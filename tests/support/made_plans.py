@@ -1,4 +1,4 @@
-"""Plans made by hand: of a small virtual drive of the tests' own, with conditions and steps as a test wants them."""
+"""Build plans for a small virtual drive, with the conditions and steps of each test."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def made_plan(
     model: Mapping[str, Any] | None = None,
     **subject: Any,
 ) -> Plan:
-    """A plan whose results go into `folder`, where the drive sheet is written too; `model` changes the drive's."""
+    """Return a plan with results in `folder`, and write its drive sheet there; `model` changes the drive's model."""
     sheet = folder / "drives.tsv"
     sheet.write_text(f"drive\tdevice\tserial\tdestructive\tnote\n{DRIVE}\tvirtual:{DRIVE}\t{SERIAL}\tyes\t\n")
     drive = DriveModel.from_mapping(DRIVE, {**MODEL, **(model or {})})

@@ -1,4 +1,4 @@
-"""Protocol files for tests of the grammar: parts of them are given, the rest is made up."""
+"""Protocol files for tests of the grammar: the test gives some parts, the rest has defaults."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _COVERED = ("class", "for_each", "workloads", "condition", "simultaneous", "anal
 
 
 def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
-    """A file `made.yaml` with these steps; `parts` are other keys of its top level."""
-    one = parts.pop("class_", CLASS)
+    """Write a protocol `made.yaml` with these steps; `parts` are other keys of its top level."""
+    load_class = parts.pop("class_", CLASS)
     body: dict[str, Any] = {
         "name": "made",
         "title": "t",
         "source": "s",
         "description": "d",
-        "class": {"enterprise": one, "client": one},
+        "class": {"enterprise": load_class, "client": load_class},
         "condition": {"purge": "none"},
         **parts,
         "measure": measure,
@@ -35,14 +35,14 @@ def protocol(folder: Path, measure: list[dict[str, Any]], **parts: Any) -> Path:
 
 
 def resolved(folder: Path, measure: list[dict[str, Any]], at: str | None = None, **parts: Any) -> list[Resolved]:
-    """The measurements of such a protocol."""
+    """Return the measurements of such a protocol."""
     return resolve(load(protocol(folder, measure, **parts)), "client", at, parts.pop("set_", {}), "test")
 
 
 def steps(folder: Path, measure: list[dict[str, Any]], at: str | None = None, **parts: Any) -> list[dict[str, Any]]:
-    """The steps of the one measurement of such a protocol, without their kinds."""
-    (one,) = resolved(folder, measure, at, **parts)
-    return [fields for step in one.steps["measure"] for fields in step.values()]
+    """Return the steps of the only measurement of such a protocol, without their kinds."""
+    (measurement,) = resolved(folder, measure, at, **parts)
+    return [fields for step in measurement.steps["measure"] for fields in step.values()]
 
 
 def loop(cells: Any, **fields: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Recordings of made plans on the virtual clock, and copies of them to tamper with."""
+"""Make recordings on the virtual clock, and copies that tests can alter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SOAK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads
 
 
 def made_recording(folder: Path, steps: Sequence[Mapping[str, Any]]) -> Path:
-    """The recording of these steps on the made-up drive, filled once."""
+    """Return the recording of these steps on the virtual test drive, filled once."""
     plan = made_plan(folder, steps, {"fill": FILL})
     purge(plan, folder / "purged.json")
     precondition(plan, folder / "purged.json", folder / "conditioned.json")
@@ -31,7 +31,7 @@ def made_recording(folder: Path, steps: Sequence[Mapping[str, Any]]) -> Path:
 
 
 def copied(recording: Path, results: Path) -> Path:
-    """A copy in another folder of results, without checksums: whatever is changed in it is as if it was measured so."""
+    """Copy a recording to another results folder, without checksums, so that changes look measured."""
     place = results / "recordings" / Path(*recording.parts[-3:])
     shutil.copytree(recording, place)
     without_checksums(place)
@@ -39,7 +39,7 @@ def copied(recording: Path, results: Path) -> Path:
 
 
 def another_run(recording: Path, run: int) -> Path:
-    """A copy beside it that calls itself another run, without checksums."""
+    """Copy a recording to the same folder as another run, without checksums."""
     plan = Plan.read(recording / "plan.json")
     again = Plan(plan.subject, {**plan.context, "run": run})
     place = recording.with_name(f"{plan.digest}-run{run}")
@@ -52,7 +52,7 @@ def another_run(recording: Path, run: int) -> Path:
 
 
 def without_checksums(recording: Path) -> None:
-    """As versions of before checksums made it."""
+    """Remove the checksums, as in recordings of early versions."""
     (recording / CHECKSUMS).unlink(missing_ok=True)
     manifest = json.loads((recording / MANIFEST).read_text())
     manifest.pop("checksums", None)
@@ -61,15 +61,15 @@ def without_checksums(recording: Path) -> None:
 
 def change_job(cell: Path, change: Callable[[Job], None]) -> None:
     """Change the job in fio's document in the folder of a cell."""
-    change_documents(cell, lambda found: change(found[0]["jobs"][0]))
+    change_documents(cell, lambda bodies: change(bodies[0]["jobs"][0]))
 
 
 def change_documents(cell: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:
     """Change fio's documents in the folder of a cell or soak."""
     path = cell / "fio.json"
-    found = list(documents(path.read_text()))
-    change(found)
-    path.write_text("\n".join(json.dumps(one) for one in found))
+    bodies = list(documents(path.read_text()))
+    change(bodies)
+    path.write_text("\n".join(json.dumps(document) for document in bodies))
 
 
 def change_journal(recording: Path, change: Callable[[list[dict[str, Any]]], None]) -> None:

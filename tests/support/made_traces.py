@@ -1,4 +1,4 @@
-"""Traces to order: rows as plain tuples, files with batches of any size, traces that hypothesis makes up."""
+"""Traces for tests: rows as tuples, files with batches of any size, traces from hypothesis."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROCESSES = ("", "db", "backup")
 
 
 class Row(NamedTuple):
-    """A request; what is not named here is as in a trace that knows no more."""
+    """A request; all other columns have the values of a trace without that information."""
 
     queue_ns: int
     dispatch_ns: int | None = None
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 
 def table(rows: Sequence[Row]) -> pa.Table:
-    """Rows in the schema REQUESTS."""
+    """Return the rows as a table in the schema REQUESTS."""
     columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in Row._fields if name != "flags"}
     columns |= {flag: [flag in row.flags for row in rows] for flag in FLAGS}
     columns |= {"cpu": [-1] * len(rows), "error": [0] * len(rows), "pieces": [1] * len(rows)}
@@ -57,35 +57,35 @@ def table(rows: Sequence[Row]) -> pa.Table:
 
 
 def write(path: Path, rows: Sequence[Row], provenance: Mapping[str, Any] | None = None) -> Path:
-    """A trace of rows."""
+    """Write a trace of rows."""
     write_trace(table(rows), {"lost": {}, "unmatched": {}, **(provenance or {})}, path)
     return path
 
 
 def read(path: Path) -> tuple[list[Row], dict[str, Any]]:
-    """Rows and provenance of a trace file."""
+    """Return rows and provenance of a trace file."""
     with open_trace(path) as trace:
-        found = pa.Table.from_batches(trace.batches(), REQUESTS).to_pylist()
+        records = pa.Table.from_batches(trace.batches(), REQUESTS).to_pylist()
         rows = [
             Row(
-                **{name: one[name] for name in Row._fields if name != "flags"},
-                flags=tuple(flag for flag in FLAGS if one[flag]),
+                **{name: record[name] for name in Row._fields if name != "flags"},
+                flags=tuple(flag for flag in FLAGS if record[flag]),
             )
-            for one in found
+            for record in records
         ]
         return rows, trace.provenance
 
 
 @contextmanager
 def batches_of(rows: int) -> Iterator[None]:
-    """Within it traces are read and written in batches of so many rows."""
+    """Read and write traces in batches of `rows` rows within the block."""
     with patch("drivelab.trace.schema.BATCH_ROWS", rows), patch("drivelab.trace.derive.output.BATCH_ROWS", rows):
         yield
 
 
 @st.composite
 def made_up(draw: st.DrawFn, *, most: int = 14, least: int = 1, complete: bool | None = None) -> list[Row]:
-    """Rows of a valid trace with gaps, ties, overlaps, merges, and times that are not known."""
+    """Draw rows of a valid trace with gaps, ties, overlaps, merges and unknown times."""
     steps = draw(st.lists(st.sampled_from([0, 0, 1, 3, 10, 40]), min_size=least, max_size=most))
     rows, now_ns = [], 0
     for step in steps:
@@ -113,4 +113,4 @@ def made_up(draw: st.DrawFn, *, most: int = 14, least: int = 1, complete: bool |
 
 batch_sizes = st.sampled_from([1, 2, 3, 5, 100])
 unhurried = settings(deadline=None, max_examples=60)
-"""For properties that write files: the first example also imports."""
+"""Settings for properties that write files: the first example also imports modules."""

@@ -1,4 +1,4 @@
-"""Made-up hosts: folders that look like /sys, /proc, /run and /etc, and programs that act on them."""
+"""Test hosts: folders in the form of /sys, /proc, /run and /etc, and programs that act on them."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ Build = Callable[..., Machine]
 
 
 def lay_out(root: Path, files: Mapping[str, str]) -> None:
-    """Write the files of a made-up host, with the links by which block devices are found."""
+    """Write the files of a test host, with the links to its block devices."""
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

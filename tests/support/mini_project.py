@@ -46,24 +46,24 @@ _HOLD = """\
             hold.unlink()
             os.kill(os.getpid(), 19)
 """
-"""What the library is made to do after a journal line: from outside no stage is stopped so surely between two cells."""
+"""Code added to the library after a journal line: only this stops a stage reliably between two cells."""
 
 _JOB = re.compile(r"^( *)(?:localrule|rule) (\w+):\n((?:\1    .*\n)+)", re.M)
-"""A job in what Snakemake says of a dry run; those of a group are indented."""
+"""A job in the output of a dry run; jobs of a group are indented."""
 
 
 def _planners() -> multiprocessing.context.ForkServerContext:
-    """Processes that have imported what others wrote, which is half of a dry run; our library is the copy's."""
+    """Return a context of processes that have imported Snakemake and pandas, half the time of a dry run."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["snakemake.cli", "pandas"])
     return context
 
 
-def _plan(folder: Path, environment: dict[str, str], study: str, said: Path) -> None:
-    """A dry run in a folder; what it says is written to `said`."""
+def _plan(folder: Path, environment: dict[str, str], study: str, output: Path) -> None:
+    """Run a dry run in a folder and write its output to the file `output`."""
     from snakemake.cli import main
 
-    with said.open("w") as file:
+    with output.open("w") as file:
         for stream in (sys.stdout, sys.stderr):
             os.dup2(file.fileno(), stream.fileno())
     os.environ.update(environment)
@@ -86,7 +86,7 @@ class Project:
         (folder / "config/mini.yaml").write_text(STUDY)
 
     def copied(self, folder: Path) -> Project:
-        """The project as it stands, results and times of files included, in another folder."""
+        """Copy the project, with results and file times, to another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
         again = Project.__new__(Project)
         again.folder = folder
@@ -94,7 +94,7 @@ class Project:
 
     @property
     def environment(self) -> dict[str, str]:
-        """With the copy's library, not the installed one: some tests edit it."""
+        """Environment with the copy's library instead of the installed one, because some tests edit it."""
         return {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
 
@@ -110,7 +110,7 @@ class Project:
         )
 
     def drivelab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """The command, with the copy's library."""
+        """Run the command with the copy's library."""
         code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         return subprocess.run(
             [sys.executable, "-c", code, *arguments],
@@ -126,53 +126,53 @@ class Project:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def to_do(self) -> dict[str, int]:
-        """Number of jobs by rule that a run would have now."""
+        """Return the number of jobs by rule that a run would have now."""
         dry = self.snakemake("--dry-run")
         assert dry.returncode == 0, dry.stdout + dry.stderr
         return self.jobs_in(dry.stdout + dry.stderr)
 
     @staticmethod
-    def jobs_in(said: str) -> dict[str, int]:
-        """Number of jobs by rule that a dry run tells of."""
-        table = re.search(r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", said, re.M | re.S)
+    def jobs_in(output: str) -> dict[str, int]:
+        """Return the number of jobs by rule from the output of a dry run."""
+        table = re.search(r"^Job stats:\njob +count\n-[- ]+\n(.*?)^total", output, re.M | re.S)
         rows = (line.split() for line in table[1].splitlines()) if table else []
         return {rule: int(count) for rule, count in rows if rule != "all"}
 
     def jobs(self) -> dict[str, list[str]]:
-        """What each job of a run would be of, by rule: of a recording as `op7/pts-iops`, of the study as ``.
+        """Return the jobs of a run by rule: `op7/pts-iops` for a job of a recording, `` for a job of the study.
 
-        Numbers that tell rules of one kind apart, such as `figures_1`, are left out.
+        Numbers in the names of similar rules, such as `figures_1`, are removed.
         """
-        said = self.folder.parent / f"{self.folder.name}.said"
-        planner = _planners().Process(target=_plan, args=(self.folder, self.environment, self.study, said))
+        output = self.folder.parent / f"{self.folder.name}.output"
+        planner = _planners().Process(target=_plan, args=(self.folder, self.environment, self.study, output))
         assert isinstance(planner, ForkServerProcess)
         planner.start()
         planner.join()
-        assert planner.exitcode == 0, said.read_text()
-        found: dict[str, list[str]] = {}
-        for _, rule, facts in _JOB.findall(said.read_text()):
-            told = re.search(r"^ +wildcards: (.*)$", facts, re.M)
-            values = dict(pair.split("=", 1) for pair in told[1].split(", ")) if told else {}
+        assert planner.exitcode == 0, output.read_text()
+        jobs: dict[str, list[str]] = {}
+        for _, rule, facts in _JOB.findall(output.read_text()):
+            wildcards = re.search(r"^ +wildcards: (.*)$", facts, re.M)
+            values = dict(pair.split("=", 1) for pair in wildcards[1].split(", ")) if wildcards else {}
             run = values.pop("key", "-run1").rpartition("-run")[2]
             place = "/".join([*values.values(), *([f"run{run}"] if run != "1" else [])])
-            found.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
-        return {rule: sorted(places) for rule, places in found.items() if rule != "all"}
+            jobs.setdefault(re.sub(r"_\d+$", "", rule), []).append(place)
+        return {rule: sorted(places) for rule, places in jobs.items() if rule != "all"}
 
     def make_held(self) -> None:
-        """Have a stage stop after its first cell where there is a file hold/DRIVE; that file goes."""
+        """Make a stage stop after its first cell if there is a file hold/DRIVE, which it removes."""
         self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
         (self.folder / "hold").mkdir()
 
     def at_work(self) -> list[int]:
-        """Processes in the project's folder."""
-        found = []
+        """Return the processes in the project's folder."""
+        pids = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
                 if (process / "cwd").resolve() == self.folder and int(process.name) != os.getpid():
-                    found.append(int(process.name))
+                    pids.append(int(process.name))
             except OSError:
                 continue
-        return found
+        return pids
 
     def edit(self, file: str, old: str, new: str) -> None:
         path = self.folder / file
@@ -181,11 +181,11 @@ class Project:
         path.write_text(text.replace(old, new, 1))
 
     def recordings(self) -> dict[str, float]:
-        """Modification time of every finished recording's manifest, by its path; one under way has another name."""
+        """Return the modification time of every finished recording's manifest, by path."""
         found = (self.folder / "results/recordings").glob("*/*/*/recording.json")
         return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found if p.parent.suffix != ".part"}
 
     def evidence(self) -> dict[str, int]:
-        """Modification time of every cell's evidence in finished recordings, by its path."""
+        """Return the modification time (ns) of every cell's evidence in finished recordings, by path."""
         found = (p for m in self.recordings() for p in (self.folder / m).parent.glob("**/fio.json"))
         return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in found}

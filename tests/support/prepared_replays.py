@@ -1,4 +1,4 @@
-"""Replays prepared from made-up rows, and what was written of them."""
+"""Prepare replays from rows, and read the prepared files."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ GIB = 1 << 30
 
 
 def write_rows(path: Path, rows: Sequence[Row], **columns: Sequence[Any]) -> Path:
-    """A trace of rows; `columns` replace what a Row cannot say (`cpu`, `pieces`, `lost` events)."""
-    made = table(rows)
+    """Write a trace of rows; `columns` sets columns that a Row lacks (`cpu`, `pieces`, `lost` events)."""
+    trace_table = table(rows)
     lost = columns.pop("lost", ())
     for name, values in columns.items():
-        place = made.schema.get_field_index(name)
-        made = made.set_column(place, REQUESTS.field(name), pa.array(values, REQUESTS.field(name).type))
-    write_trace(made, {"lost": {"overrun": sum(lost)}, "unmatched": {}}, path)
+        place = trace_table.schema.get_field_index(name)
+        trace_table = trace_table.set_column(place, REQUESTS.field(name), pa.array(values, REQUESTS.field(name).type))
+    write_trace(trace_table, {"lost": {"overrun": sum(lost)}, "unmatched": {}}, path)
     return path
 
 
@@ -45,16 +45,16 @@ def prepare_rows(
 
 
 def records_of(prepared: Prepared) -> Records:
-    """The schedule, which must be whole."""
-    found = open_schedule(prepared.schedule)
-    assert found.header["checksum"] == checksum(found.records)
-    assert found.header["count"] == prepared.requests
-    assert (np.diff(found.records["deadline_ns"].astype(np.int64)) >= 0).all()
-    return found.records
+    """Return the records of the schedule, and check that it is complete."""
+    schedule = open_schedule(prepared.schedule)
+    assert schedule.header["checksum"] == checksum(schedule.records)
+    assert schedule.header["count"] == prepared.requests
+    assert (np.diff(schedule.records["deadline_ns"].astype(np.int64)) >= 0).all()
+    return schedule.records
 
 
 def planned_of(prepared: Prepared) -> pd.DataFrame:
-    """The rows, which must say what the schedule says."""
+    """Return the planned rows, and check that they agree with the schedule."""
     records = records_of(prepared)
     frame = pq.read_table(prepared.planned).to_pandas()
     assert len(frame) == len(records)
@@ -68,7 +68,7 @@ def planned_of(prepared: Prepared) -> pd.DataFrame:
 
 
 def brief(prepared: Prepared) -> list[tuple[int, str, int, int]]:
-    """Deadline, operation, offset and length of each record."""
+    """Return deadline, operation, offset and length of each record."""
     names = ("deadline_ns", "operation", "offset_bytes", "length_bytes")
     planned_of(prepared)
     return [

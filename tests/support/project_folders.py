@@ -1,6 +1,6 @@
-"""A watch over the project's own folders: which of them tests read or write (inotify(7)).
+"""Watch whether tests read or write the project's own folders (inotify(7)).
 
-A user's results, settings and sheets lie there. Processes that a test starts are seen too.
+These hold a user's results, settings and sheets. Processes that a test starts are watched too.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import struct
 from pathlib import Path
 
 RESULTS = ("results", ".snakemake")
-"""What only users' studies make: tests have no reason to open a file in it."""
+"""Folders of users' studies, in which tests must not open files."""
 SOURCES = ("config", "traces", "workflow", "profiles", "docs")
-"""Tests may read these."""
+"""Folders that tests may read."""
 _OPEN, _CLOSE_WRITE = 0x20, 0x8
 _MOVED, _CREATE, _DELETE, _MODIFY = 0xC0, 0x100, 0x200, 0x2
 _OVERFLOW, _IGNORED, _FOLDER = 0x4000, 0x8000, 0x40000000
@@ -23,7 +23,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FolderWatch:
-    """Events below a project's folders since the last look. Raises OSError where the kernel gives no watch."""
+    """Collects events below a project's folders; raises OSError if the kernel refuses a watch."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -34,13 +34,13 @@ class FolderWatch:
             self._watch_tree(root / name, _WRITES)
         for name in RESULTS:
             self._watch_tree(root / name, _WRITES | _OPEN)
-        self.touched()  # by the walk through the folders itself
+        self.touched()  # discards the events of setting up the watches
 
     def close(self) -> None:
         os.close(self._descriptor)
 
     def touched(self) -> list[str]:
-        """Return what was opened or changed since the last call: `PATH read` or `PATH written`, sorted."""
+        """Return the files opened or changed since the last call: `PATH read` or `PATH written`, sorted."""
         events = set()
         while data := self._read():
             at = 0
@@ -49,8 +49,10 @@ class FolderWatch:
                 name = data[at + _EVENT.size : at + _EVENT.size + length].rstrip(b"\0")
                 at += _EVENT.size + length
                 if mask & _OVERFLOW:
-                    raise RuntimeError("the kernel lost events of the project's folders; raise fs.inotify")
-                # Python's search for plugins lists all folders beside it (pkgutil.iter_modules): that reads nothing.
+                    raise RuntimeError(
+                        "the kernel lost events of the project's folders; increase fs.inotify.max_queued_events"
+                    )
+                # Python's plugin search lists all neighbouring folders (pkgutil.iter_modules), which reads no file.
                 listed = mask & _FOLDER and not mask & _WRITES
                 if mask & _IGNORED or listed:
                     continue
@@ -59,7 +61,7 @@ class FolderWatch:
         return sorted(events)
 
     def _counts(self, path: Path) -> bool:
-        """Whether it is no cache of a tool, which has a name of the tool's at the top."""
+        """Whether a path counts: not a tool's cache, such as a top-level hidden folder or build."""
         top = path.relative_to(self._root).parts[0]
         return top in RESULTS or not (top.startswith(".") or top == "build")
 

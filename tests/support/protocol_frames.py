@@ -1,4 +1,4 @@
-"""Synthetic tables of loops and soaks beyond the grid of the PTS: sweeps, repeats, idle time, turns, several drives."""
+"""Synthetic tables of loops and soaks outside the PTS grid: sweeps, repeats, idle time, phases, several drives."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS = {"random": "RND", "sequential": "SEQ"}
 
 
 def key(drive: str = "op7", measurement: str = "test", run: int = 1) -> dict[str, Any]:
-    """The columns that every table by recording has."""
+    """Return the columns that every table by recording has."""
     return {
         "recording": f"{drive}/{measurement}/0123456789ab-run{run}", "drive": drive, "serial": f"S-{drive}",
         "protocol": measurement, "measurement": measurement, "run": run, "reduced": False, "virtual": False,
@@ -25,7 +25,7 @@ def key(drive: str = "op7", measurement: str = "test", run: int = 1) -> dict[str
 def cell(
     iops: float, read: int = 0, size: int = 4096, threads: int = 1, depth: int = 1, pattern: str = "random", **more: Any
 ) -> dict[str, Any]:
-    """A row of table `cells`; latency by Little's law."""
+    """Return a row of table `cells`; latency by Little's law."""
     latency_us = threads * depth / iops * 1e6
     return {
         **key(), "step": 0, "kind": "loop", "round": 1, "cell": 0, "phase": None, "phase_value": None,
@@ -46,7 +46,7 @@ def sweep(
     depths: tuple[int, ...] = (1, 2, 4, 8, 16, 32),
     reads: tuple[int, ...] = (100,),
 ) -> pd.DataFrame:  # fmt: skip
-    """Three rounds of a sweep of a drive that serves 16 I/Os at once, 100 us each, and waits beyond."""
+    """Three rounds of a sweep of a drive that serves 16 I/Os at a time, 100 us each, and queues the rest."""
     rows = []
     for number in (1, 2, 3):
         combinations = [(read, t, q) for read in reads for t in threads for q in depths]
@@ -57,13 +57,13 @@ def sweep(
 
 
 def with_pre_writes(table: pd.DataFrame) -> pd.DataFrame:
-    """A sweep with writes before each of its rounds, slower from round to round."""
+    """Return a sweep with writes before each round, slower from round to round."""
     rows = [cell(5e4 - 1e3 * number, 0, threads=8, depth=32, round=number, cell=99) for number in (1, 2, 3)]
     return pd.concat([pd.DataFrame(rows), table], ignore_index=True)
 
 
 def sweep_window() -> pd.DataFrame:
-    """The window of `sweep`: rounds 2 and 3, of its cell with the most I/Os outstanding."""
+    """Return the window of `sweep`: rounds 2 and 3 of the cell with the most outstanding I/Os."""
     row = {**key(), "step": 0, "variable": "RND 4KiB 100/0 T8Q32", "metric": "iops", "unit": "IOPS", "reached": True,
            "rounds": 3, "window_start": 2, "window_end": 3, "values": [160640.0, 160960.0], "average": 160800.0,
            "allowed_data_excursion": 32160.0, "measured_data_excursion": 320.0, "allowed_slope_excursion": 16080.0,
@@ -73,7 +73,7 @@ def sweep_window() -> pd.DataFrame:
 
 
 def with_points(table: pd.DataFrame) -> pd.DataFrame:
-    """A sweep with soaks at three of its points."""
+    """Return a sweep with soaks at three of its points."""
     rows = [
         cell(9e4, 100, threads=t, depth=q, kind="soak", step=step, phase="point", phase_value=name, phase_pass=step,
              point=name)
@@ -93,7 +93,7 @@ def repeated(names: int = 4, rounds: int = 5, cold: int = 1) -> pd.DataFrame:
 
 
 def idle(waits: tuple[int, ...] = (5, 10, 50), bursts: int = 6) -> pd.DataFrame:
-    """A baseline, then for each wait bursts that are faster the longer the wait, and the baseline again."""
+    """A baseline, then for each wait bursts (the longer the wait, the faster) and the baseline again."""
     rows, now, step = [], 0.0, 0
 
     def soak(phase: dict[str, Any]) -> None:
@@ -118,7 +118,7 @@ def idle(waits: tuple[int, ...] = (5, 10, 50), bursts: int = 6) -> pd.DataFrame:
 
 
 def crossed(recovers: bool = True, slices: int = 20) -> pd.DataFrame:
-    """Sequential, random, sequential writes; the rate comes back half-way through the third part, or never."""
+    """Sequential, random, sequential writes; the rate recovers half-way through the third part, or never."""
     rows, now = [], 0.0
     for step, (pattern, size) in enumerate((("sequential", 1 << 20), ("random", 8192), ("sequential", 1 << 20))):
         for number in range(1, slices + 1):
@@ -129,7 +129,7 @@ def crossed(recovers: bool = True, slices: int = 20) -> pd.DataFrame:
 
 
 def bins(median_us: float = 90.0, ios: int = 2_000_000, **place: Any) -> pd.DataFrame:
-    """A bell in the logarithm."""
+    """Return latency bins of a log-normal distribution."""
     edges = median_us * 1e3 * np.exp(np.arange(-60, 200) * 0.0155)
     shape = np.exp(-((np.log(edges / median_us / 1e3) / 0.3) ** 2) / 2)
     counts = np.floor(ios * shape / shape.sum()).astype(int)
@@ -140,7 +140,7 @@ def bins(median_us: float = 90.0, ios: int = 2_000_000, **place: Any) -> pd.Data
 
 
 def turns() -> dict[str, pd.DataFrame]:
-    """Latency bins and cells of three points, each with a soak before that only prepares."""
+    """Latency bins and cells of three points, each after a soak that only prepares."""
     frames, rows = [], []
     for place, (name, t, q) in enumerate((("max", 4, 4), ("mid", 2, 4), ("min", 1, 1))):
         for part, kind in enumerate(("prepares", "measures")):
@@ -151,7 +151,7 @@ def turns() -> dict[str, pd.DataFrame]:
 
 
 def together(drives: int = 3, seconds: int = 60, directions: tuple[str, ...] = ("write",)) -> dict[str, pd.DataFrame]:
-    """Series and cells of drives that began a tenth of a second apart; two slices each."""
+    """Series and cells of drives that started a tenth of a second apart; two slices each."""
     series, cells = [], []
     began = pd.Timestamp("2026-01-01T00:00:00Z").as_unit("ms")
     for place in range(drives):

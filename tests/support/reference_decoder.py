@@ -1,7 +1,7 @@
-"""A slow decoder of block traces to check the fast one against: lists, linear searches, no thought for speed.
+"""A slow reference decoder of block traces, with lists and linear searches, to check the fast decoder.
 
-Written after kernel/trace/blktrace.c and block/blk-{core,mq,merge,flush}.c, without regard to the fast decoder. Places
-are bytes from the start of the device, times ns since the first event.
+Written from kernel/trace/blktrace.c and block/blk-{core,mq,merge,flush}.c, independently of the fast decoder. Positions
+are bytes from the start of the device, times are ns since the first event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from reference_records import Event, cpu_files, raw_records
 from reference_rows import Dispatch, Row, Segment, SequenceEnd
 
 NAME_BYTES = 16
-"""Of a process name with its zero, TASK_COMM_LEN."""
+"""Length of a process name with its final zero, TASK_COMM_LEN."""
 ZONE_MANAGEMENT = {"zone-reset", "zone-reset-all", "zone-open", "zone-finish", "zone-close"}
 
 
@@ -29,7 +29,7 @@ class Decoder:
     device_flushes: list[int] = field(default_factory=list)
     """Dispatch times of flush requests in flight."""
     last_flush_ns: int | None = None
-    """Dispatch time of the flush request that was completed last."""
+    """Dispatch time of the last completed flush request."""
     sequence_ends: list[SequenceEnd] = field(default_factory=list)
     names: dict[int, str] = field(default_factory=dict)
     dispatches: int = 0
@@ -69,20 +69,24 @@ class Decoder:
         if len(event.payload) < 8:
             return
         at = 512 * int.from_bytes(event.payload[:8], "big")
-        fits = [one for one in self._list(event) if one.begin == event.begin and one.begin < at < one.end]
-        expected = [one for one in fits if event.length in (one.end - one.begin, at - one.begin)]
-        for one in (expected or fits)[:1]:
+        fits = [
+            segment
+            for segment in self._list(event)
+            if segment.begin == event.begin and segment.begin < at < segment.end
+        ]
+        expected = [segment for segment in fits if event.length in (segment.end - segment.begin, at - segment.begin)]
+        for segment in (expected or fits)[:1]:
             queue = self._list(event)
-            # A bio of its own from now on, which nothing has been said of.
-            queue.insert(queue.index(one) + 1, Segment(one.row, at, one.end))
-            one.end = at
+            # From now on this is another bio, without any events yet.
+            queue.insert(queue.index(segment) + 1, Segment(segment.row, at, segment.end))
+            segment.end = at
 
     def _merge(self, event: Event) -> None:
-        unmarked = [one for one in self._list(event) if one.begin == event.begin and not one.merged]
-        exact = [one for one in unmarked if one.end == event.end]
-        # Merging follows at once on queueing, so it is the last one.
-        for one in (exact or unmarked)[-1:]:
-            one.merged = True
+        unmarked = [segment for segment in self._list(event) if segment.begin == event.begin and not segment.merged]
+        exact = [segment for segment in unmarked if segment.end == event.end]
+        # A merge follows directly after queueing, so the last one is the merged one.
+        for segment in (exact or unmarked)[-1:]:
+            segment.merged = True
 
     def _dispatch(self, event: Event) -> None:
         if event.is_device_flush:
@@ -99,11 +103,11 @@ class Decoder:
             members = self._ranges(event)
         if members is None:
             members = self._greedy(event)
-        for one in members:
-            if one in queue:
-                queue.remove(one)
-            one.first = one.begin
-            row = one.row
+        for segment in members:
+            if segment in queue:
+                queue.remove(segment)
+            segment.first = segment.begin
+            row = segment.row
             row.pieces += 1
             if row.dispatch_ns is None:
                 row.dispatch_ns, row.dispatch_id = event.time_ns, self.dispatches
@@ -111,59 +115,65 @@ class Decoder:
         self.in_flight.append(Dispatch(event.direction, event.begin, event.end, members))
 
     def _ranges(self, event: Event) -> list[Segment] | None:
-        """A discard of several ranges, which the kernel merges without an event (bio_attempt_discard_merge).
+        """Return the members of a discard of several ranges, or None.
 
-        It happens in the plug of a process: to the first come those that the process queued next, whole, wherever
-        they lie.
+        The kernel merges these without an event (bio_attempt_discard_merge), in the plug of a process: the bios that
+        the process queues next are added to the first, whole and at any position.
         """
         queue = self._list(event)
-        first = next((one for one in queue if one.begin == event.begin), None)
+        first = next((segment for segment in queue if segment.begin == event.begin), None)
         if event.direction != "discard" or first is None:
             return None
         pid = first.row.event.pid
         members, left = [], event.length
-        for one in sorted(queue, key=lambda one: one.number):
-            if left > 0 and one.number >= first.number and one.row.event.pid == pid:
-                members.append(one)
-                left -= one.end - one.begin
+        for segment in sorted(queue, key=lambda segment: segment.number):
+            if left > 0 and segment.number >= first.number and segment.row.event.pid == pid:
+                members.append(segment)
+                left -= segment.end - segment.begin
         return members if left == 0 else None
 
     def _greedy(self, event: Event) -> list[Segment]:
         members: list[Segment] = []
         at, queue = event.begin, self._list(event)
         while at < event.end:
-            one = next((one for one in queue if one.begin == at and one not in members), None)
-            if one is None:
+            segment = next((segment for segment in queue if segment.begin == at and segment not in members), None)
+            if segment is None:
                 self.unmatched["dispatches"] += 1
                 break
-            at = min(one.end, event.end)
-            if at < one.end:
-                members.append(Segment(one.row, one.begin, at, one.merged))
-                queue[queue.index(one)] = Segment(one.row, at, one.end)
+            at = min(segment.end, event.end)
+            if at < segment.end:
+                members.append(Segment(segment.row, segment.begin, at, segment.merged))
+                queue[queue.index(segment)] = Segment(segment.row, at, segment.end)
             else:
-                members.append(one)
+                members.append(segment)
         return members
 
     def _requeue(self, event: Event) -> None:
         if event.is_device_flush:
-            # With none in flight it was refused: the kernel makes these requests by itself, nothing else tells of one.
+            # With none in flight, the driver refused it: the kernel creates these requests itself, without other
+            # events.
             self.device_flushes[:1] = []
             return
-        found = [one for one in self.in_flight if (one.direction, one.begin) == (event.direction, event.begin)]
-        undone = next((one for one in found if one.end == event.end), found[0] if found else None)
+        candidates = [
+            dispatch
+            for dispatch in self.in_flight
+            if (dispatch.direction, dispatch.begin) == (event.direction, event.begin)
+        ]
+        exact = (dispatch for dispatch in candidates if dispatch.end == event.end)
+        undone = next(exact, candidates[0] if candidates else None)
         if undone is None:
-            # A driver that has no room sends a request back before its dispatch is traced (scsi_queue_rq).
-            refused = any(one.begin == event.begin for one in self._list(event))
+            # A busy driver returns a request before its dispatch is traced (scsi_queue_rq).
+            refused = any(segment.begin == event.begin for segment in self._list(event))
             self.unmatched["requeues"] += not refused
             return
         self.in_flight.remove(undone)
-        for one in undone.members:
-            self._list(event).insert(0, one)
-            one.number = Segment(one.row, 0, 0).number
-            row = one.row
+        for segment in undone.members:
+            self._list(event).insert(0, segment)
+            segment.number = Segment(segment.row, 0, 0).number
+            row = segment.row
             row.requeues += 1
-            # What a partial completion has done of a piece stays done.
-            row.pieces -= one.begin == one.first
+            # The completed part of a piece stays complete.
+            row.pieces -= segment.begin == segment.first
             if row.pieces == 0:
                 row.dispatch_ns = row.dispatch_id = None
 
@@ -179,50 +189,54 @@ class Decoder:
             self._complete_data(event)
 
     def _complete_data(self, event: Event) -> None:
-        found = [one for one in self.in_flight if (one.direction, one.begin) == (event.direction, event.begin)]
-        exact = [one for one in found if one.end == event.end]
-        for dispatch in (exact or [one for one in found if one.end > event.end])[:1]:
+        candidates = [
+            dispatch
+            for dispatch in self.in_flight
+            if (dispatch.direction, dispatch.begin) == (event.direction, event.begin)
+        ]
+        exact = [dispatch for dispatch in candidates if dispatch.end == event.end]
+        for dispatch in (exact or [dispatch for dispatch in candidates if dispatch.end > event.end])[:1]:
             left = event.length
-            for one in list(dispatch.members):
-                # A partial completion ends the bios that come first (blk_update_request), with its error.
-                done = min(one.end - one.begin, left)
+            for segment in list(dispatch.members):
+                # A partial completion ends the first bios (blk_update_request), with its error.
+                done = min(segment.end - segment.begin, left)
                 left -= done
                 if done > 0:
-                    one.begin += done
-                    one.row.finish(done, event)
-                if one.begin == one.end:
-                    dispatch.members.remove(one)
-                    self._data_complete(one.row, one.first, event)
+                    segment.begin += done
+                    segment.row.finish(done, event)
+                if segment.begin == segment.end:
+                    dispatch.members.remove(segment)
+                    self._data_complete(segment.row, segment.first, event)
             dispatch.begin = event.end
             if dispatch.begin == dispatch.end:
                 self.in_flight.remove(dispatch)
             return
-        for one in self._list(event):
-            # A device without a request queue, or a request that failed before it came to the driver.
-            if (one.begin, one.end) == (event.begin, event.end) and one.row.pieces == 0:
-                self._list(event).remove(one)
-                one.row.finish(event.length, event)
-                self._data_complete(one.row, one.begin, event)
+        for segment in self._list(event):
+            # A device without a request queue, or a request that failed before it reached the driver.
+            if (segment.begin, segment.end) == (event.begin, event.end) and segment.row.pieces == 0:
+                self._list(event).remove(segment)
+                segment.row.finish(event.length, event)
+                self._data_complete(segment.row, segment.begin, event)
                 return
         self.unmatched["completions"] += 1
 
     def _data_complete(self, row: Row, begin: int, event: Event) -> None:
-        """Each part of a split flush or FUA write is a request with a sequence, and a sequence's end, of its own."""
+        """Record the expected sequence end: each part of a split flush or FUA write has its own sequence and end."""
         if row.event.is_ & {"flush", "fua"}:
-            # The end bears the flags of the data's completion: it is the same request. Those of the queued bio may
-            # differ, blk_insert_flush sets SYNC.
+            # The end has the flags of the data's completion, because it is the same request. The queued bio's flags may
+            # differ: blk_insert_flush sets SYNC.
             self.sequence_ends.append(SequenceEnd(row.event.direction, begin, event.is_ & {"sync", "meta"}, row))
 
     def _complete_sequence(self, event: Event) -> None:
-        here = [end for end in self.sequence_ends if (end.direction, end.begin) == (event.direction, event.begin)]
-        alike = [end for end in here if end.flags == event.is_ & {"sync", "meta"}]
-        if not alike and self.empty_flushes:
+        candidates = [end for end in self.sequence_ends if (end.direction, end.begin) == (event.direction, event.begin)]
+        matching = [end for end in candidates if end.flags == event.is_ & {"sync", "meta"}]
+        if not matching and self.empty_flushes:
             row = self.empty_flushes.pop(0)
             row.finish(0, event)
             if self.last_flush_ns is not None and self.last_flush_ns >= row.event.time_ns:
                 row.dispatch_ns = self.last_flush_ns
-        elif alike or here:
-            end = (alike or here)[-1]
+        elif matching or candidates:
+            end = (matching or candidates)[-1]
             self.sequence_ends.remove(end)
             end.row.finish(0, event)
         else:
@@ -235,7 +249,7 @@ class Decoder:
 
 
 def tiling(queue: list[Segment], begin: int, end: int, unmarked: int | None) -> list[Segment] | None:
-    """The first exact tiling of [begin, end), depth first, with so many unmarked segments (None: any number)."""
+    """Return the first exact tiling of [begin, end), depth first, with `unmarked` unmarked segments (None: any)."""
     hopeless: set[tuple[int, int]] = set()
 
     def rest(at: int, used: int) -> list[Segment] | None:
@@ -243,12 +257,12 @@ def tiling(queue: list[Segment], begin: int, end: int, unmarked: int | None) -> 
             return [] if unmarked is None or used == unmarked else None
         if (at, used) in hopeless:
             return None
-        for one in queue:
-            count = 0 if unmarked is None else used + (not one.merged)
-            if one.begin == at and one.end <= end and (unmarked is None or count <= unmarked):
-                found = rest(one.end, count)
-                if found is not None:
-                    return [one, *found]
+        for segment in queue:
+            count = 0 if unmarked is None else used + (not segment.merged)
+            if segment.begin == at and segment.end <= end and (unmarked is None or count <= unmarked):
+                following = rest(segment.end, count)
+                if following is not None:
+                    return [segment, *following]
         hopeless.add((at, used))
         return None
 
@@ -256,9 +270,9 @@ def tiling(queue: list[Segment], begin: int, end: int, unmarked: int | None) -> 
 
 
 def decode_slowly(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Rows with the columns of REQUESTS in the order of their queueing, and the summary; kinds that are 0 are left out.
+    """Return rows with the columns of REQUESTS in queueing order, and the summary without zero counts.
 
-    Raises ValueError when a file holds something else than records.
+    Raises ValueError if a file holds anything but records.
     """
     lost: Counter[str] = Counter()
     events: list[tuple[int, int, int, Event]] = []

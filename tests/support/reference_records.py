@@ -1,4 +1,4 @@
-"""Records of block traces for the slow decoder: read one after the other, their actions taken apart."""
+"""Read records of block traces for the slow decoder, one by one, with decoded actions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HEADERS = {7: struct.Struct("<IIQQIIIIIhH"), 8: struct.Struct("<IIQQIIQIIhH12x")}
-"""The error is negative, as the kernel stores it."""
+"""Record headers by version; the error is negative, as stored by the kernel."""
 MAGIC = 0x65617400
 LETTERS = "?QMFGSRDCPUUIXBA"
 CATEGORIES = (
@@ -22,7 +22,7 @@ CGROUP = 1 << 8
 
 @dataclass
 class Event:
-    """One record, its action taken apart."""
+    """One record with its decoded action."""
 
     time_ns: int
     number: int
@@ -54,7 +54,7 @@ class Event:
 
     @property
     def is_device_flush(self) -> bool:
-        """About the flush request that the kernel makes by itself (blk_kick_flush): REQ_OP_FLUSH, no data."""
+        """Whether the event belongs to the kernel's own flush request (blk_kick_flush): REQ_OP_FLUSH, no data."""
         return self.length == 0 and "flush" in self.is_ and "write" not in self.is_
 
 
@@ -65,7 +65,7 @@ def cpu_files(folder: Path) -> dict[int, Path]:
 
 
 def raw_records(data: bytes) -> Iterator[tuple[int, int, Event]]:
-    """End, sequence number and event of every whole record; raises ValueError where there is none."""
+    """Yield end, sequence number and event of every whole record; raises ValueError for other data."""
     at = 0
     while at + 4 <= len(data):
         (magic,) = struct.unpack_from("<I", data, at)

@@ -1,4 +1,4 @@
-"""What the slow decoder follows: rows of the table, and the parts of them that are queued or in flight."""
+"""State of the slow decoder: rows of the table, and their queued or in-flight parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Row:
     event: Event
     process: str
     left: int
-    """Bytes not complete yet."""
+    """Incomplete bytes."""
     dispatch_ns: int | None = None
     complete_ns: int | None = None
     dispatch_id: int | None = None
@@ -56,16 +56,16 @@ class Row:
 
 @dataclass(eq=False)
 class Segment:
-    """Part of a row's range: queued, or in flight as part of a dispatch."""
+    """Part of a row's range, queued or in flight in a dispatch."""
 
     row: Row
     begin: int
     end: int
     merged: bool = False
     number: int = field(default_factory=itertools.count().__next__)
-    """Counts up in the order in which segments came to be queued, or queued anew."""
+    """Sequence number in the order of queueing or requeueing."""
     first: int = 0
-    """Where it began when it was dispatched; a partial completion moves `begin` on."""
+    """Start at dispatch; a partial completion advances `begin`."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Dispatch:
 
 @dataclass
 class SequenceEnd:
-    """A flush or FUA write whose data are complete: the end of its sequence may still come (block/blk-flush.c)."""
+    """A flush or FUA write with complete data, whose sequence may still end (block/blk-flush.c)."""
 
     direction: str
     begin: int

@@ -1,4 +1,4 @@
-"""Schedules made by hand, targets for them, and runs of the replay engine on them."""
+"""Build replay schedules and targets, and run the replay engine on them."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _DISK_SEQUENCE = 0x80081280
 
 
 def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
-    """Records of mappings with fields of SCHEDULE_RECORD, `operation` a name; a read of the first block by default."""
+    """Return records from fields of SCHEDULE_RECORD, `operation` as a name; default: read the first block."""
     rows = list(rows)
-    made = np.zeros(len(rows), SCHEDULE_RECORD)
-    for record, row in zip(made, rows, strict=True):
+    schedule = np.zeros(len(rows), SCHEDULE_RECORD)
+    for record, row in zip(schedule, rows, strict=True):
         record["operation"] = OPERATION_CODES[row.get("operation", "read")]
         record["length_bytes"] = 0 if row.get("operation") == "flush" else BLOCK
         for name, value in row.items():
             if name != "operation":
                 record[name] = value
-    return made
+    return schedule
 
 
 def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK) -> Path:
@@ -52,10 +52,10 @@ def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block
 
 
 def identity(path: str | Path) -> str:
-    """Of a target as it is now, in the engine's words."""
-    found = Path(path).stat()
-    if stat.S_ISREG(found.st_mode):
-        return f"file {found.st_dev}:{found.st_ino}"
+    """Return the present identity of a target, in the engine's format."""
+    status = Path(path).stat()
+    if stat.S_ISREG(status.st_mode):
+        return f"file {status.st_dev}:{status.st_ino}"
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         sequence = str(struct.unpack("Q", fcntl.ioctl(descriptor, _DISK_SEQUENCE, bytes(8)))[0])
@@ -63,12 +63,12 @@ def identity(path: str | Path) -> str:
         sequence = "-"
     finally:
         os.close(descriptor)
-    return f"block {os.major(found.st_rdev)}:{os.minor(found.st_rdev)} {sequence}"
+    return f"block {os.major(status.st_rdev)}:{os.minor(status.st_rdev)} {sequence}"
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What an engine left."""
+    """The results of an engine run."""
 
     status: int
     words: str
@@ -83,7 +83,7 @@ class Ran:
 
 
 class Engine:
-    """Replays schedules on one target with files in one folder."""
+    """Replays schedules on one target, with files in one folder."""
 
     def __init__(self, folder: Path, target: str | Path, program: Path | None = None) -> None:
         self.folder, self.target, self.program = folder, str(target), program
@@ -91,7 +91,7 @@ class Engine:
         self._runs = 0
 
     def prepare(self, made: Records, options: EngineOptions, block_bytes: int = BLOCK, **more: str) -> list[str]:
-        """Make the files of a run and return the engine's command line; `more` alters options that it has."""
+        """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
         schedule = write_schedule(self.folder / f"{self._runs}.schedule", made, self.target_bytes, block_bytes)
         header = open_schedule(schedule).header
@@ -113,7 +113,7 @@ class Engine:
         return self.run(make_records(rows), **more)
 
     def ended(self, process: subprocess.Popen[str]) -> Ran:
-        """Of the last engine started, when it has ended."""
+        """Wait for the last started engine and return its results."""
         _, words = process.communicate()
         directory = self.folder / f"run{self._runs}"
         schedule = open_schedule(self.folder / f"{self._runs}.schedule").records
@@ -121,7 +121,7 @@ class Engine:
         return Ran(process.returncode, words, native.engine_report(directory), results, schedule)
 
     def live_header(self) -> dict[str, Any]:
-        """Of the results of the last engine started, as they are now."""
+        """Return the present header of the last started engine's results."""
         return open_results(self.folder / f"run{self._runs}" / native.RESULTS).header
 
 
@@ -138,7 +138,7 @@ def capacity(path: str | Path) -> int:
 
 
 def direct_read(path: str | Path, offset: int = 0, length: int | None = None) -> bytes:
-    """What is on the target, past the page cache."""
+    """Return the content of the target, without the page cache."""
     length = capacity(path) - offset if length is None else length
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
     buffer = mmap.mmap(-1, length)
@@ -151,7 +151,7 @@ def direct_read(path: str | Path, offset: int = 0, length: int | None = None) ->
 
 
 def direct_io_trouble(folder: Path) -> str | None:
-    """Why files of a folder cannot be targets, or None."""
+    """Return why files of a folder cannot be targets, or None."""
     path = folder / "probe"
     path.write_bytes(bytes(BLOCK))
     try:

@@ -1,4 +1,4 @@
-"""Made-up replays: what became of each request, and the report, the files and the tables that follow from it."""
+"""Simulated replays: the outcome of each request, and the resulting report, files and tables."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SIZES = np.array([4096, 4096, 4096, 16384, 131072])
 def outcome(
     requests: int = 4000, *, seed: int = 1, slowness: float = 1.0, duration_s: float = 12.0, asap: bool = False
 ) -> pd.DataFrame:
-    """One row per request, in the columns of an outcome: bursts of small writes, reads, flushes and discards."""
+    """Return an outcome, one row per request: bursts of small writes, reads, flushes and discards."""
     random = np.random.default_rng(seed)
     busy = 1 + 0.8 * np.sin(np.linspace(0, 9, requests)) + (np.arange(requests) % 97 == 0) * 30
     gaps = random.exponential(1.0, requests) * busy
@@ -87,7 +87,7 @@ def outcome(
             "issue_ns": pd.array(issue, "Int64"),
             "complete_ns": pd.array(complete, "Int64"),
             "error": np.zeros(requests, np.int32),
-            "waited": pd.Categorical(["depth" if one % 211 == 0 else "" for one in range(requests)]),
+            "waited": pd.Categorical(["depth" if number % 211 == 0 else "" for number in range(requests)]),
             "in_flight": random.integers(1, 9, requests).astype(np.int32),
         }
     )  # fmt: skip
@@ -112,7 +112,7 @@ def cell(
     kernel_reason: str | None = None,
     span_s: float = 12.0,
 ) -> dict[str, Any]:
-    """Leave in `directory` what a replay leaves, from `frame` of `outcome`; returns its report."""
+    """Write the files of a replay from an `outcome` into `directory`; return its report."""
     directory.mkdir(parents=True, exist_ok=True)
     results = {"state": state, **{f"wakeup_{name}_ns": 1000 * us for name, us in WAKEUPS.items()}}
     prepared = {"choice": choice.to_mapping(), "mapping": MAPPING, "trace_duration_s": span_s, "issue_span_s": span_s,
@@ -143,9 +143,9 @@ def tables(
     lost: int = 0,
     measurement: str = "trace-replay",
 ) -> dict[str, pd.DataFrame]:
-    """The REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by phase: (phase, passes)."""
+    """Return the REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by (phase, passes)."""
     choice = ReplayChoice(TimingChoice("asap" if asap else "original"))
-    places: list[dict[str, Any]] = [{"step": 0, "repeat": one, "warm": one > 1} for one in range(1, runs + 2)]
+    places: list[dict[str, Any]] = [{"step": 0, "repeat": repeat, "warm": repeat > 1} for repeat in range(1, runs + 2)]
     if phases:
         places = [
             {"step": step, "phase": phase, "phase_pass": number, "repeat": 1, "warm": True}
@@ -173,5 +173,5 @@ def tables(
 
 
 def together(*many: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The same tables of several recordings."""
-    return {name: pd.concat([one[name] for one in many], ignore_index=True) for name in many[0]}
+    """Join the tables of several recordings."""
+    return {name: pd.concat([recording[name] for recording in many], ignore_index=True) for name in many[0]}

@@ -1,4 +1,4 @@
-"""Requests of replays to order: frames with the columns of an outcome, and the files that outcomes are made of."""
+"""Replay requests for tests: frames with the columns of an outcome, and the files behind outcomes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def request(
     queued: float | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """One request, times in us; `more`: error, waited, in_flight, preflush, fua, process, after."""
+    """Return one request, times in us; `more`: error, waited, in_flight, preflush, fua, process, after."""
 
     def ns(time_us: float | None) -> int | None:
         return None if time_us is None else round(1000 * time_us)
@@ -61,7 +61,7 @@ def request(
 
 
 def requests_frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """As drivelab.replay.outcome.read_outcome gives it."""
+    """Return requests as a frame in the format of drivelab.replay.outcome.read_outcome."""
     frame = pd.DataFrame(list(rows), columns=list(request()))
     for name in ("deadline_ns", "trace_latency_ns", "issue_ns", "complete_ns"):
         frame[name] = frame[name].astype(np.float64)
@@ -72,7 +72,7 @@ def requests_frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def write_planned(path: Path, rows: Sequence[dict[str, Any]], about: dict[str, Any] | None = None) -> Path:
-    """planned.parquet of requests, without what became of them."""
+    """Write planned.parquet of requests, without their outcome."""
     table = pa.Table.from_pylist([{name: row[name] for name in PLANNED.names} for row in rows], PLANNED)
     body = json.dumps(PREPARED if about is None else about)
     pq.write_table(table.replace_schema_metadata({b"drivelab": body.encode()}), path, row_group_size=3)
@@ -80,7 +80,7 @@ def write_planned(path: Path, rows: Sequence[dict[str, Any]], about: dict[str, A
 
 
 def write_results(path: Path, rows: Sequence[dict[str, Any]], state: int = FINISHED, **header: int) -> Path:
-    """results.bin of requests as an engine writes it; `moved` of a row stands in for its length."""
+    """Write results.bin of requests as an engine does; `moved` of a row replaces its length."""
     make_results(path, len(rows), 1)
     records = np.zeros(len(rows), RESULT_RECORD)
     for record, row in zip(records, rows, strict=True):

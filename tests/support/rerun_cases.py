@@ -1,7 +1,7 @@
-"""The truth table of reruns: what is changed in a finished study, and exactly which jobs a run then has.
+"""The truth table of reruns: each change to a finished study, and the exact jobs of the next run.
 
-The study is `mini_project.STUDY`: two drives, three measurements. The tests hold Snakemake to each row, and
-docs/reruns.md shows the table: `python tests/support/rerun_cases.py` writes it there.
+The study is `mini_project.STUDY`: two drives, three measurements. The tests check Snakemake against each row, and
+`python tests/support/rerun_cases.py` writes the table to docs/reruns.md.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import rerun_changes as after
 from rerun_changes import Change
 
 Jobs = dict[str, list[str]]
-"""By rule, what each job is of, as `Project.jobs` has them."""
+"""Jobs by rule, in the format of `Project.jobs`."""
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/reruns.md"
 IOPS, SATURATION, REPLAY = "pts-iops", "pts-write-saturation", "trace-replay"
@@ -23,19 +23,19 @@ MEASUREMENTS = (IOPS, SATURATION, REPLAY)
 
 
 def of(drives: Iterable[str] = ("op28", "op7"), measurements: Iterable[str] = MEASUREMENTS, run: str = "") -> list[str]:
-    """Recordings as jobs name them."""
-    return sorted(f"{drive}/{one}{run}" for drive in drives for one in measurements)
+    """Return recordings by the names of their jobs."""
+    return sorted(f"{drive}/{measurement}{run}" for drive in drives for measurement in measurements)
 
 
 def study(*rules: str) -> Jobs:
-    """One job of the study for each of these rules."""
+    """Return one job of the study for each of these rules."""
     return {rule: [""] for rule in rules}
 
 
 def chains(recordings: list[str]) -> Jobs:
-    """What uses the drives for these recordings, and their tables."""
-    replays = [one for one in recordings if REPLAY in one]
-    others = [one for one in recordings if one not in replays]
+    """Return the jobs that use the drives for these recordings, and those of their tables."""
+    replays = [recording for recording in recordings if REPLAY in recording]
+    others = [recording for recording in recordings if recording not in replays]
     chain = dict.fromkeys(("plan", "purge", "precondition", "tables", "steady_state", "findings"), recordings)
     return chain | {rule: which for rule, which in (("measure", others), ("replay", replays)) if which}
 
@@ -45,8 +45,8 @@ def comparisons(*measurements: str) -> Jobs:
 
 
 def measured(recordings: list[str], *measurements: str) -> Jobs:
-    """Jobs after which these recordings are new, and the study has these measurements."""
-    of_inventory = of(measurements=[SATURATION])  # they show what the inventory says of the drives
+    """Return the jobs that make these recordings new in a study with these measurements."""
+    of_inventory = of(measurements=[SATURATION])  # these figures show facts of the inventory
     return (
         chains(recordings)
         | {"figures": sorted({*recordings, *of_inventory})}
@@ -58,11 +58,11 @@ def measured(recordings: list[str], *measurements: str) -> Jobs:
 REPORT = study("report", "report_pdf")
 DELTAS = study("deltas") | comparisons(*MEASUREMENTS) | REPORT
 JUDGED = study("exclusions", "differences", "summary") | DELTAS
-"""All that follows from tables of recordings."""
+"""Jobs that depend on the tables of recordings."""
 TRACE = {rule: ["sqlite"] for rule in ("trace_statistics", "trace_figures")}
 TABLES = {rule: of() for rule in ("tables", "steady_state", "findings", "figures")} | JUDGED
 ANALYSIS = TABLES | TRACE | study("inventory")
-"""All but what uses drives."""
+"""All jobs that use no drive."""
 OF_TRACE = TRACE | study("inventory") | {"figures": of(measurements=[SATURATION])} | REPORT
 OP7_IOPS = ["op7/pts-iops"]
 ITS_TABLES = dict.fromkeys(("tables", "steady_state", "findings", "figures"), OP7_IOPS) | JUDGED
@@ -84,7 +84,7 @@ class Case:
     make: Change
     jobs: Jobs
     runs: bool = False
-    """Whether the tests run it, too: the same jobs and nothing to do after them."""
+    """Whether the tests also run the jobs, and check that nothing remains to do."""
 
 
 CASES = (
@@ -158,7 +158,7 @@ CASES = (
     Case("the report deleted", after.gone("results/report/index.html"), study("report")),
     Case("all logs deleted", after.gone("results/logs"), NOTHING),
     Case("a recording deleted", after.gone("results/recordings/op7/pts-iops/*"), measured(OP7_IOPS)),
-    # The chain finds all cells done and writes the manifest.
+    # The chain finds all cells finished and writes the manifest.
     Case(
         "only the manifest of a recording deleted",
         after.gone("results/recordings/op7/pts-iops/*/recording.json"),
@@ -185,7 +185,7 @@ CASES = (
     Case("block size of one protocol", after.one_block_size, measured(of(measurements=[IOPS]))),
     Case("block size of one protocol for one drive", after.one_block_size_of_op7, measured(OP7_IOPS), runs=True),
     Case(
-        "a measurement removed, perhaps to a study of its own",
+        "a measurement removed, or moved to another study",
         after.mini(after.REPLAY_ENTRY, ""),
         {"figures": of(measurements=[SATURATION])} | study("inventory") | JUDGED | comparisons(IOPS, SATURATION),
     ),
@@ -216,7 +216,7 @@ _MOST_NAMED = 3
 
 
 def row(case: Case) -> str:
-    """The case as a row of the page's table: the change, what is measured, the jobs after it."""
+    """Return the case as a row of the page's table: change, measured recordings, other jobs."""
     new = sorted([*case.jobs.get("measure", []), *case.jobs.get("replay", [])])
     recordings = ", ".join(new) if len(new) <= _MOST_NAMED else f"{len(new)} recordings"
     names = [f"{rule} ({len(case.jobs[rule])})" for rule in _ORDER if rule in case.jobs and rule not in _CHAIN]
@@ -225,12 +225,12 @@ def row(case: Case) -> str:
 
 
 def table() -> str:
-    """The table of docs/reruns.md."""
+    """Return the table of docs/reruns.md."""
     return "\n".join(["| change | measured | other jobs |", "|---|---|---|", *map(row, CASES)]) + "\n"
 
 
 def with_table(page: str) -> str:
-    """The page with the table as the cases have it, between its marks."""
+    """Return the page with the table of the cases between its marks."""
     return re.sub(r"(?s)(<!-- cases -->\n).*(<!-- end of cases -->)", lambda found: found[1] + table() + found[2], page)
 
 

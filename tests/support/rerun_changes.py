@@ -1,4 +1,4 @@
-"""What is changed in a finished study, its code or its surroundings, for the truth table of reruns."""
+"""Changes to a finished study, its code or its environment, for the truth table of reruns."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def append(file: str, text: str = "\nEXTRA = 1\n") -> Change:
 
 
 def gone(pattern: str) -> Change:
-    """The first file or folder that the pattern finds is deleted."""
+    """Delete the first file or folder that matches the pattern."""
 
     def make(project: Project) -> None:
         path = min(project.folder.glob(pattern))
@@ -61,7 +61,7 @@ MARGIN = mini("relative_standard_error: 5%", "relative_standard_error: 5%\n  mar
 
 def _sources(project: Project) -> list[Path]:
     outside = {"results", ".snakemake"}
-    return [one for one in project.folder.rglob("*") if one.is_file() and not outside & set(one.parts)]
+    return [path for path in project.folder.rglob("*") if path.is_file() and not outside & set(path.parts)]
 
 
 def checkout(project: Project) -> None:
@@ -70,7 +70,7 @@ def checkout(project: Project) -> None:
 
 
 def other_commit_and_back(project: Project) -> None:
-    """As git writes files: those that differ, with the time of now."""
+    """Rewrite files as git does: those that differ, with the present time."""
     for path in _sources(project):
         if path.suffix in (".py", ".smk", ".yaml"):
             text = path.read_text()
@@ -91,7 +91,7 @@ def key_order(project: Project) -> None:
 
 
 def _records(project: Project) -> list[Path]:
-    """Files of Snakemake's records of what each file was made with."""
+    """Return the files of Snakemake's records of how each file was made."""
     return [path for path in (project.folder / ".snakemake/metadata").rglob("*") if path.is_file()]
 
 
@@ -104,7 +104,7 @@ def records_of_format(version: int) -> Change:
 
 
 def records_with_more(project: Project) -> None:
-    """As another version of the same format would have them: a field more, one less."""
+    """Change records as another version of the same format would: one field more, one less."""
     for path in _records(project):
         record = json.loads(path.read_text())
         del record["software_stack_hash"]
@@ -112,19 +112,19 @@ def records_with_more(project: Project) -> None:
 
 
 def copied_without_times(project: Project) -> None:
-    """As `cp -r` leaves files: each with the time when it was copied, in the order of the folder."""
+    """Set file times as `cp -r` does: the time of copying, in the order of the folder."""
     for number, path in enumerate(sorted((project.folder / "results").rglob("*"))):
         os.utime(path, ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns + 10**10 - number))
 
 
 def archived_in_seconds(project: Project) -> None:
-    """As tar keeps times: whole seconds, in the order that they had."""
+    """Set file times as tar does: whole seconds, in the original order."""
     for path in (project.folder / "results").rglob("*"):
         os.utime(path, ns=(0, path.stat().st_mtime_ns // 10**9 * 10**9))
 
 
 def clock_set_back(project: Project) -> None:
-    """All that was made has times of tomorrow, and so have Snakemake's records."""
+    """Give all outputs and Snakemake's records times of tomorrow."""
     for path in (project.folder / "results").rglob("*"):
         os.utime(path, ns=(0, path.stat().st_mtime_ns + DAY_NS))
     for path in _records(project):
@@ -137,7 +137,7 @@ def moved(project: Project) -> None:
 
 
 def another_checkout_ran(project: Project) -> None:
-    """Somebody else's checkout, with records of its own, made a table of the same results with other settings."""
+    """Let another checkout, with separate records, rebuild a table of the same results with other settings."""
     path = project.folder / "results/tables/summary.parquet"
     os.utime(path, ns=(0, path.stat().st_mtime_ns + MINUTE_NS))
 
@@ -149,7 +149,7 @@ def renamed_sheet(project: Project) -> None:
 
 
 def moved_trace(project: Project) -> None:
-    """The same trace, from another file."""
+    """Use the same trace from another file."""
     shutil.copy(project.folder / "traces/sqlite-inserts.parquet", project.folder / "own.parquet")
     mini("{shipped: sqlite-inserts}", "{file: own.parquet}")(project)
 
@@ -164,7 +164,7 @@ def _one_recording(project: Project) -> Path:
 
 
 def replaced_recording(project: Project) -> None:
-    """A recording of the same plan from another host, copied with its times, which are before those of the tables."""
+    """Replace a recording by one of the same plan from another host, with times older than the tables."""
     manifest = _one_recording(project) / "recording.json"
     times = manifest.stat()
     manifest.write_text(json.dumps(json.loads(manifest.read_text()), indent=4))
@@ -181,7 +181,7 @@ def same_manifest_touched(project: Project) -> None:
 
 
 def one_block_size(project: Project) -> None:
-    """Of one protocol, for both drives."""
+    """Change the block size of one protocol, for both drives."""
     project.edit("config/mini.yaml", "block_size: [4KiB]", "block_size: [8KiB, 4KiB]")
 
 
@@ -207,7 +207,7 @@ def reordered(project: Project) -> None:
 
 
 def column(name: str, of_op7: str) -> Change:
-    """The sheet gets a column."""
+    """Add a column to the sheet."""
 
     def make(project: Project) -> None:
         path = project.folder / "config/drives.tsv"
@@ -219,7 +219,7 @@ def column(name: str, of_op7: str) -> Change:
 
 
 def moved_drive(project: Project) -> None:
-    """The path of a drive is another one, as in another slot; it tells the same serial there."""
+    """Change the path of a drive, as in another slot, with the same serial."""
     project.edit("config/virtual_drives.yaml", "op7: &op7\n", "slot2: &op7\n")
     project.edit("config/drives.tsv", "\tvirtual:op7\t", "\tvirtual:slot2\t")
 
@@ -230,7 +230,7 @@ def renamed_drive(project: Project) -> None:
 
 
 def updated(firmware: str) -> Change:
-    """The drive op7 has another firmware, whatever the sheet says."""
+    """Give the drive op7 another firmware, whatever the sheet says."""
     return edit("config/virtual_drives.yaml", "op28:\n", f"  firmware: {firmware}\nop28:\n")
 
 

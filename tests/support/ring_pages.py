@@ -1,4 +1,4 @@
-"""Pages of ftrace's ring buffer, written as kernel/trace/ring_buffer.c lays them out."""
+"""Write pages of ftrace's ring buffer in the layout of kernel/trace/ring_buffer.c."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class Event:
     time_ns: int
     payload: bytes
     discarded: bool = False
-    """Reserved and given back: it stays as padding."""
+    """Whether the entry was reserved and discarded; it remains as padding."""
     absolute: bool = False
-    """Its time is written as a stamp."""
+    """Whether its time is written as an absolute time stamp."""
 
 
 def record(version: int, device: int, *, sector: int, pdu: bytes = b"", action: int = 0x10001, pid: int = 7) -> bytes:
-    """Payload of an entry of the `blk` tracer: magic, sequence and time hold what is of no meaning."""
+    """Return the payload of an entry of the `blk` tracer; magic, sequence and time have arbitrary values."""
     if version == 7:
         fields = struct.pack("<QIIIIIHH", sector, 4096, action, pid, device, 1, 0, len(pdu))
     else:
@@ -39,7 +39,7 @@ def record(version: int, device: int, *, sector: int, pdu: bytes = b"", action: 
 
 
 def pages(events: Iterable[Event], page_bytes: int = PAGE_BYTES) -> bytes:
-    """Events in order of time as pages."""
+    """Return events, in time order, as pages."""
     written: list[bytes] = []
     data, first_ns, before_ns = b"", 0, 0
     for event in events:
@@ -49,7 +49,7 @@ def pages(events: Iterable[Event], page_bytes: int = PAGE_BYTES) -> bytes:
         if not data:
             first_ns = before_ns = event.time_ns
         data += _entry(event, before_ns)
-        # The reader does not count the time of what was discarded.
+        # The reader ignores the time of discarded entries.
         before_ns = before_ns if event.discarded else event.time_ns
     return b"".join([*written, _page(first_ns, data, page_bytes)] if data else written)
 

@@ -1,4 +1,4 @@
-"""Blktrace files to order."""
+"""Write blktrace files for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Event = tuple[int, str, str, int, int]
 
 
 def action_word(letter: str, flags: str) -> int:
-    """The action of an event as the kernel writes it; an F before the direction is a flush, after it FUA."""
+    """Return the action of an event in the kernel's format; F before the direction is a flush, after it FUA."""
     direction = next(index for index, flag in enumerate(flags) if flag in "RWDN")
     words = {"R": records.READ, "N": records.READ, "W": records.WRITE, "D": records.DISCARD | records.WRITE}
     word = records.ACTIONS.index(letter) | words[flags[direction]]
@@ -38,7 +38,7 @@ def record_bytes(
     event: Event, cpu: int = 0, sequence: int = 0, pid: int = 7, pdu: bytes = b"", action: int | None = None,
     version: int = 7, device: int = 1 << 20, error: int = 0,
 ) -> bytes:  # fmt: skip
-    """One record as the kernel writes it, errors negative; `action` stands in for the event's letter and flags."""
+    """Return a record in the kernel's format, errors negative; `action` replaces the event's letter and flags."""
     time_ns, letter, flags, sector, length = event
     word = action_word(letter, flags) if action is None else action
     head = struct.pack("<IIQQI", records.MAGIC | version, sequence, time_ns, sector, length)
@@ -48,7 +48,7 @@ def record_bytes(
 
 
 def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:
-    """A folder that is a capture, one list of events a CPU."""
+    """Write a capture to a folder, one list of events per CPU."""
     folder.mkdir()
     for cpu, events in enumerate(cpus):
         data = b"".join(record_bytes(event, cpu) for event in events)
@@ -58,7 +58,7 @@ def write_capture(folder: Path, *cpus: Sequence[Event]) -> Path:
 
 @dataclass(frozen=True)
 class Record:
-    """A record with all that the kernel puts into it."""
+    """A record with all of the kernel's fields."""
 
     time_ns: int
     action: int
@@ -69,11 +69,11 @@ class Record:
     error: int = 0
     payload: bytes = b""
     lost_before: int = 0
-    """How many numbers the sequence skips."""
+    """Number of sequence numbers skipped before this record."""
 
 
 def file_bytes(events: Iterable[Record], version: int) -> bytes:
-    """The file of one CPU; as the kernel does, all but notes are numbered."""
+    """Return the file of one CPU; as in the kernel, all records except notes are numbered."""
     data, sequence = bytearray(), 0
     for event in events:
         is_note = bool(event.action & records.NOTIFY)
@@ -86,7 +86,7 @@ def file_bytes(events: Iterable[Record], version: int) -> bytes:
 
 
 def write_records(folder: Path, *files: Iterable[Record], version: int = 7) -> Path:
-    """A capture of records, a file a CPU, each in the order given."""
+    """Write a capture of records, one file per CPU, each in the given order."""
     folder.mkdir(exist_ok=True)
     for cpu, events in enumerate(files):
         (folder / f"trace.blktrace.{cpu}").write_bytes(file_bytes(events, version))
@@ -94,5 +94,5 @@ def write_records(folder: Path, *files: Iterable[Record], version: int = 7) -> P
 
 
 def by_cpu(events: Sequence[Record], cpus: int) -> list[list[Record]]:
-    """The events of each CPU."""
+    """Return the events of each CPU."""
     return [[event for event in events if event.cpu == cpu] for cpu in range(cpus)]

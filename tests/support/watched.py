@@ -1,4 +1,4 @@
-"""A results folder that grows as one does while a study runs, without a drive."""
+"""Write a results folder that grows as during a run, without a drive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOW_S = 1_800_000_000.0
 
 
 class MadeDrive:
-    """Writes what the stages of one drive write."""
+    """Writes the files of the stages of one drive."""
 
     def __init__(
         self, results: Path, drive: str, clock: str = "wall", at_s: float = NOW_S, measurement: str = "pts-iops"
@@ -45,10 +45,10 @@ class MadeDrive:
         )
         self.at_s = at_s
         self.place = "telemetry.jsonl"
-        """Of the telemetry, in the recording."""
+        """Path of the telemetry file in the recording."""
 
     def precondition(self, seconds: int = 3, writes: int = 500) -> MadeDrive:
-        """What the stages before the measurement leave; the drive does so many writes in each second."""
+        """Write the files of the stages before the measurement, with `writes` writes per second."""
         self.part.mkdir(parents=True)
         (self.part / "plan.json").write_text(self.plan.to_json())
         self.journal("purge", method="auto")
@@ -68,7 +68,7 @@ class MadeDrive:
         return self
 
     def status(self, text: str = "round 1", fraction: float = 0.1, **changes: Any) -> None:
-        """By default as of this process, so that it runs."""
+        """Write a status; by default it is that of this process, which is running."""
         process = f"{started(os.getpid())}@{Path('/proc/self/ns/pid').stat().st_ino}"
         status = Status(self.recording, "measure", text, fraction, os.getpid(), time.time(), since_s=time.time() - 10,
                         host=os.uname().nodename, boot_id=boot_id(), process=process)  # fmt: skip
@@ -85,7 +85,7 @@ class MadeDrive:
             file.write(json.dumps({"at_s": self.at_s, **fields}) + "\n")
 
     def second(self, writes: int = 1000, block_bytes: int = 4096, latency_ms: float = 2.0, **fields: float) -> None:
-        """A second passes in which so many writes are completed."""
+        """Advance by a second in which `writes` writes complete."""
         self.at_s += 1
         self.counters["writes"] += writes
         self.counters["sectors_written"] += writes * block_bytes / 512
@@ -110,6 +110,6 @@ class MadeDrive:
 
 
 def facts(results: Path, *drives: MadeDrive) -> StudyFacts:
-    """Of a study that wants one recording of each, or several of a drive that is named several times."""
-    return StudyFacts("made", "A made study", results, tuple(dict.fromkeys(one.drive for one in drives)),
-                      {one.recording: True for one in drives})  # fmt: skip
+    """Return the facts of a study with one recording per argument; a drive may occur several times."""
+    return StudyFacts("made", "A made study", results, tuple(dict.fromkeys(made.drive for made in drives)),
+                      {made.recording: True for made in drives})  # fmt: skip

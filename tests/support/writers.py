@@ -1,4 +1,4 @@
-"""Other processes that can write to a file or a device, each by another way."""
+"""Start processes that can write to a file or a device, each in a different way."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ threading.Thread(target=write).start()
 
 @contextmanager
 def writer(path: Path) -> Iterator[None]:
-    """A process has the file open for writing."""
+    """Run a process that has the file open for writing."""
     with _process(_OPEN, path):
         yield
 
 
 @contextmanager
 def mapping(path: Path) -> Iterator[None]:
-    """A process has the file mapped, shared and writable, and its descriptor closed."""
+    """Run a process that has the file mapped, shared and writable, with its descriptor closed."""
     with _process(_MAPPED, path):
         yield
 
 
 @contextmanager
 def leaderless_writer(path: Path) -> Iterator[None]:
-    """A process whose first thread has ended has the file open for writing in another thread."""
+    """Run a process whose first thread has ended and whose second has the file open for writing."""
     with _process(_LEADERLESS, path):
         yield
 
 
 @contextmanager
 def own_table_writer(path: Path) -> Iterator[None]:
-    """A thread with a table of open files of its own has the file open for writing."""
+    """Run a process in which a thread with a separate file table has the file open for writing."""
     with _process(_OWN_TABLE, path):
         yield
 

@@ -20,10 +20,10 @@ def test_killed_over_and_over_it_is_the_undisturbed_study(tmp_path: Path, monkey
     print(f"CHAOS_SEED={SEED} CHAOS_KILLS={KILLS}")
     study = ChaosStudy(tmp_path / "project")
     study.keep_as_undisturbed()
-    told = Monkey(study, SEED, KILLS).play()
-    print(told)
-    assert told.killed == KILLS
+    tally = Monkey(study, SEED, KILLS).play()
+    print(tally)
+    assert tally.killed == KILLS
     if sum(KINDS.values()) <= KILLS:
-        assert told.interrupted >= KILLS // 10, "kills within cells, not only between them"
-        assert set(told.kills) == set(KINDS)
-        assert told.faults >= 1
+        assert tally.interrupted >= KILLS // 10, "kills within cells, not only between them"
+        assert set(tally.kills) == set(KINDS)
+        assert tally.faults >= 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 CLASSES = ("enterprise", "client")
 CAPACITY, WRITE_MIB_S = "1TB", 2000
-"""Of the imagined drive, if no drive of the sheet is named."""
+"""Capacity and speed of the imagined drive, if no drive of the sheet is named."""
 
 
 def add_parser(commands: Any) -> None:

@@ -87,9 +87,7 @@ def test_study_with_running_stage_is_refused(part: str, study: Study) -> None:
     plan = Plan({"drive": {"serial": "S"}, "clock": "wall"},
                 {"drive": "op7", "measurement": "m", "run": 1, "results": str(study.results / part)})  # fmt: skip
     with Progress(plan, "measure"):
-        assert_refused(
-            rf"cannot be archived now: measure of op7/m/\S+ is running \(process {os.getpid()} on \S+\)"
-        )
+        assert_refused(rf"cannot be archived now: measure of op7/m/\S+ is running \(process {os.getpid()} on \S+\)")
     Path("out").rmdir()
     assert_archived()
 

@@ -100,15 +100,15 @@ def campaigns(*paths: str) -> list[Campaign]:
 
 def test_conflicts_between_studies(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
-    one = write("one", "op7", "wall")
-    clashes(campaigns(one, write("two", "op28", "wall")))
-    clashes(campaigns(one, write("two", "op7", "virtual")))
+    first = write("one", "op7", "wall")
+    clashes(campaigns(first, write("two", "op28", "wall")))
+    clashes(campaigns(first, write("two", "op7", "virtual")))
     with pytest.raises(UserError, match=r"config/two.yaml: drive 'op7' \(VIRTUAL-OP7\) is measured by config/one.yaml"):
-        clashes(campaigns(one, write("two", "op7", "wall")))
+        clashes(campaigns(first, write("two", "op7", "wall")))
     with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one, as of config/one\.yaml"):
-        clashes(campaigns(one, write("two", "op28", more="results: results/one\n")))
+        clashes(campaigns(first, write("two", "op28", more="results: results/one\n")))
     with pytest.raises(UserError, match="named twice"):
-        clashes(campaigns(one, one))
+        clashes(campaigns(first, first))
 
 
 def test_only_the_locks_of_the_study_are_cleared(project: Path) -> None:

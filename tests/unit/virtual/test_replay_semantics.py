@@ -58,18 +58,18 @@ def test_valid_results_follow_the_rules() -> None:
         (altered(2, issue_ns=149), "2: issued at 149, but its dependency made it due at 150"),
         (altered(0, state=1), "2: issued at 150, but its dependency made it due at inf"),
         (altered(4, issue_ns=415), "5: issued at 410 before 4, which was due at 400"),
-        (altered(3, issue_ns=99), "3: 3 in flight, 2 are allowed"),
-        (altered(3, complete_ns=401), "4: 2 in flight, 1 are allowed"),
-        (altered(5, in_flight=1), "5: tells of 1 in flight, there were 2 to 2"),
+        (altered(3, issue_ns=99), "3: 3 in flight, but 2 are allowed"),
+        (altered(3, complete_ns=401), "4: 2 in flight, but 1 are allowed"),
+        (altered(5, in_flight=1), "5: reports 1 in flight, but there were 2 to 2"),
         (altered(2, waited=1), "2: has waited = 1, but its dependency made it due 130 ns after its deadline"),
         (altered(5, waited=2), "5: has waited = 2, but no dependency made it due later than its deadline"),
-        (altered(3, waited=0), "3: has waited = 0, but for 70 ns there was no place for it or for those before it"),
-        (altered(5, waited=1), "5: has waited = 1, but there was a place from 250 on and it was due at 410"),
-        (altered(5, waited=3), "5: has waited = 3, which means nothing"),
-        (altered(5, issue_ns=411), "5: issued at 411, nothing held it up after 410"),
+        (altered(3, waited=0), "3: has waited = 0, but the queue was full for 70 ns"),
+        (altered(5, waited=1), "5: has waited = 1, but the queue had a free slot from 250 on and it was due at 410"),
+        (altered(5, waited=3), "5: has waited = 3, an unknown value"),
+        (altered(5, issue_ns=411), "5: issued at 411, but nothing delayed it after 410"),
         (altered(1, complete_ns=9), "1: completed at 9 before it was issued at 10"),
         (altered(5, state=0), "5: was not issued, but has results"),
-        (altered(5, state=3), "5: there is no state 3"),
+        (altered(5, state=3), "5: unknown state 3"),
         (altered(0, result=-5), "4: issued at 400 although a request had failed"),
     ],
 )  # fmt: skip
@@ -80,7 +80,7 @@ def test_every_violation_is_found(changed: Records, violation: str) -> None:
 def test_the_end_of_the_runtime() -> None:
     assert violations(PLAN, VALID, replace(RULES, runtime_ns=411)) == []
     assert violations(PLAN, VALID, replace(RULES, runtime_ns=410)) == [
-        "5: issued at 410 although the time was up"
+        "5: issued at 410 although the time was over"
     ]  # fmt: skip
 
 
