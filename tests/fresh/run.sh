@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Does a new machine get from a clone to a report? Makes minimal Debian systems with git and nothing else added,
-# clones the commit at hand into each, and runs there what the README tells a newcomer to run.
+# Check that a new machine gets from a clone to a report. Makes minimal Debian systems with only git added,
+# clones the present commit into each, and runs the commands of README there.
 #
 #   run.sh [RELEASE ...]      default: bookworm trixie (Debian 12 and 13); needs root
 #
-# The kernel, its block devices and its network are this machine's; so are the addresses and certificates that lead
-# to packages. Logs, the bare systems and pip's downloads stay in ~/.cache/drivelab/fresh, the used systems do not.
+# The kernel, its block devices and its network are this machine's, as are the settings and certificates for package
+# downloads. Logs, the bare systems and pip's downloads stay in ~/.cache/drivelab/fresh; the used systems are removed.
 set -uo pipefail
 shopt -s nullglob
 
@@ -18,7 +18,7 @@ fail() {
     exit 1
 }
 
-# --- what is there, and how it goes away
+# --- find and remove a system
 
 mounts() { awk -v tree="$tree/" 'index($2, tree) == 1 { print $2 }' /proc/mounts; }
 
@@ -40,16 +40,16 @@ remove_system() {
     local found
     for found in $(processes); do kill -KILL "$found"; done 2>/dev/null
     for found in $(loop_devices); do losetup --detach "$found"; done
-    # Latest first; lazily, for a killed process may still be on its way out.
+    # Latest first; lazily, because a killed process may not have ended yet.
     mounts | tac | while read -r found; do umount --lazy "$(printf %b "$found")"; done
-    [[ -z $(mounts) ]] || fail "cannot unmount what is mounted in $tree."
+    [[ -z $(mounts) ]] || fail "cannot unmount the file systems in $tree."
     rm -rf --one-file-system "$tree"
 }
 
 # --- a minimal system
 
 # shellcheck disable=SC2016 # apt's variables
-mirror() { # where this machine gets Debian from; nothing elsewhere, debootstrap then has a default
+mirror() { # this machine's Debian mirror; empty on other systems, where debootstrap uses its default
     apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT) $(ORIGIN)' 'Identifier: Packages' 2>/dev/null |
         awk '$2 !~ /-/ && $3 == "main" && $4 == "Debian" { print $1; exit }'
 }
@@ -57,7 +57,7 @@ mirror() { # where this machine gets Debian from; nothing elsewhere, debootstrap
 make_bare_system() {
     local bare=$cache/$release.tar.gz
     if [[ -z $(find "$bare" -mtime -30 2>/dev/null) ]]; then
-        # shellcheck disable=SC2046 # no word where there is no mirror
+        # shellcheck disable=SC2046 # no argument without a mirror
         debootstrap --variant=minbase --include=git "$release" "$tree" $(mirror) &&
             chroot "$tree" apt-get clean &&
             tar -C "$tree" -czf "$bare.part" . && mv "$bare.part" "$bare"
@@ -66,7 +66,7 @@ make_bare_system() {
     fi
 }
 
-passed_on() { # the environment that leads to packages, as NAME=value
+passed_on() { # the environment for package downloads, as NAME=value
     local name
     for name in $(compgen -e | grep -E '^(PIP_.*|.*_proxy|.*_PROXY|SSL_CERT_FILE|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE)$'); do
         printf '%s\n' "$name=${!name}"
@@ -87,11 +87,11 @@ mount_kernel() {
     mount -t proc proc "$tree/proc" &&
         mount -t sysfs sysfs "$tree/sys" &&
         mount --bind /dev "$tree/dev" &&
-        mount --make-private "$tree/dev" && # else the next two would appear on this machine too
+        mount --make-private "$tree/dev" && # else the next two mounts would appear on this machine too
         mount --bind /dev/pts "$tree/dev/pts" &&
         mount -t tmpfs tmpfs "$tree/dev/shm" &&
         mount --bind "$cache/pip" "$tree/root/.cache/pip" || return
-    # As systemd does where the kernel has them. The kernel mounts tracefs below debugfs too, when looked at.
+    # As systemd does, if the kernel has them. The kernel also mounts tracefs below debugfs on access.
     [[ ! -d $tree/sys/kernel/debug ]] || mount -t debugfs debugfs "$tree/sys/kernel/debug"
     [[ ! -d $tree/sys/kernel/tracing ]] || mount -t tracefs tracefs "$tree/sys/kernel/tracing"
     ls "$tree/sys/kernel/debug/tracing/" >/dev/null 2>&1 || :
@@ -99,9 +99,9 @@ mount_kernel() {
 
 make_system() { make_bare_system && connect && mount_kernel; }
 
-# --- what is done in it
+# --- steps in the system
 
-inside() { # a command line for its shell
+inside() { # COMMAND: run it in the system's shell
     local variables=()
     mapfile -t variables < <(passed_on)
     chroot "$tree" /usr/bin/env -i HOME=/root TERM=dumb LANG=C.UTF-8 \
@@ -133,11 +133,11 @@ nothing_left() {
     [[ -z $left ]] || { printf 'left behind (mounts, loop devices, processes):\n%s\n' "$left" && return 1; }
 }
 
-step() { # TITLE COMMAND: its output goes to the log, its outcome to the terminal
+step() { # TITLE COMMAND: output to the log, outcome to the terminal
     local began=$SECONDS
     printf '%-10s %-28s ' "$release" "$1"
     printf '\n== %s\n' "$1" >>"$log"
-    "$2" >>"$log" 2>&1 9>&- & # in the background, so that a signal is seen at once
+    "$2" >>"$log" 2>&1 9>&- & # in the background, so that signals are handled at once
     child=$!
     if wait "$child"; then
         printf 'ok  %4d s\n' $((SECONDS - began))
@@ -165,16 +165,16 @@ try() {
 [[ $(id -u) -eq 0 ]] || fail "needs root, to make and enter minimal systems. Run it as root or with sudo."
 mkdir -p "$cache"
 exec 9>"$cache/lock"
-flock -n 9 || fail "another run is at work in $cache. Wait for it to end."
+flock -n 9 || fail "another run uses $cache. Wait for it to end."
 if ! command -v debootstrap >/dev/null; then
-    command -v apt-get >/dev/null || fail "debootstrap is missing. Install it, then start again."
+    command -v apt-get >/dev/null || fail "debootstrap is missing. Install it, then run this again."
     echo "installing with apt-get: debootstrap debian-archive-keyring"
     { apt-get update && apt-get install -y --no-install-recommends debootstrap debian-archive-keyring; } \
         >"$cache/apt.log" 2>&1 || fail "apt-get could not install debootstrap, see $cache/apt.log."
 fi
-git -C "$checkout" diff --quiet HEAD || echo "note: changes that are not committed are not part of this test"
+git -C "$checkout" diff --quiet HEAD || echo "note: this test ignores uncommitted changes"
 
-set -m # each step is a process group, to be ended whole
+set -m # each step is a process group, which can be ended as a whole
 child=
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

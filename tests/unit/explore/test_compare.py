@@ -15,7 +15,7 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
 from drivelab.analysis.windows import windows_table
-from drivelab.cli.compare import _interval, _told
+from drivelab.cli.compare import _facets, _interval
 from drivelab.cli.main import main
 from drivelab.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
@@ -166,7 +166,7 @@ def test_values_at_different_loads_are_not_judged(results: Path) -> None:
 def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
     rows = [("steps", "97a283b6", "0106a179"), ("kernel", "6.1", "6.6"), ("steps", "1", "2")]
     differences = pd.DataFrame(rows, columns=["facet", "basis_value", "comparison_value"])
-    assert _told(differences) == "the steps of the protocol, kernel (6.1 / 6.6)"
+    assert _facets(differences) == "the steps of the protocol, kernel (6.1 / 6.6)"
     assert _interval(-0.001, 0.001) == "0.00 to 0.00 %"
     assert _interval(-0.006, 1.0) == "\N{MINUS SIGN}0.01 to +1.0 %"
 
