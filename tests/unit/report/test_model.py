@@ -10,12 +10,13 @@ from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.errors import UserError
 from drivelab.report.model import build
-from drivelab.report.numbers import DASH, MISSING
+from drivelab.report.numbers import DASH, MINUS, MISSING
+from drivelab.report.sentences import workload_words
 from drivelab.report.view import Page, Report, Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
-REMARK = "the spread is within a recording"
+REMARK = "the spread is that within a recording"
 
 
 @pytest.fixture
@@ -28,11 +29,15 @@ def plain(text: str) -> str:
 
 
 def page(report: Report, drive: str, measurement: str) -> Page:
-    return next(one for one in report.pages if (one.drive, one.measurement) == (drive, measurement))
+    return next(p for p in report.pages if (p.drive, p.measurement) == (drive, measurement))
 
 
-def facts(of: Page) -> dict[str, str]:
-    return {fact.name: plain(fact.value) for group in of.groups for fact in group.facts}
+def facts(page: Page) -> dict[str, str]:
+    return {fact.name: plain(fact.value) for group in page.groups for fact in group.facts}
+
+
+def sentences(report: Report) -> list[str]:
+    return [plain(headline.sentence) for headline in report.headlines]
 
 
 def rows(table: Table | None) -> dict[str, list[str]]:
@@ -40,36 +45,50 @@ def rows(table: Table | None) -> dict[str, list[str]]:
     return {row[0].text: [plain(cell.text) for cell in row[1:]] for row in table.rows}
 
 
-def test_headlines_are_the_tracked_variables_then_one_metric_for_each_other_test(report: Report) -> None:
-    span = "; Δ +58 % to +66 %, 95 % confidence"
-    assert [plain(one.sentence) for one in report.headlines] == [
-        f"op28 beats op7 at RND 4KiB 0/100 by 62 % (2,310 against 1,428 IOPS{span}), within one recording.",
-        f"op28 beats op7 at RND 64KiB 65/35 by 62 % (574.5 against 355.2 IOPS{span}), within one recording.",
-        f"op28 beats op7 at RND 1024KiB 100/0 by 62 % (72.56 against 44.87 IOPS{span}), within one recording.",
-        f"op28 beats op7 at RND 4KiB 0/100 by 62 % (2,403 against 1,486 IOPS{span}), within one recording.",
-        "op28 beats op7 in access time of the replay sqlite, 1.20 times as fast (508.3 against 612.4 µs; "
-        "Δ +16 % to +24 %, 95 % confidence), within one recording.",
+def test_headlines_show_tracked_variables_else_one_metric_per_test(report: Report) -> None:
+    notes = "(Δ +58 % to +66 %, 95 % confidence; single recording per drive)"
+    assert sentences(report) == [
+        f"op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS {notes}.",
+        f"op28 is 62 % faster than op7: random 65/35 read/write 64 KiB, 574 vs 355 IOPS {notes}.",
+        f"op28 is 62 % faster than op7: random read 1 MiB, 72.6 vs 44.9 IOPS {notes}.",
+        f"op28 is 62 % faster than op7: random write 4 KiB, 2,400 vs 1,490 IOPS {notes}.",
+        "op28 is 1.20 times as fast as op7: replay sqlite, access time 508 vs 612 µs "
+        "(Δ +16 % to +24 %, 95 % confidence; single recording per drive).",
     ]
-    assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 %, within one recording."
+    assert list(map(plain, report.lead)) == [
+        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests (single recording per drive)."
     ]
     assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
 
-def test_the_words_of_the_verdict_are_explained_with_margin_and_number_of_values(report: Report) -> None:
-    told = plain(report.verdict_terms)
-    assert told.startswith(
-        "Of all 14 comparisons: 13 better, 1 the same. IOPS, throughput and mean latency of a cell are one "
-        "comparison, counted by the first of them; 34 values are compared."
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("RND 4KiB 0/100", "random write 4 KiB"),
+        ("RND 1024KiB 65/35 T2Q8", "random 65/35 read/write 1 MiB, QD16 (2 threads \u00d7 8)"),
+        ("SEQ 128KiB 100/0 T1Q32, wait 5s", "sequential read 128 KiB, QD32, wait 5s"),
+        ("RND 4KiB-1024KiB 0/100, Zipf 1.2 T4Q32, MAX",
+         "random write 4 KiB to 1 MiB, Zipf 1.2, QD128 (4 threads \u00d7 32), MAX"),
+        ("RND 4KiB 0/100, beside RND 4KiB 100/0 T1Q4", "RND 4KiB 0/100, beside RND 4KiB 100/0 T1Q4"),
+        ("replay sqlite", "replay sqlite"),
+    ],
+)  # fmt: skip
+def test_workload_words(label: str, words: str) -> None:
+    assert plain(workload_words(label)) == words
+
+
+def test_verdict_terms_state_margin_and_number_of_values(report: Report) -> None:
+    terms = plain(report.verdict_terms)
+    assert terms.startswith(
+        "All 14 comparisons: 13 better, 1 equal. IOPS, throughput and mean latency of a cell count as one "
+        "comparison, by the first of them; 34 values are compared."
     )
-    assert "for the 14 comparisons tested in the pair" in told
-    assert "the margin of ±5 %" in told
-    assert "(95 % confidence)" in told
+    assert "for the 14 comparisons tested in the pair" in terms
+    assert "the margin of ±5 %" in terms
+    assert "(95 % confidence)" in terms
 
 
-def test_a_loss_a_draw_and_what_cannot_be_told_are_each_told_as_such(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     deltas = tables["deltas"]
     for place, row in deltas.iterrows():
         if row.cell_label == "RND 64KiB 65/35":
@@ -79,68 +98,67 @@ def test_a_loss_a_draw_and_what_cannot_be_told_are_each_told_as_such(
         elif row.measurement == "trace-replay":
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = WORSE, -17.4
     report = build(tables, study, plans, {}, None)
-    assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in 2 (by 62 %) and trails op7 in 1 (by a Δ of 17 %) of 5 headline comparisons, "
-        "within one recording; 1 the same, 1 cannot be told."
+    assert list(map(plain, report.lead)) == [
+        f"op28 is 62 % faster than op7 in 2 of 5 headline tests, slower (Δ {MINUS}17 %) in 1, equal in 1 "
+        "and undecided in 1 (single recording per drive)."
     ]
-    told = [plain(one.sentence) for one in report.headlines]
-    assert told[1].startswith("op28 against op7 at RND 64KiB 65/35: +62 % (574.5 against 355.2 IOPS; ")
-    assert told[1].endswith("), cannot tell: op7: tainted.")
-    assert told[2].startswith("op28 is the same as op7 at RND 1024KiB 100/0 within ±5 %: +1.2 % (72.56 against 44.87")
-    assert told[4].startswith(
-        "op28 trails op7 in access time of the replay sqlite, 1.21 times as long (508.3 against 612.4 µs"
+    found = sentences(report)
+    assert found[1].startswith(
+        "No verdict on op28 against op7: random 65/35 read/write 64 KiB, Δ +62 %, 574 vs 355 IOPS ("
     )
-    assert [one.outcome for one in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
+    assert found[1].endswith(" Reason: op7: tainted.")
+    assert found[2].startswith("op28 equals op7 within ±5 %: random read 1 MiB, Δ +1.2 %, 72.6 vs 44.9 IOPS")
+    assert found[4].startswith("op28 takes 1.21 times as long as op7: replay sqlite, access time 508 vs 612 µs")
+    assert [headline.outcome for headline in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
 
 
-def test_two_values_that_cannot_be_compared_are_not_said_to_be_missing(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_two_recorded_values_without_a_delta_show_a_dash(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     deltas = tables["deltas"]
     deltas.loc[deltas.cell_label == "RND 4KiB 0/100", "delta_pct"] = float("nan")
     report = build(tables, study, plans, {}, None)
     assert report.headlines[0].delta == DASH
     assert report.verdict_table is not None
     assert report.verdict_table.rows[0][1].text == DASH
-    of_iops = next(one for one in report.comparison_tables if one.id == "deltas-1")
-    assert of_iops.rows[0][1].text == DASH
-    assert ("Delta", "none: the two cannot be compared") in of_iops.rows[0][1].proof.facts  # type: ignore[union-attr]
+    table = next(table for table in report.comparison_tables if table.id == "deltas-1")
+    assert table.rows[0][1].text == DASH
+    proof = table.rows[0][1].proof
+    assert proof is not None
+    assert ("Delta", "none: the two values cannot be compared") in proof.facts
     tables["deltas"].loc[deltas.cell_label == "RND 4KiB 0/100", "basis_value"] = float("nan")
     assert build(tables, study, plans, {}, None).headlines[0].delta == "not recorded"
 
 
-def test_a_delta_of_many_hundreds_leaves_a_bar_to_the_others(
+def test_other_bars_stay_visible_next_to_a_very_large_delta(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     tables["deltas"].loc[0, "delta_pct"] = 711.0
     tables["deltas"].loc[1, "delta_pct"] = -5.0
-    table = next(one for one in build(tables, study, plans, {}, None).comparison_tables if one.id == "deltas-1")
+    table = next(t for t in build(tables, study, plans, {}, None).comparison_tables if t.id == "deltas-1")
     bars = {row[1].value: row[1].bar for row in table.rows}
     assert bars[711.0] == 1
     assert bars[-5.0] == pytest.approx(-0.27, abs=0.01)
 
 
-def test_without_a_doubt_the_reason_is_the_interval(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_without_doubts_the_interval_is_the_reason(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["deltas"]["verdict"] = CANNOT_TELL
     report = build(tables, study, plans, {}, None)
-    assert report.lead == ("op28 and op7 cannot be told apart in all 5 headline comparisons.",)
-    assert plain(report.headlines[0].sentence).endswith("cannot tell: neither significant nor wholly within ±5 %.")
+    reason = "the difference is neither significant nor wholly within ±5 %."
+    assert list(map(plain, report.lead)) == [f"No verdict on op28 against op7 in any of the 5 headline tests: {reason}"]
+    assert sentences(report)[0].endswith(f" Reason: {reason}")
 
 
-def test_where_the_host_was_disturbed_no_one_reads_that_the_drives_are_alike(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_a_disturbed_host_gives_no_verdict(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     load = "others used {} % of the host's CPU time at worst, in 5 cells"
     doubts = [[f"op7: tainted (load: {load.format(n)})", f"op28: tainted (load: {load.format(90 - n)})"]
               for n in range(30, 30 + len(tables["deltas"]))]  # fmt: skip
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, p_adjusted=None)
     report = build(tables, study, plans, {}, None)
     assert report.lead == (
-        "No verdict on op28 against op7 in any of the 5 headline comparisons: the host was disturbed. "
+        "No verdict on op28 against op7 in any of the 5 headline tests: the host was disturbed. "
         "Repeat the measurement on an idle host.",
     )
-    assert report.verdict_terms.endswith("No verdict rests on a test: something speaks against each of them.")
-    table = next(one for one in report.comparison_tables if one.id == "deltas-1")
+    assert report.verdict_terms.endswith("No verdict uses a statistical test: each comparison has a doubt.")
+    table = next(table for table in report.comparison_tables if table.id == "deltas-1")
     most = max(n for n, row in enumerate(tables["deltas"].itertuples(), start=30) if row.measurement == "pts-iops")
     worst = "others used {} % of the host's CPU time at worst"
     assert table.reasons == (f"op7: tainted (load: {worst.format(most)})", f"op28: tainted (load: {worst.format(60)})")
@@ -150,19 +168,19 @@ def test_where_the_host_was_disturbed_no_one_reads_that_the_drives_are_alike(
         build(tables, study, plans, {}, None)
         .lead[0]
         .startswith(
-            "No verdict on op28 against op7 in any of the 5 headline comparisons: the host was disturbed (in 4); "
+            "No verdict on op28 against op7 in any of the 5 headline tests: the host was disturbed (in 4); "
             "op28: not steady (in 1). Repeat"
         )
     )
 
 
-def test_what_the_study_forbids_is_not_compared(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_forbidden_differences_prevent_a_comparison(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     doubts = [["the kernel differs, which was not meant to"] for _ in range(len(tables["deltas"]))]
     tables["deltas"] = tables["deltas"].assign(verdict=NOT_COMPARED, doubts=doubts)
     report = build(tables, study, plans, {}, None)
-    assert report.lead == ("op28 and op7 are not compared: something differs between them that the study forbids.",)
-    assert report.headlines[0].sentence == (
-        "op28 is not compared with op7 at RND 4KiB 0/100: the kernel differs, which was not meant to."
+    assert report.lead == ("op28 and op7 are not compared: they differ in something that the study forbids.",)
+    assert sentences(report)[0] == (
+        "op28 is not compared with op7: random write 4 KiB. Reason: the kernel differs, which was not meant to."
     )
 
 
@@ -170,27 +188,27 @@ def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, A
     doubts = [["op7 has no value"] for _ in range(len(tables["deltas"]))]
     tables["deltas"] = tables["deltas"].assign(delta_pct=float("nan"), verdict=CANNOT_TELL, doubts=doubts)
     report = build(tables, study, plans, {}, None)
-    assert report.headlines[0].sentence == "op28 and op7 cannot be compared at RND 4KiB 0/100: op7 has no value."
+    assert sentences(report)[0] == "op28 and op7 cannot be compared: random write 4 KiB. Reason: op7 has no value."
     assert report.lead == (
-        "No verdict on op28 against op7: none of 5 headline comparisons could be tested (op7 has no value).",
+        "No verdict on op28 against op7: none of 5 headline tests has known scatter on both sides (op7 has no value).",
     )
 
 
-def test_printed_values_are_neither_alike_nor_adjusted_for(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    doubts = [["a printed value: its scatter is not known"] for _ in range(len(tables["deltas"]))]
+def test_printed_values_get_no_verdict(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    doubts = [["a printed value, without any word of its scatter"] for _ in range(len(tables["deltas"]))]
     unknown = dict.fromkeys(("p_value", "p_adjusted"), float("nan"))
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, **unknown)
     report = build(tables, study, plans, {}, None)
-    assert report.lead == ("No verdict on op28 against op7: 5 printed values, whose scatter is not known.",)
+    assert report.lead == ("No verdict on op28 against op7: 5 printed values with unknown scatter.",)
     assert "after adjustment" not in report.verdict_terms
-    assert "14 could not be tested" in report.verdict_terms
+    assert "14 not tested" in report.verdict_terms
 
 
 def test_a_study_of_one_drive_has_pages_and_no_comparison(tables: Tables, plans: Plans) -> None:
-    one = {name: frame[frame.drive == "op7"] if "drive" in frame else frame for name, frame in tables.items()}
-    one["deltas"] = tables["deltas"].iloc[:0]
-    report = build(one, {"name": "single"}, [plan for plan in plans if plan["drive"] == "op7"], {}, None)
-    assert report.lead == ("Only op7 was measured: there is nothing to compare.",)
+    single = {name: frame[frame.drive == "op7"] if "drive" in frame else frame for name, frame in tables.items()}
+    single["deltas"] = tables["deltas"].iloc[:0]
+    report = build(single, {"name": "single"}, [plan for plan in plans if plan["drive"] == "op7"], {}, None)
+    assert report.lead == ("Only op7 was measured, so there is no comparison.",)
     assert report.verdict_table is None
     assert len(report.pages) == 3
 
@@ -200,30 +218,30 @@ def test_header_block(report: Report) -> None:
     assert [plain(fact.value) for fact in first.head] == [
         "2025-11-20 21:04 UTC to 2025-11-20 21:06 UTC", "2025-11-21 05:10 UTC", "1 of 6"
     ]  # fmt: skip
-    told = facts(first)
-    assert told["Capacity"] == "64 MiB (67,108,864 bytes)"
-    assert told["CPU"] == "AMD EPYC 7B13 (2 cores)"
-    assert told["Purge"] == "TRIM of the whole drive; verified: 64 random places read as zeros"
-    assert told["Preconditioning, workload-independent"] == "2 \u00d7 the active range, sequential 128KiB writes"
-    assert told["Active range"] == "100 %"
-    assert told["Scenario"] == "synthetic"
-    assert told["Queue depth"] == "8 per thread"
-    assert told["Write cache"] == MISSING
-    assert (told["Reached"], told["Window"]) == ("YES", "rounds 4 to 8 of 8")
+    block = facts(first)
+    assert block["Capacity"] == "64 MiB (67,108,864 bytes)"
+    assert block["CPU"] == "AMD EPYC 7B13 (2 cores)"
+    assert block["Purge"] == "TRIM of the whole drive; verified: 64 random places read as zeros"
+    assert block["Preconditioning, workload-independent"] == "2 \u00d7 the active range, sequential 128KiB writes"
+    assert block["Active range"] == "100 %"
+    assert block["Scenario"] == "synthetic"
+    assert block["Queue depth"] == "8 per thread"
+    assert block["Write cache"] == MISSING
+    assert (block["Reached"], block["Window"]) == ("YES", "rounds 4 to 8 of 8")
     assert facts(page(report, "op7", "pts-write-saturation"))["Preconditioning, workload-independent"] == "none"
 
 
 def test_without_plan_drive_and_host_everything_is_not_recorded(tables: Tables, study: dict[str, Any]) -> None:
     bare = {"summary": tables["summary"]}
     report = build(bare, study, [], {}, None)
-    told = facts(page(report, "op28", "pts-iops"))
-    assert {told[name] for name in ("Model", "Serial", "Capacity", "Host", "Purge", "Threads", "Data pattern")} == {
+    block = facts(page(report, "op28", "pts-iops"))
+    assert {block[name] for name in ("Model", "Serial", "Capacity", "Host", "Purge", "Threads", "Data pattern")} == {
         MISSING
     }
     assert [fact.value for fact in page(report, "op28", "pts-iops").head] == [MISSING, MISSING, "2 of 6"]
 
 
-def test_a_drive_is_not_given_another_hosts_platform(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_a_drive_does_not_get_another_hosts_platform(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(host="bench2", kernel="6.12.1")])
     assert facts(build(tables, study, plans, {}, None).pages[0])["Kernel"] == MISSING
     placed = [{**plan, "host": "bench2"} for plan in plans]
@@ -253,7 +271,7 @@ def test_an_excursion_beyond_the_allowed_one_is_marked(tables: Tables, study: di
     assert marks["Measured maximum data excursion"] == "within"
 
 
-def test_block_size_by_mix_as_the_pts_prints_it(report: Report) -> None:
+def test_block_size_by_mix_as_in_the_pts(report: Report) -> None:
     first, *_, last = page(report, "op7", "pts-iops").tables
     assert first.caption == "IOPS: block size by R/W mix %, random access (window average)"
     assert [column.text for column in first.columns] == ["Block size", "0/100", "65/35", "100/0"]
@@ -261,7 +279,7 @@ def test_block_size_by_mix_as_the_pts_prints_it(report: Report) -> None:
         "4KiB": ["1,428", "3,750", "4,999"], "64KiB": ["135.3", "355.2", "473.6"],
         "1024KiB": ["12.82", "33.65", "44.87"],
     }  # fmt: skip
-    assert last.caption == "All numbers of this test"
+    assert last.caption == "All values of this test"
     assert len(last.rows) == 9
 
 
@@ -275,7 +293,7 @@ def test_latency_tests_print_mean_maximum_and_iops(tables: Tables, study: dict[s
     ]
 
 
-def test_maximum_latency_is_that_of_the_window(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_maximum_latency_comes_from_the_window(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["steady_state"]["metric"] = "mean_latency_us"
     cells = tables["cells"]
     at_4k_writes = (cells.drive == "op7") & (cells.read_share_pct == 0) & (cells.block_size_bytes == 4096)
@@ -285,24 +303,23 @@ def test_maximum_latency_is_that_of_the_window(tables: Tables, study: dict[str, 
     assert rows(table)["4KiB"][0] == "777,777"
 
 
-def test_unsteady_soaks_and_the_variable_at_fault_are_named(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
-    windows, of = tables["steady_state"], tables["summary"]
+def test_unsteady_soaks_and_variables_are_named(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    windows, summary = tables["steady_state"], tables["summary"]
     windows.loc[windows.drive == "op7", "reached"] = False
     windows.loc[1, "measured_data_excursion"] = 1e6
-    of.loc[(of.drive == "op28") & (of.measurement == "pts-write-saturation"), "verdict"] = "not steady"
+    soaks = (summary.drive == "op28") & (summary.measurement == "pts-write-saturation")
+    summary.loc[soaks, "verdict"] = "not steady"
     assert build(tables, study, plans, {}, None).banners[0].reasons == (
         "op7/pts-iops/1a2b3c4d5e6f-run1: not steady after 8 rounds; "
         "outside the limits in the last window: RND 64KiB 65/35 (IOPS)",
-        "op28 · pts-write-saturation: RND 4KiB 0/100 still changed at its end",
+        "op28 · pts-write-saturation: RND 4KiB 0/100 still changed at the end",
     )
 
 
 def test_a_host_whose_versions_changed_shows_both(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(fio="virtual clock")])
-    told = facts(build(tables, study, plans, {}, None).pages[0])
-    assert (told["fio"], told["Kernel"]) == ("fio-3.33 or virtual clock", "6.1.0-28-amd64")
+    block = facts(build(tables, study, plans, {}, None).pages[0])
+    assert (block["fio"], block["Kernel"]) == ("fio-3.33 or virtual clock", "6.1.0-28-amd64")
 
 
 def test_write_saturation_counts_drive_fills(report: Report) -> None:
@@ -314,18 +331,18 @@ def test_write_saturation_counts_drive_fills(report: Report) -> None:
     assert part[4] == "12,856"
 
 
-def test_the_drives_are_told_by_what_they_are(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_the_title_identifies_each_drive(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     changed = tables["drives"][tables["drives"]["drive"] == "op28"].assign(firmware="2")
     drives = pd.concat([tables["drives"], changed], ignore_index=True)
-    told = {one.name: one.value.replace("\u00a0", " ") for one in
-            build({**tables, "drives": drives}, study, plans, {}, None).identities}  # fmt: skip
-    of_both = "drivelab virtual drive, 64 MiB, 512 B blocks, {} % over-provisioning, firmware {}"
-    assert told == {"op7": f"{of_both.format('7', '1')}, the basis", "op28": of_both.format("28", "1 or 2")}
+    identities = {drive.name: plain(drive.value) for drive in
+                  build({**tables, "drives": drives}, study, plans, {}, None).identities}  # fmt: skip
+    text = "drivelab virtual drive, 64 MiB, 512 B blocks, {} % over-provisioning, firmware {}"
+    assert identities == {"op7": f"{text.format('7', '1')}, the basis", "op28": text.format("28", "1 or 2")}
     unknown = build({**tables, "drives": drives.iloc[:0]}, study, plans, {}, None)
-    assert [one.value for one in unknown.identities] == ["not recorded, the basis", "not recorded"]
+    assert [drive.value for drive in unknown.identities] == ["not recorded, the basis", "not recorded"]
 
 
-def test_of_a_drive_or_host_that_changed_all_that_it_was_is_told(
+def test_a_changed_drive_or_host_shows_all_values(
     tables: Tables, study: dict[str, Any], plans: Plans, figures: Any
 ) -> None:
     changed = (
@@ -335,16 +352,16 @@ def test_of_a_drive_or_host_that_changed_all_that_it_was_is_told(
     tables["drives"] = pd.concat([tables["drives"], changed], ignore_index=True)
     tables["hosts"] = pd.concat([tables["hosts"], host], ignore_index=True)
     report = build(tables, study, plans, figures, None)
-    told = facts(page(report, "op7", "pts-write-saturation"))
-    assert told["Capacity"] == "64 MiB (67,108,864 bytes) or 32 MiB (33,554,432 bytes)"
-    assert told["Logical block"] == "512 B or 4 KiB"
-    assert told["Over-provisioning"].endswith(" or 28 %")
-    assert told["Memory"].endswith(" or 2 GiB")
-    assert told["CPU"].endswith(" or 64 cores)")
-    assert "64 MiB or 32 MiB" in plain(next(one.value for one in report.identities if one.name == "op7"))
+    block = facts(page(report, "op7", "pts-write-saturation"))
+    assert block["Capacity"] == "64 MiB (67,108,864 bytes) or 32 MiB (33,554,432 bytes)"
+    assert block["Logical block"] == "512 B or 4 KiB"
+    assert block["Over-provisioning"].endswith(" or 28 %")
+    assert block["Memory"].endswith(" or 2 GiB")
+    assert block["CPU"].endswith(" or 64 cores)")
+    assert "64 MiB or 32 MiB" in plain(next(drive.value for drive in report.identities if drive.name == "op7"))
     written = sum(int(1428.4 * (9 if n < 9 else 1 + 8 / (n - 7) ** 1.5)) * 4096 for n in range(1, 41))
     fills = rows(page(report, "op7", "pts-write-saturation").tables[0])["Part 1"][3]
-    assert [float(one) for one in fills.split(" or ")] == pytest.approx(
+    assert list(map(float, fills.split(" or "))) == pytest.approx(
         [written / (64 << 20), written / (32 << 20)], rel=1e-3
     )
 
@@ -352,23 +369,23 @@ def test_of_a_drive_or_host_that_changed_all_that_it_was_is_told(
 def test_the_header_says_whether_the_evidence_has_checksums(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
-    told = [{**one, "evidence": "checksummed"} if one["drive"] == "op7" else one for one in plans]
-    report = build(tables, study, told, {}, None)
+    checksummed = [{**plan, "evidence": "checksummed"} if plan["drive"] == "op7" else plan for plan in plans]
+    report = build(tables, study, checksummed, {}, None)
     assert facts(page(report, "op7", "pts-iops"))["Evidence"] == "checksummed"
     assert "Evidence" not in facts(page(report, "op28", "pts-iops"))
 
 
-def test_every_replay_shows_what_was_not_issued(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_every_replay_shows_requests_not_issued(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["replays"].loc[1, ["planned_write_ios", "dropped"]] = [5230, "41 of operation flush"]
     report = build(tables, study, plans, {}, None)
-    table = next(one for one in page(report, "op7", "trace-replay").tables if one.id.endswith("-replays"))
+    table = next(table for table in page(report, "op7", "trace-replay").tables if table.id.endswith("-replays"))
     assert [row[0].text for row in table.rows] == ["1, cold", "2, warm", "3, warm", "4, warm"]
     assert [row[1].text for row in table.rows] == ["no", "yes", "yes", "yes"]
     assert (table.rows[0][3].small, table.rows[1][3].small) == ("as planned", "5,230 planned")
     assert [row[-1].text for row in table.rows[:2]] == ["none", "not replayed: 41 of operation flush"]
 
 
-def test_what_differs_is_marked_and_identity_is_not(report: Report) -> None:
+def test_differences_are_marked_except_identities(report: Report) -> None:
     drives = next(table for table in report.comparison_tables if table.id == "differences-drives")
     marks = {row[0].text: row[-1].text for row in drives.rows}
     assert [name for name, mark in marks.items() if mark == "differs"] == ["Over-provisioning"]
@@ -387,8 +404,8 @@ def test_a_setting_that_differs_unintended_is_shown(tables: Tables, study: dict[
 def test_banners_appear_exactly_when_they_apply(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:
-    def banners(of: Tables, plans: Plans) -> list[str]:
-        return [one.id for one in build(of, study, plans, {}, None).banners]
+    def banners(tables: Tables, plans: Plans) -> list[str]:
+        return [banner.id for banner in build(tables, study, plans, {}, None).banners]
 
     quiet, plans = full_length()
     assert banners(quiet, plans) == []
@@ -402,20 +419,21 @@ def test_banners_appear_exactly_when_they_apply(
     assert banners({**quiet, "summary": noisy}, plans) == ["not-repeatable"]
 
 
-def test_what_rests_on_one_recording_is_said_until_there_are_several(
+def test_verdicts_from_a_single_recording_say_so(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:
     quiet, plans = full_length()
     scopes = quiet["deltas"]["scope"].where(quiet["deltas"]["measurement"] != "pts-iops", "rounds")
     report = build({**quiet, "deltas": quiet["deltas"].assign(scope=scopes)}, study, plans, {}, None)
     (banner,) = report.banners
-    assert (banner.label, banner.reasons) == ("one recording per drive", ("op28 against op7: pts-iops",))
+    assert (banner.label, banner.reasons) == ("single recording per drive", ("op28 against op7: pts-iops",))
     assert [link.text for link in banner.affected] == ["op7 · pts-iops", "op28 · pts-iops"]
-    assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 % (3 of the 5 verdicts within one recording)."
+    assert list(map(plain, report.lead)) == [
+        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests "
+        "(single recording per drive in 3 of the 5 verdicts)."
     ]
-    narrow = [one.sentence.endswith(", within one recording.") for one in report.headlines]
-    assert narrow == [True, True, True, False, False]
+    single = [sentence.endswith("; single recording per drive).") for sentence in sentences(report)]
+    assert single == [True, True, True, False, False]
     doubtful = {**quiet, "deltas": quiet["deltas"].assign(scope=scopes, verdict=CANNOT_TELL)}
     assert not build(doubtful, study, plans, {}, None).banners
 
@@ -424,16 +442,16 @@ def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, A
     windows = tables["steady_state"]
     tables["steady_state"] = pd.concat([windows, windows.assign(metric="mean_latency_us")], ignore_index=True)
     report = build(tables, study, plans, {}, None)
-    assert len(report.headlines) == 7  # two more of pts-iops, of which the first five stand here
-    assert [plain(one) for one in report.lead] == [
-        "op28 beats op7 in all 5 headline comparisons by a Δ of 20 to 62 %, within one recording."
+    assert len(report.headlines) == 7  # two more of pts-iops, which shows its first five
+    assert list(map(plain, report.lead)) == [
+        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests (single recording per drive)."
     ]
 
 
 LOAD, STEAL = "load: others used {} % of the host's CPU time", "steal: {} % of the CPU time was stolen"
 
 
-def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_every_tainted_number_has_its_reason(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     cells, summary, replays = (tables[name].copy() for name in ("cells", "summary", "replays"))
     spoilt = (cells.drive == "op7") & (cells.block_size_bytes == 4096) & (cells.read_share_pct == 0)
     for number, round_ in enumerate((2, 5, 6)):
@@ -447,7 +465,7 @@ def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study:
     replays.loc[(replays.drive == "op7") & (replays.repeat == 3), ["tainted", "taint_reason"]] = [True, STEAL.format(9)]
     report = build({**tables, "cells": cells, "summary": summary, "replays": replays}, study, plans, {}, None)
 
-    (banner,) = (one for one in report.banners if one.id == "tainted")
+    (banner,) = (banner for banner in report.banners if banner.id == "tainted")
     assert banner.reasons == (
         f"op7 · pts-iops: 3 of 72 cells and replays: {LOAD.format(32)} at worst, in 3 cells",
         f"op7 · pts-write-saturation: 1 of 40 cells and replays: {LOAD.format(90)}; {STEAL.format(7)}",
@@ -455,7 +473,9 @@ def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study:
     )
     iops = page(report, "op7", "pts-iops")
     assert iops.determination is not None
-    assert iops.determination.note == f"2 tainted: {LOAD.format(32)} at worst, in 2 cells.", "round 2 is in no window"
+    assert iops.determination.note == f"2 tainted: {LOAD.format(32)} at worst, in 2 cells.", (
+        "round 2 is outside the window"
+    )
     matrix = iops.tables[0]
     marks = [cell.small for row in matrix.rows for cell in row[1:] if cell.small]
     assert marks == ["tainted: load"]
@@ -472,20 +492,20 @@ def test_reasons_stand_wherever_a_tainted_number_is_shown(tables: Tables, study:
     assert not any(cell.small for row in page(report, "op28", "pts-iops").tables[0].rows for cell in row)
 
 
-def test_banner_of_the_virtual_clock_tells_why(
+def test_the_virtual_clock_banner_gives_the_reason(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:
     quiet, plans = full_length()
     ticking = [{**plan, "clock": "virtual", "clock_reason": "there is no /dev/fuse"} for plan in plans]
     (banner,) = build(quiet, study, ticking, {}, None).banners
-    assert (banner.id, banner.reasons) == ("virtual-clock", ("Why: there is no /dev/fuse",))
+    assert (banner.id, banner.reasons) == ("virtual-clock", ("Reason: there is no /dev/fuse",))
 
 
-def test_labels_mark_only_the_pages_that_they_concern(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_labels_mark_only_affected_pages(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["steady_state"].loc[5, "reached"] = False
     report = build(tables, study, plans, {}, None)
-    assert [one.drive for one in report.pages if "not steady" in one.labels] == ["op28"]
-    assert all("reduced" in one.labels for one in report.pages)
+    assert [page.drive for page in report.pages if "not steady" in page.labels] == ["op28"]
+    assert all("reduced" in page.labels for page in report.pages)
     assert report.banners[0].reasons == ("op28/pts-iops/1a2b3c4d5e6f-run1: not steady after 8 rounds",)
 
 
@@ -503,25 +523,25 @@ def test_several_runs_share_a_page_and_keep_their_own_windows(
     assert page(report, "op7", "pts-iops").notes == ("resumed",)
 
 
-def test_figures_stand_on_their_page(report: Report) -> None:
-    assert [len(one.figures) for one in report.pages] == [2, 2, 0, 0, 0, 0]
+def test_figures_are_on_their_page(report: Report) -> None:
+    assert [len(page.figures) for page in report.pages] == [2, 2, 0, 0, 0, 0]
     figure = report.pages[0].figures[0]
     assert figure.alt == "The convergence plot (op7, pts-iops). What convergence shows"
     assert (figure.width, figure.height) == (640, 400)
-    assert [one.title for one in report.comparison_figures] == ["The comparison plot, pts-iops"]
+    assert [figure.title for figure in report.comparison_figures] == ["The comparison plot, pts-iops"]
 
 
-def test_the_comparison_goes_measurement_by_measurement(report: Report) -> None:
-    found = {one.measurement: one for one in report.comparisons}
-    assert list(found) == list(dict.fromkeys(one.measurement for one in report.pages))
-    assert [one.title for one in found["pts-iops"].figures] == ["The comparison plot, pts-iops"]
-    assert all(table.caption.startswith(name) for name, one in found.items() for table in one.tables)
-    of_study = [one.id for one in report.comparison_tables if not one.group]
+def test_the_comparison_is_grouped_by_measurement(report: Report) -> None:
+    comparisons = {comparison.measurement: comparison for comparison in report.comparisons}
+    assert list(comparisons) == list(dict.fromkeys(page.measurement for page in report.pages))
+    assert [figure.title for figure in comparisons["pts-iops"].figures] == ["The comparison plot, pts-iops"]
+    assert all(table.caption.startswith(name) for name, group in comparisons.items() for table in group.tables)
+    of_study = [table.id for table in report.comparison_tables if not table.group]
     assert "differences-drives" in of_study
-    assert not [one for one in of_study if one.startswith(("deltas-", "scores-"))]
+    assert not [table_id for table_id in of_study if table_id.startswith(("deltas-", "scores-"))]
 
 
-def test_a_figure_of_another_study_or_no_svg_is_refused(
+def test_a_figure_of_another_study_or_a_missing_file_is_refused(
     tables: Tables, study: dict[str, Any], plans: Plans, figures: Any, tmp_path: Any
 ) -> None:
     stray = {**figures["drives"][0], "drive": "op9"}
@@ -533,37 +553,37 @@ def test_a_figure_of_another_study_or_no_svg_is_refused(
 
 
 def test_figures_can_be_files(tables: Tables, study: dict[str, Any], plans: Plans, figures: Any, tmp_path: Any) -> None:
-    one = figures["drives"][0]
-    (tmp_path / "f.svg").write_text(one["svg"])
-    by_path = build(tables, study, plans, [{**one, "svg": tmp_path / "f.svg"}], None).pages[0].figures[0]
-    assert by_path == build(tables, study, plans, [one], None).pages[0].figures[0]
+    figure = figures["drives"][0]
+    (tmp_path / "f.svg").write_text(figure["svg"])
+    by_path = build(tables, study, plans, [{**figure, "svg": tmp_path / "f.svg"}], None).pages[0].figures[0]
+    assert by_path == build(tables, study, plans, [figure], None).pages[0].figures[0]
 
 
-def test_names_that_look_alike_get_places_of_their_own(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_similar_names_get_different_anchors(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     twin = [{**plan, "drive": "op7-pts", "measurement": "iops", "recording": "x"} for plan in plans[:1]]
-    anchors = [one.id for one in build(tables, study, [*plans, *twin], {}, None).pages]
+    anchors = [page.id for page in build(tables, study, [*plans, *twin], {}, None).pages]
     assert len(set(anchors)) == len(anchors)
 
 
-def test_headlines_come_in_the_order_of_the_tracked_variables(
+def test_headlines_follow_the_order_of_the_tracked_variables(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     tables["deltas"] = tables["deltas"].iloc[::-1]
-    told = [one.sentence for one in build(tables, study, plans, {}, None).headlines]
-    assert [sentence.split(" by ")[0].split(" at ")[1] for sentence in told[:3]] == [
-        "RND 4KiB 0/100",
-        "RND 64KiB 65/35",
-        "RND 1024KiB 100/0",
+    found = sentences(build(tables, study, plans, {}, None))
+    assert [sentence.split(": ")[1].split(", ")[0] for sentence in found[:3]] == [
+        "random write 4 KiB",
+        "random 65/35 read/write 64 KiB",
+        "random read 1 MiB",
     ]
 
 
-def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_remarks_are_footnotes_and_doubts_are_not(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     deltas = tables["deltas"]
     for place in deltas.index[deltas.cell_label == "RND 4KiB 0/100"]:
         deltas.at[place, "verdict"], deltas.at[place, "doubts"] = CANNOT_TELL, ["op7: tainted"]
     report = build(tables, study, plans, {}, None)
-    assert report.headlines[0].sentence.endswith(", cannot tell: op7: tainted.")
-    assert not any(REMARK in one.sentence for one in report.headlines)
+    assert sentences(report)[0].endswith(" Reason: op7: tainted.")
+    assert not any(REMARK in sentence for sentence in sentences(report))
     table = report.verdict_table
     assert table is not None
     assert table.note.endswith(f"* {REMARK}.")
@@ -575,14 +595,13 @@ def test_a_remark_is_a_footnote_and_a_doubt_is_not(tables: Tables, study: dict[s
         "better",
     ]
     assert table.reasons == ("op7: tainted",)
-    replay = next(one for one in report.comparison_tables if one.caption.startswith("trace-replay: op28"))
-    assert replay.note == f"Bars grow with the logarithm of Δ. {SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
+    replay = next(table for table in report.comparison_tables if table.caption.startswith("trace-replay: op28"))
+    assert replay.note == f"Bars have a logarithmic scale. {SCORE_FORMULA[0].upper()}{SCORE_FORMULA[1:]}."
 
 
 def test_the_direction_of_an_uncertain_delta_is_undecided(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["deltas"].loc[0, "verdict"] = CANNOT_TELL
-    found = build(tables, study, plans, {}, None).comparison_tables
-    table = next(one for one in found if one.id == "deltas-1")
+    table = next(t for t in build(tables, study, plans, {}, None).comparison_tables if t.id == "deltas-1")
     assert [row[-1].text for row in table.rows].count("undecided") == 1
     assert {row[-1].text for row in table.rows} == {"undecided", "op28 faster", "op28 quicker"}
 
@@ -593,7 +612,7 @@ def test_a_delta_has_its_interval_and_its_full_value(report: Report) -> None:
     assert (plain(delta.text), plain(delta.small)) == ("+62 %", "+58 % to +66 %")
     assert delta.value == pytest.approx(61.73340800896)
     assert delta.proof is not None
-    told = dict(delta.proof.facts)
-    assert plain(told["Margin"]) == "±5 %"
-    assert told["Verdict"] == BETTER
+    proof = dict(delta.proof.facts)
+    assert plain(proof["Margin"]) == "±5 %"
+    assert proof["Verdict"] == BETTER
     assert [part.title.partition(",")[0] for part in delta.proof.parts] == ["op7", "op28"]
