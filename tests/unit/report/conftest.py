@@ -1,4 +1,4 @@
-"""A study of two drives as the tables would have it: loop, write saturation and replay."""
+"""Tables of a study of two drives: loop, write saturation and replay."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def label(read: int, block: int) -> str:
 
 
 def workload(read: int, block: int) -> dict[str, Any]:
-    """The columns that say what a cell does, of one in no phase that counts."""
+    """Return the workload columns of a counted cell without a phase."""
     turn = dict.fromkeys(("phase", "phase_value", "phase_pass", "point", "pause_s"))
     return {"workload": label(read, block), "cell_label": label(read, block), **turn, "cold": False}
 
@@ -105,9 +105,9 @@ def summary() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def deltas(of: pd.DataFrame) -> pd.DataFrame:
+def deltas(summary: pd.DataFrame) -> pd.DataFrame:
     rows = []
-    for name, pair in of.groupby(["measurement", "cell_label", "metric"], sort=False):
+    for name, pair in summary.groupby(["measurement", "cell_label", "metric"], sort=False):
         basis, other = (pair[pair.drive == drive].iloc[0] for drive in ("op7", "op28"))
         ratio = basis.value / other.value if basis.kind == "time" else other.value / basis.value
         apart = basis.spread_high < other.spread_low or other.spread_high < basis.spread_low
@@ -226,19 +226,19 @@ def cells() -> pd.DataFrame:
 
 
 def replayed() -> dict[str, pd.DataFrame]:
-    """The REPLAY tables of both drives; op28 is the faster one."""
-    found = replay_frames.together(
+    """Return the replay tables of both drives; op28 is faster."""
+    tables = replay_frames.together(
         *(
             replay_frames.tables(drive, traces=("sqlite",), slowness=slowness, requests=1000)
             for drive, slowness in (("op7", 1.0), ("op28", 0.83))
         )
     )
-    found["replays"] = found["replays"].assign(marks=[list(marks) for marks in found["replays"]["marks"]])
+    tables["replays"] = tables["replays"].assign(marks=list(map(list, tables["replays"]["marks"])))
     return {
         name: frame.assign(
             recording=[recording(drive, "trace-replay") for drive in frame["drive"]], reduced=True, virtual=True
         )
-        for name, frame in found.items()
+        for name, frame in tables.items()
     }
 
 
@@ -324,9 +324,9 @@ def plan(drive: str, measurement: str) -> dict[str, Any]:
 
 @pytest.fixture
 def tables() -> dict[str, pd.DataFrame]:
-    of = summary()
+    values = summary()
     return {
-        "summary": of, "deltas": deltas(of), "steady_state": steady_state(), "cells": cells(), **replayed(),
+        "summary": values, "deltas": deltas(values), "steady_state": steady_state(), "cells": cells(), **replayed(),
         "drives": drives(), "hosts": hosts(), "traces": traces(),
     }  # fmt: skip
 
@@ -363,7 +363,7 @@ def figures() -> dict[str, list[dict[str, Any]]]:
 def full_length(
     tables: dict[str, pd.DataFrame], plans: list[dict[str, Any]]
 ) -> Callable[[], tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]]:
-    """The same study at full length on real drives, several recordings of each: nothing to warn of."""
+    """Return the study at full length on real drives with several recordings: no banner applies."""
 
     def change() -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
         quiet = {
@@ -371,6 +371,6 @@ def full_length(
             for name, frame in tables.items()
         }
         quiet["deltas"] = quiet["deltas"].assign(scope="recordings")
-        return quiet, [{**one, "reduced": False, "reduced_why": [], "virtual": False} for one in plans]
+        return quiet, [{**plan, "reduced": False, "reduced_why": [], "virtual": False} for plan in plans]
 
     return change

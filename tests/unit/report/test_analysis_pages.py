@@ -1,4 +1,4 @@
-"""What the report says of differences, findings, saturation, capacities, and of data that are left out."""
+"""Differences, findings, saturation, capacities and excluded data in the report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def texts(table: Table | None) -> list[list[str]]:
 
 
 def banner(report: Report, name: str) -> Any:
-    return next((one for one in report.banners if one.id == name), None)
+    return next((banner for banner in report.banners if banner.id == name), None)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def differences() -> pd.DataFrame:
     return pd.DataFrame([{**pair, **dict(zip(names, row, strict=True))} for row in rows])
 
 
-def test_what_else_differs_stands_beside_the_verdict_and_above_all_in_the_comparison(
+def test_unintended_differences_are_with_the_verdict_and_first_in_the_comparison(
     tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
 ) -> None:
     report = build({**tables, "differences": differences}, study, plans, [], None)
@@ -56,13 +56,13 @@ def test_what_else_differs_stands_beside_the_verdict_and_above_all_in_the_compar
     assert [row[1].verdict.endswith(" [1]") for row in report.verdict_table.rows] == [True] * 3 + [False] * 2
     proof = report.verdict_table.rows[0][1].proof
     assert proof is not None
-    assert ("NOT meant to differ: kernel", "6.1.0-28 → 6.12.1") in proof.facts
-    assert ("Meant to differ: over-provisioning", "7 % → 28 %") in proof.facts
-    found = banner(report, "also-differs")
-    assert found.reasons == ("op28 against op7: kernel",)
-    assert [link.text for link in found.affected] == ["op28 · pts-iops"]
-    meant = differences[differences["intended"]]
-    assert banner(build({**tables, "differences": meant}, study, plans, [], None), "also-differs") is None
+    assert ("UNINTENDED difference: kernel", "6.1.0-28 → 6.12.1") in proof.facts
+    assert ("Intended difference: over-provisioning", "7 % → 28 %") in proof.facts
+    warning = banner(report, "also-differs")
+    assert warning.reasons == ("op28 against op7: kernel",)
+    assert [link.text for link in warning.affected] == ["op28 · pts-iops"]
+    intended = differences[differences["intended"]]
+    assert banner(build({**tables, "differences": intended}, study, plans, [], None), "also-differs") is None
 
 
 def finding(key: dict[str, Any], detector: str, found: bool, **other: Any) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def finding(key: dict[str, Any], detector: str, found: bool, **other: Any) -> di
     return {**key, **nothing, "detector": detector, "found": found, "words": "", **other}
 
 
-def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
+def test_the_verdict_lists_findings_and_each_page_also_other_checks(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     key = keyed("op7", "pts-write-saturation")
@@ -82,22 +82,24 @@ def test_findings_stand_in_front_and_what_was_sought_in_vain_on_the_page(
     ]  # fmt: skip
     report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
     assert report.findings is not None
-    assert report.findings.caption == "1 finding in 3 checks, by 3 detectors"
+    assert report.findings.caption == "1 finding in 3 checks by 3 detectors"
     assert texts(report.findings) == [["Periodic dips", "A dip every 12.5 s", "12.50 s", "3 s", "4 s to 40 s"]]
-    pages = {(one.drive, one.measurement): one for one in report.pages}
+    pages = {(page.drive, page.measurement): page for page in report.pages}
     page = pages["op7", "pts-write-saturation"]
     assert report.findings.rows[0][0].anchor == page.id
     assert page.findings is not None
-    assert page.findings.note == "Looked for and not found elsewhere: Thermal throttling."
-    assert [one.text for one in page.findings.columns] == ["What", "In words", "Statistic", "Finding from", "When"]
+    assert page.findings.note == "Checked without further findings: Thermal throttling."
+    assert [column.text for column in page.findings.columns] == [
+        "Detector", "Finding", "Statistic", "Threshold", "When"
+    ]  # fmt: skip
     nothing = pages["op28", "pts-iops"].findings
     assert texts(nothing)[0][0] == "Nothing"
     assert nothing is not None
-    assert nothing.note == "Looked for and not found: Drift."
+    assert nothing.note == "Checked without findings: Drift."
     assert pages["op28", "trace-replay"].findings is None
 
 
-def test_what_stands_out_is_grouped_with_disturbances_first_and_without_empty_columns(
+def test_findings_are_grouped_with_disturbances_first_and_without_empty_columns(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     key = keyed("op7", "pts-write-saturation")
@@ -108,12 +110,12 @@ def test_what_stands_out_is_grouped_with_disturbances_first_and_without_empty_co
     ]
     table = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None).findings
     assert table is not None
-    parts = {one.caption: one for one in table.parts}
+    parts = {part.caption: part for part in table.parts}
     assert list(parts) == ["Drift", "Bathtub", "Bimodality"]
     assert len(parts["Bimodality"].rows) == 3
-    assert [one.text for one in parts["Bathtub"].columns] == ["What", "In words"]
-    assert [one.text for one in parts["Drift"].columns] == ["What", "In words", "When"]
-    assert len({one.id for one in table.parts}) == 3
+    assert [column.text for column in parts["Bathtub"].columns] == ["Detector", "Finding"]
+    assert [column.text for column in parts["Drift"].columns] == ["Detector", "Finding", "When"]
+    assert len({part.id for part in table.parts}) == 3
 
 
 @pytest.mark.parametrize("cliff", [True, False])
@@ -129,11 +131,11 @@ def test_saturation_has_its_cliff_and_its_level(
         "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
     }  # fmt: skip
     report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
-    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
-    (fields,) = texts(next(one for one in page.tables if one.id.endswith("-saturation")))
-    told = ["yes", "31 s", "80 MiB", "1.250", "12,856", "1,500"] if cliff else ["none found", *[DASH] * 5]
-    assert fields == ["RND 4KiB 0/100", *told, "1,486", "1.3 %", f"{MINUS}0.40 %", "2.200", "4.700"]
-    table = next(one for one in page.tables if one.id.endswith("-saturation"))
+    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
+    table = next(table for table in page.tables if table.id.endswith("-saturation"))
+    (fields,) = texts(table)
+    cliff_fields = ["yes", "31 s", "80 MiB", "1.250", "12,856", "1,500"] if cliff else ["none found", *[DASH] * 5]
+    assert fields == ["RND 4KiB 0/100", *cliff_fields, "1,486", "1.3 %", f"{MINUS}0.40 %", "2.200", "4.700"]
     assert table.rows[0][9].small == ("steady" if cliff else "NOT steady")
 
 
@@ -147,7 +149,7 @@ def test_saturation_has_its_cliff_and_its_level(
         (None, f"1,450{DASH}1,520", "steady"),
     ],
 )
-def test_a_steady_level_has_its_drift_beside_it(
+def test_the_level_shows_its_drift(
     tables: Tables, study: dict[str, Any], plans: Plans, drift_pct: float | None, level: str, verdict: str
 ) -> None:
     of_cliff = ("cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after")
@@ -158,17 +160,17 @@ def test_a_steady_level_has_its_drift_beside_it(
         "level_from_s": 33.0, "level_from_drive_fills": 2.2, "bytes_written": 300 << 20, "drive_fills": 4.7,
     }  # fmt: skip
     report = build({**tables, "saturation": pd.DataFrame([row])}, study, plans, [], None)
-    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
-    (cells,) = next(one for one in page.tables if one.id.endswith("-saturation")).rows
+    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
+    (cells,) = next(table for table in page.tables if table.id.endswith("-saturation")).rows
     assert cells[7].small.replace("\u00a0", " ") == level
     assert cells[9].small == verdict
-    told = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups for fact in group.facts}
+    facts = {fact.name: fact.value.replace("\u00a0", " ") for group in page.groups for fact in group.facts}
     drift = level.rpartition("drift ")[2]
-    assert told["Values are"] == ("steady" if verdict == "steady" else
-                                  f"steady by its limits; level NOT steady, drift {drift}")  # fmt: skip
+    assert facts["Values are"] == ("steady" if verdict == "steady" else
+                                   f"steady by its own limits, but level NOT steady: drift {drift}")  # fmt: skip
 
 
-def test_drives_of_several_capacities_stand_side_by_side_from_the_smallest(tables: Tables, plans: Plans) -> None:
+def test_drives_are_ordered_by_capacity(tables: Tables, plans: Plans) -> None:
     drives = tables["drives"].assign(capacity_bytes=[1000 * 10**9, 500 * 10**9])
     (table, *_) = capacity_tables(Inputs.of({**tables, "drives": drives}, {"basis": "op7"}, plans))
     assert [column.text.replace("\u00a0", " ") for column in table.columns] == [
@@ -178,7 +180,7 @@ def test_drives_of_several_capacities_stand_side_by_side_from_the_smallest(table
     assert table.rows[0][2].tone == "good"
 
 
-def test_drives_of_one_capacity_have_no_table_by_capacity(tables: Tables, plans: Plans) -> None:
+def test_drives_of_equal_capacity_have_no_table_by_capacity(tables: Tables, plans: Plans) -> None:
     assert capacity_tables(Inputs.of(tables, {"basis": "op7"}, plans)) == ()
 
 
@@ -188,7 +190,7 @@ def excluded(recording: str, place: str, fault: str, words: str) -> pd.DataFrame
     return pd.DataFrame([{**row, "words": words}])
 
 
-def test_an_unsound_cell_is_named_and_is_in_no_table(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+def test_an_unsound_cell_is_named_and_excluded_from_tables(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     cells, name = tables["cells"], f"op7/pts-write-saturation/{RUN}"
     bad = cells.index[(cells["recording"] == name) & (cells["round"] == 3)]
     cells.loc[bad, "iops"] = 987_654.0
@@ -197,13 +199,13 @@ def test_an_unsound_cell_is_named_and_is_in_no_table(tables: Tables, study: dict
     report = build({**tables, "cells": cells, "exclusions": exclusions}, study, plans, [], None)
     assert report.banners[0].id == "excluded"
     assert report.banners[0].reasons == (f"{name}, slice 3, RND 4KiB 0/100: fio's output holds no number for its rate",)
-    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-write-saturation"))
-    soaks = next(one for one in page.tables if one.id.endswith("-soaks"))
+    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-write-saturation"))
+    soaks = next(table for table in page.tables if table.id.endswith("-soaks"))
     assert texts(soaks)[0][1] == "39"
     assert "987,654" not in {cell.text for row in soaks.rows for cell in row}
 
 
-def test_a_recording_that_is_left_out_is_in_no_table_and_has_no_figure(
+def test_an_excluded_recording_has_no_tables_and_figures(
     tables: Tables, study: dict[str, Any], plans: Plans, figures: Any
 ) -> None:
     name = f"op7/pts-iops/{RUN}"
@@ -216,10 +218,10 @@ def test_a_recording_that_is_left_out_is_in_no_table_and_has_no_figure(
             copied, "recording", "duplicated run", f"it has the same evidence as {name}, which counts"
         ),
     }
-    plan = next(one for one in plans if one["recording"] == name)
-    drawn = [{**figures["drives"][0], "recording": one} for one in (name, copied)]
-    report = build(tables, study, [*plans, {**plan, "recording": copied, "run": 2}], drawn, None)
-    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-iops"))
+    plan = next(plan for plan in plans if plan["recording"] == name)
+    two_figures = [{**figures["drives"][0], "recording": recording} for recording in (name, copied)]
+    report = build(tables, study, [*plans, {**plan, "recording": copied, "run": 2}], two_figures, None)
+    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-iops"))
     assert page.determination is not None
     assert len(page.determination.columns) == 4
     assert len(page.figures) == 1
@@ -227,36 +229,34 @@ def test_a_recording_that_is_left_out_is_in_no_table_and_has_no_figure(
 
 
 def test_imported_results_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
-    of = tables["summary"]
-    of.loc[of["measurement"] == "pts-iops", "protocol"] = "imported from TKperf"
-    found = banner(build(tables, study, plans, [], None), "imported")
-    assert found.title == "Imported: conditions not recorded"
-    assert found.reasons[0] == "op7 · pts-iops: imported from TKperf"
-    assert len(found.affected) == 2
+    summary = tables["summary"]
+    summary.loc[summary["measurement"] == "pts-iops", "protocol"] = "imported from TKperf"
+    warning = banner(build(tables, study, plans, [], None), "imported")
+    assert warning.title == "Imported: conditions not recorded"
+    assert warning.reasons[0] == "op7 · pts-iops: imported from TKperf"
+    assert len(warning.affected) == 2
 
 
-def test_values_have_interval_and_deviation_and_small_samples_are_told(
+def test_values_have_interval_and_deviation_unless_samples_are_few(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     report = build(tables, study, plans, [], None)
-    every = report.pages[0].tables[-1]
-    assert every.caption == "All numbers of this test"
-    assert every.rows[0][1].small.replace("\u00a0", " ") == f"1,386{DASH}1,471, 95 %: 1,400{DASH}1,457, MAD 14.28"
-    assert "fewer than 3" not in every.note
+    all_values = report.pages[0].tables[-1]
+    assert all_values.caption == "All values of this test"
+    assert all_values.rows[0][1].small.replace("\u00a0", " ") == f"1,386{DASH}1,471, 95 %: 1,400{DASH}1,457, MAD 14.28"
+    assert "fewer than 3" not in all_values.note
     few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
-    told = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
-    assert "All values stand on fewer than 3 samples" in told.note
+    table = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
+    assert "All values have fewer than 3 samples" in table.note
     assert BETTER in {row[1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
 
 
-def test_repeats_are_told_apart_from_what_the_scatter_is_known_by(
-    tables: Tables, study: dict[str, Any], plans: Plans
-) -> None:
+def test_repeats_and_samples_are_shown_separately(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     averages = tables["summary"]["scope"] == "rounds"
     tables["summary"].loc[averages, "n"] = 1  # a window average
     report = build(tables, study, plans, [], None)
-    page = next(one for one in report.pages if (one.drive, one.measurement) == ("op7", "pts-iops"))
+    page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-iops"))
     assert {(row[-2].text, row[-2].small) for row in page.tables[-1].rows} == {("1", "5 rounds")}
-    (table,) = (one for one in report.comparison_tables if one.group == "pts-iops" and one.id.startswith("deltas-"))
+    (table,) = (t for t in report.comparison_tables if t.group == "pts-iops" and t.id.startswith("deltas-"))
     facts = dict(table.rows[0][1].proof.facts)  # type: ignore[union-attr]
     assert [facts[drive].partition(", ")[2] for drive in ("op7", "op28")] == ["n = 1, scatter of 5 rounds"] * 2

@@ -1,4 +1,4 @@
-"""The report of a fleet: verdict first, every drive leads to its own report, what cannot be relied on is marked."""
+"""The report of a fleet: verdict first, links to all drive reports, unreliable values marked."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     return fleet_tables([*made_fleet(folder, 12, cells=2), failed], 5.0)
 
 
-def test_the_verdict_comes_first_and_names_what_differs(frames: dict[str, pd.DataFrame]) -> None:
+def test_the_verdict_comes_first_and_names_outliers(frames: dict[str, pd.DataFrame]) -> None:
     html = render(frames, NO_DELTAS, STUDY)
     verdict = html[html.index('id="verdict"') : html.index("<nav")]
-    assert "12 of 13 drives were measured, 12 of them steady in every test. Not measured: d13." in verdict
+    assert "12 of 13 drives were measured; 12 of them are steady in every test. Not measured: d13." in verdict
     assert "1 drive is an outlier: d7 in 60 of 60 values." in verdict
-    assert "Nothing is compared with the basis, d1" in verdict
+    assert "No values are compared with the basis, d1" in verdict
     assert "d13: &lt;it&gt; hangs" in verdict
     assert "Made &lt;fleet&gt;" in html
     assert "<it>" not in html
     assert "&lt;shorter&gt;" in verdict
 
 
-def test_every_drive_has_a_row_that_leads_to_its_report(frames: dict[str, pd.DataFrame]) -> None:
+def test_every_drive_has_a_row_with_a_link_to_its_report(frames: dict[str, pd.DataFrame]) -> None:
     html = render(frames, NO_DELTAS, STUDY)
     table = html[html.index('<table id="drives"') :]
     links = re.findall(r'href="\.\./drives/(d\d+)/report/index\.html"', table[: table.index("</table>")])
     assert sorted(links) == sorted(frames["fleet_drives"]["drive"])
-    assert links[-2:] == ["d7", "d13"]  # the slowest, and the one without a place
+    assert links[-2:] == ["d7", "d13"]  # the slowest drive, and the drive without a place
 
 
-def test_what_cannot_be_relied_on_is_marked(frames: dict[str, pd.DataFrame]) -> None:
+def test_unreliable_values_are_marked(frames: dict[str, pd.DataFrame]) -> None:
     deviations = frames["fleet_deviations"].copy()
     chosen = (deviations["drive"] == "d3") & deviations["is_key"]
     deviations.loc[chosen, "verdict"] = "not steady"
@@ -61,12 +61,12 @@ def test_what_cannot_be_relied_on_is_marked(frames: dict[str, pd.DataFrame]) -> 
                   STUDY, ["sqlite"])  # fmt: skip
     row = html[html.index('href="../drives/d3/report', html.index('<table id="drives"')) :]
     assert "not steady" in row[: row.index("</tr>")]
-    for one in ("not-steady", "virtual", "reduced", "lossy", "excluded"):
-        assert f'class="chip" href="#{one}"' in html
-        assert f'id="{one}"' in html
+    for banner_id in ("not-steady", "virtual", "reduced", "lossy", "excluded"):
+        assert f'class="chip" href="#{banner_id}"' in html
+        assert f'id="{banner_id}"' in html
 
 
-def test_nothing_is_fetched(frames: dict[str, pd.DataFrame]) -> None:
+def test_the_html_loads_nothing(frames: dict[str, pd.DataFrame]) -> None:
     html = render(frames, NO_DELTAS, STUDY)
     assert "default-src 'none'" in html
     assert not re.findall(r'(?:src|href)="(?!data:|#|\.\./drives/)[^"]*', html)
@@ -79,10 +79,10 @@ def test_a_fleet_without_a_result_has_a_report(tmp_path: Path) -> None:
 
 
 def grouped(**values: list[float]) -> dict[str, pd.DataFrame]:
-    """Tables of drives a, b, c … by measurement, of which each has one value."""
+    """Return tables of drives a, b, c …; each measurement has one value per drive."""
     rows = pd.DataFrame(
-        [{"drive": "abcdefgh"[place], "measurement": name, "value": value} for name, of in values.items()
-         for place, value in enumerate(of)]
+        [{"drive": "abcdefgh"[place], "measurement": name, "value": value} for name, by_drive in values.items()
+         for place, value in enumerate(by_drive)]
     ).assign(protocol="p", cell_label="RND 4KiB 0/100", metric="iops", kind="speed", unit="IOPS", verdict="steady",
              taint_reason=None, reduced=False, virtual=False, clock="wall")  # fmt: skip
     deviations = deviations_table(rows, 5.0)
@@ -96,22 +96,25 @@ def sentences(**values: list[float]) -> str:
     return "\n".join(lead(**grouped(**values), hosts=NO_DELTAS, deltas=NO_DELTAS, basis="a", margin_pct=5.0))
 
 
-def test_drives_in_groups_are_not_said_to_be_alike() -> None:
-    said = sentences(saturation=[1760.0, 3535, 1760, 3535, 1760], rate=[100.0, 101, 99, 100, 100]).replace("\xa0", " ")
-    assert "2.0 % in rate (99 to 101 IOPS over 5 drives" in said
-    assert "101 % in saturation (1,760 to 3,535 IOPS over 5 drives, robust variation 0.00 %)" in said
-    assert "No drive is an outlier by the rule: modified z above 3.5" in said
-    assert "In saturation 2 drives are far from the median, though no outlier by the rule: b and d, by +101 %." in said
-    assert "differs" not in said
+def test_groups_of_drives_are_named_without_outliers() -> None:
+    verdict = sentences(saturation=[1760.0, 3535, 1760, 3535, 1760], rate=[100.0, 101, 99, 100, 100])
+    verdict = verdict.replace("\xa0", " ")
+    assert "2.0 % in rate (99 to 101 IOPS over 5 drives" in verdict
+    assert "101 % in saturation (1,760 to 3,535 IOPS over 5 drives, robust variation 0.00 %)" in verdict
+    assert "No drive is an outlier. An outlier has a modified z above 3.5" in verdict
+    assert (
+        "In saturation, 2 drives are far from the median but not outliers by the rule: b and d, by +101 %." in verdict
+    )
+    assert "differs" not in verdict
 
 
-def test_of_few_drives_the_range_is_told_and_none_is_called_an_outlier() -> None:
-    said = sentences(rate=[100.0, 200, 100]).replace("\xa0", " ")
-    assert "100 % in rate (100 to 200 IOPS over 3 drives" in said
-    assert "that takes a value of 5 drives or more" in said
+def test_few_drives_have_a_range_but_no_outliers() -> None:
+    verdict = sentences(rate=[100.0, 200, 100]).replace("\xa0", " ")
+    assert "100 % in rate (100 to 200 IOPS over 3 drives" in verdict
+    assert "the rule needs values of at least 5 drives" in verdict
 
 
-def test_drives_that_are_alike_are_not_called_far() -> None:
+def test_similar_drives_are_not_called_far() -> None:
     assert "far from the median" not in sentences(rate=[100.0, 100, 100, 101, 104, 97])
 
 
@@ -124,7 +127,7 @@ def test_the_largest_deviation_names_its_measurement() -> None:
     assert fields["c"].small == "rate"
 
 
-def test_what_all_drives_share_needs_no_column() -> None:
+def test_shared_facts_are_in_the_note() -> None:
     frames = grouped(rate=[100.0, 99, 101, 100, 100])
     table = drives_table(frames["drives"], frames["deviations"], {})
     assert [column.text for column in table.columns][-1] == "Serial"
@@ -136,16 +139,18 @@ def test_what_all_drives_share_needs_no_column() -> None:
     [(["b"], "1 drive has values that are tainted", "b (1 value)"),
      (["b", "d"], "2 drives have values that are tainted", "b (1 value) and d (1 value)")],
 )  # fmt: skip
-def test_what_tainted_a_drive_is_not_put_on_the_host(hot: list[str], title: str, named: str) -> None:
+def test_a_hot_drive_is_not_blamed_on_the_host(hot: list[str], title: str, named: str) -> None:
     frames = grouped(rate=[100.0, 99, 101, 100, 100])
     deviations = frames["deviations"]
     deviations["taint_reason"] = [
-        "throttled: the drive reached 110 °C, it warns from 75 °C" if one in hot else None
-        for one in deviations["drive"]
+        "throttled: the drive reached 110 °C, it warns from 75 °C" if drive in hot else None
+        for drive in deviations["drive"]
     ]
     drives = frames["drives"].assign(tainted=frames["drives"]["drive"].isin(hot).astype(int))
     (banner,) = banners(drives, deviations, STUDY | {"altered": []}, [])
     assert banner.title == title
     assert "the drive or its host" in banner.meaning
     assert named in banner.meaning
-    assert banner.reasons == tuple(f"{one}: throttled: the drive reached 110 °C, it warns from 75 °C" for one in hot)
+    assert banner.reasons == tuple(
+        f"{drive}: throttled: the drive reached 110 °C, it warns from 75 °C" for drive in hot
+    )

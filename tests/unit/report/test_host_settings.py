@@ -29,11 +29,11 @@ def test_each_deviation_has_a_row_with_its_recordings() -> None:
     assert "synthetic" in table.caption
 
 
-def test_where_nobody_looked_there_is_no_table() -> None:
+def test_unchecked_settings_have_no_table() -> None:
     assert host_settings(inputs(None)) is None
 
 
-def test_all_as_wanted_is_said() -> None:
+def test_settings_without_deviations_have_one_row() -> None:
     table = host_settings(inputs([]))
     assert table is not None
     assert table.rows[0][1].text == "as wanted"

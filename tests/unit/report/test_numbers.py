@@ -17,6 +17,7 @@ from drivelab.report.numbers import (
     number,
     percent,
     quantity,
+    rounded,
     share,
     size,
 )
@@ -33,6 +34,17 @@ from drivelab.report.proof import deviation
 )  # fmt: skip
 def test_number(value: object, shown: str) -> None:
     assert number(value) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (61265.2, "61,300"), (485.2, "485"), (12.82, "12.8"), (100.4, "100"), (999.6, "1,000"), (1, "1"), (1.5, "1.50"),
+        (0.0598, "0.0598"), (0.00001, "1.00e-05"), (-12.82, "\u221212.8"), (None, MISSING), (math.inf, "∞"),
+    ],
+)  # fmt: skip
+def test_rounded(value: object, shown: str) -> None:
+    assert rounded(value) == shown
 
 
 @given(st.floats(min_value=1e-3, max_value=1e12))
@@ -63,7 +75,7 @@ def test_size(size_bytes: object, shown: str) -> None:
     [(256 << 20, "256 MiB"), (69_300_224, "66.09 MiB"), (8404 << 10, "8.207 MiB"), (3 << 40, "3 TiB"), (512, "512 B"),
      (0, "0 B"), (None, MISSING)],
 )  # fmt: skip
-def test_what_was_moved_is_told_in_powers_of_two(size_bytes: object, shown: str) -> None:
+def test_amount(size_bytes: object, shown: str) -> None:
     assert amount(size_bytes).replace("\u00a0", " ") == shown
 
 
@@ -87,7 +99,7 @@ def test_words() -> None:
     assert names(["a", "b", "c"]) == "a, b and c"
 
 
-def test_what_rounding_leaves_is_no_scatter() -> None:
+def test_rounding_errors_are_not_scatter() -> None:
     assert deviation({"mad": 3.73e-09, "value": 187973.0}) == 0
     assert deviation({"mad": 0.02, "value": 21.05}) == 0.02
     assert deviation({"mad": 0.0, "value": 0.0}) == 0

@@ -1,4 +1,4 @@
-"""A figure as a data URI: an attribute of HTML holds it as it is, and any text comes through."""
+"""A figure as a data URI: it is safe in an HTML attribute and keeps any text."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ DRAWN = """<svg xmlns="http://www.w3.org/2000/svg"><path id="i0" d="M0 0" style=
 <g clip-path="url(#i0)"><text>a &lt; b &amp; 'c' "d" 100 % #1 µs: x; y</text></g></svg>"""
 
 
-def test_an_attribute_of_html_holds_it_as_it_is() -> None:
+def test_a_data_uri_is_safe_in_an_html_attribute() -> None:
     uri = data_uri(DRAWN)
     shown = Environment(autoescape=True).from_string('<img src="{{ uri }}">').render(uri=uri)
     assert shown == f'<img src="{uri}">'
     assert not set('"<>&#\n') & set(uri)
     back = ET.fromstring(unquote(uri.removeprefix(HEAD)))
-    assert [(one.tag, one.attrib, (one.text or "").strip()) for one in back.iter()] == [
-        (one.tag, one.attrib, (one.text or "").strip()) for one in ET.fromstring(DRAWN).iter()
+    assert [(element.tag, element.attrib, (element.text or "").strip()) for element in back.iter()] == [
+        (element.tag, element.attrib, (element.text or "").strip()) for element in ET.fromstring(DRAWN).iter()
     ]
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="\ufffe\uffff")))
-def test_any_text_comes_through(text: str) -> None:
+def test_a_data_uri_keeps_any_text(text: str) -> None:
     root = ET.Element(f"{SVG}svg")
     ET.SubElement(root, f"{SVG}text", {"aria-label": text}).text = text
     back = ET.fromstring(unquote(data_uri(ET.tostring(root, encoding="unicode")).removeprefix(HEAD)))

@@ -1,4 +1,4 @@
-"""What recordings were made under, from recordings on the virtual clock."""
+"""The conditions of recordings on the virtual clock."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def recorded(folder: Path, **changed: Any) -> Plan:
 
 
 def facets(plan: Plan, **more: Any) -> dict[str, str]:
-    found = conditions([plan.recording_path], more.pop("altered", {}), more.pop("cells", None))
-    assert not found["facet"].duplicated().any()
-    return dict(zip(found["facet"], found["value"], strict=True))
+    table = conditions([plan.recording_path], more.pop("altered", {}), more.pop("cells", None))
+    assert not table["facet"].duplicated().any()
+    return dict(zip(table["facet"], table["value"], strict=True))
 
 
 def test_every_facet_of_a_recording(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_every_facet_of_a_recording(tmp_path: Path) -> None:
     table = conditions([plan.recording_path], {})
     io.write(table, tmp_path / "c", "conditions")
     assert set(table["kind"]) == {"drive", "host", "protocol", "time"}
-    found = facets(plan)
+    actual = facets(plan)
     expected = {
         "serial": "MINE-1", "capacity": "16,777,216 B", "over-provisioning": "28 %", "protocol": "made-up",
         "class": "client", "active range": "75 %", "fill": "none", "data pattern": "random", "clock": "virtual",
@@ -56,12 +56,12 @@ def test_every_facet_of_a_recording(tmp_path: Path) -> None:
         "virtual drive: slc cache": "0B", "temperature": "not recorded", "LBA format": "not recorded",
         "purge": "reset of the flash model",
     }  # fmt: skip
-    assert {name: found[name] for name in expected} == expected
+    assert {name: actual[name] for name in expected} == expected
     host = json.loads((plan.recording_path / "host.json").read_text())
-    assert (found["kernel"], found["CPU"]) == (host["kernel"], host["cpu"])
+    assert (actual["kernel"], actual["CPU"]) == (host["kernel"], host["cpu"])
 
 
-def test_a_recording_of_before_checksums_says_so_and_differs_as_two_dates_do(tmp_path: Path) -> None:
+def test_missing_checksums_are_a_facet_of_kind_time(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     assert facets(plan)["evidence"] == "checksummed"
     without_checksums(plan.recording_path)
@@ -69,7 +69,7 @@ def test_a_recording_of_before_checksums_says_so_and_differs_as_two_dates_do(tmp
     assert tuple(table.loc["evidence", ["kind", "value"]]) == ("time", "not checksummed")
 
 
-def test_what_is_changed_shows_in_its_facet_alone(tmp_path: Path) -> None:
+def test_a_change_affects_only_its_facet(tmp_path: Path) -> None:
     basis = facets(recorded(tmp_path / "basis"))
     fill = {"fill": {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8, "capacity_multiple": 1}}
     for name, changed, differing in (
@@ -79,18 +79,18 @@ def test_what_is_changed_shows_in_its_facet_alone(tmp_path: Path) -> None:
         ("flash", {"model": {"dies": 8}}, {"virtual drive: dies"}),
         ("scenario", {"scenario": "synthetic"}, {"scenario"}),
     ):
-        found = facets(recorded(tmp_path / name, **changed))
-        assert {facet for facet in found if found[facet] != basis.get(facet)} == differing, name
+        actual = facets(recorded(tmp_path / name, **changed))
+        assert {facet for facet in actual if actual[facet] != basis.get(facet)} == differing, name
     assert facets(recorded(tmp_path / "fill", condition=fill))["fill"] == "1 x capacity sequential 128KiB"
 
 
-def test_an_altered_protocol_says_how(tmp_path: Path) -> None:
+def test_an_altered_protocol_lists_its_changes(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
-    words = ["scale demo", "loop: 1 round instead of 25"]
-    assert facets(plan, altered={plan.recording: words})["reduced"] == "; ".join(words)
+    changes = ["scale demo", "loop: 1 round instead of 25"]
+    assert facets(plan, altered={plan.recording: changes})["reduced"] == "; ".join(changes)
 
 
-def test_temperatures_are_of_the_cells_that_count(tmp_path: Path) -> None:
+def test_temperatures_come_from_counted_cells(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     rows = [(True, 20.0, 22.0), (False, 31.0, 36.0), (False, 34.0, 40.0), (False, None, None)]
     cells = pd.DataFrame(rows, columns=["cold", "temperature_min_c", "temperature_max_c"])
@@ -100,7 +100,7 @@ def test_temperatures_are_of_the_cells_that_count(tmp_path: Path) -> None:
     assert facets(plan, cells=unknown)["temperature"] == "not recorded"
 
 
-def test_a_trace_that_this_host_captured_is_known_by_what_was_replayed(tmp_path: Path) -> None:
+def test_the_journal_identifies_a_trace_captured_on_this_host(tmp_path: Path) -> None:
     plan = recorded(tmp_path, traces=[{"name": "shipped", "sha256": "0123456789abcdef"}, {"name": "captured"},
                                       {"name": "unused"}])  # fmt: skip
     journal = plan.recording_path / "journal.jsonl"
@@ -110,13 +110,13 @@ def test_a_trace_that_this_host_captured_is_known_by_what_was_replayed(tmp_path:
     assert facets(plan)["traces"] == "shipped 01234567, captured fedcba98, unused not recorded"
 
 
-def test_settings_of_host_and_drive_are_told_apart(tmp_path: Path) -> None:
+def test_host_and_drive_settings_have_different_facets(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     rows = [{"name": "CPU governor", "scope": "host", "state": "performance"},
             {"name": "scheduler", "scope": "nvme0n1", "state": "none"}]  # fmt: skip
     (plan.recording_path / "settings.json").write_text(json.dumps(rows))
-    found = facets(plan)
-    assert (found["setting: CPU governor"], found["drive setting: scheduler"]) == ("performance", "none")
+    actual = facets(plan)
+    assert (actual["setting: CPU governor"], actual["drive setting: scheduler"]) == ("performance", "none")
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,8 @@ def test_altered_settings_are_named(tmp_path: Path, text: str, lacking: str) -> 
     plan = recorded(tmp_path)
     path = plan.recording_path / "settings.json"
     path.write_text(text)
-    with pytest.raises(UserError, match=re.escape(f"{path}: has been altered, it lacks {lacking}; put the file back")):
+    message = f"{path}: the file was altered and lacks {lacking}; restore the original file"
+    with pytest.raises(UserError, match=re.escape(message)):
         facets(plan)
 
 

@@ -45,27 +45,27 @@ def drives(**changed: Any) -> pd.DataFrame:
     return pd.DataFrame([ROW | changed])
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_a_written_table_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "new/drives.parquet"
     write(drives(), path, "drives")
-    found = read(path, "drives")
-    assert pa.Table.from_pandas(found, preserve_index=False).to_pylist() == [ROW]
-    assert list(found.columns) == SCHEMAS["drives"].names
+    table = read(path, "drives")
+    assert pa.Table.from_pandas(table, preserve_index=False).to_pylist() == [ROW]
+    assert list(table.columns) == SCHEMAS["drives"].names
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
-def test_every_table_survives_the_way_to_disk(tmp_path: Path, name: str) -> None:
-    """One row with every column set, and with null where that is allowed."""
+def test_every_table_survives_a_round_trip_to_disk(tmp_path: Path, name: str) -> None:
+    """Write a row with every column set and a row with all allowed nulls."""
     full = {field.name: _VALUES[str(field.type)] for field in SCHEMAS[name]}
     bare = {**full, **{field.name: None for field in SCHEMAS[name] if field.nullable}}
     path = tmp_path / "t.parquet"
     write(pd.DataFrame([full, bare]), path, name)
-    found = read(path, name)
-    assert pa.Table.from_pandas(found, schema=SCHEMAS[name], preserve_index=False).to_pylist() == [full, bare]
-    write(found, path, name)  # what was read can be written
+    table = read(path, name)
+    assert pa.Table.from_pandas(table, schema=SCHEMAS[name], preserve_index=False).to_pylist() == [full, bare]
+    write(table, path, name)
 
 
-def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+def test_the_file_names_its_table_and_version(tmp_path: Path) -> None:
     write(drives(), tmp_path / "d", "drives")
     file = pq.ParquetFile(tmp_path / "d")
     assert json.loads(file.metadata.metadata[b"drivelab"]) == {"table": "drives", "version": VERSION}
@@ -98,7 +98,7 @@ def test_whole_floats_fill_integers_and_integers_floats(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "message"),
     [
         ({"capacity_bytes": 0.5}, "column 'capacity_bytes': .*0.5"),
         ({"capacity_bytes": "4096"}, "column 'capacity_bytes': holds .*string, must be int64"),
@@ -113,8 +113,8 @@ def test_whole_floats_fill_integers_and_integers_floats(tmp_path: Path) -> None:
         ({"speed": 1}, "has no column speed"),
     ],
 )
-def test_what_does_not_fit_is_refused_and_nothing_written(tmp_path: Path, changed: dict[str, Any], words: str) -> None:
-    with pytest.raises(TableError, match=f"table 'drives'.*{words}"):
+def test_data_outside_the_schema_are_not_written(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    with pytest.raises(TableError, match=f"table 'drives'.*{message}"):
         write(drives(**changed), tmp_path / "d", "drives")
     assert list(tmp_path.iterdir()) == []
 
@@ -128,16 +128,16 @@ def test_missing_and_repeated_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="the data lack serial, link"):
         write(drives().drop(columns=["serial", "link"]), tmp_path / "d", "drives")
     twice = pd.concat([drives(), drives()[["drive"]]], axis=1)
-    with pytest.raises(TableError, match="given twice"):
+    with pytest.raises(TableError, match="duplicate column"):
         write(twice, tmp_path / "d", "drives")
 
 
-def test_times_need_a_zone_and_are_cut_to_milliseconds(tmp_path: Path) -> None:
-    one = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["cells"]}
-    fine = pd.Timestamp("2026-01-02T03:04:05.678912")
+def test_times_need_a_zone_and_are_truncated_to_milliseconds(tmp_path: Path) -> None:
+    row = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["cells"]}
+    time = pd.Timestamp("2026-01-02T03:04:05.678912")
     with pytest.raises(TableError, match="column 'started': holds timestamp"):
-        write(pd.DataFrame([one | {"started": fine}]), tmp_path / "c", "cells")
-    write(pd.DataFrame([one | {"started": fine.tz_localize("UTC")}]), tmp_path / "c", "cells")
+        write(pd.DataFrame([row | {"started": time}]), tmp_path / "c", "cells")
+    write(pd.DataFrame([row | {"started": time.tz_localize("UTC")}]), tmp_path / "c", "cells")
     assert read(tmp_path / "c", "cells")["started"][0] == pd.Timestamp("2026-01-02T03:04:05.678Z")
 
 
@@ -157,9 +157,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_other_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "d"
-    with pytest.raises(UserError, match="d: there is no such table"):
+    with pytest.raises(UserError, match="d: this table does not exist"):
         read(path, "drives")
     path.write_text("not Parquet")
     with pytest.raises(UserError, match="cannot be read as Parquet"):
@@ -171,18 +171,18 @@ def test_other_files_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UserError, match="is table 'drives', not 'cells'"):
         read(path, "cells")
     monkeypatch.setattr(io, "VERSION", VERSION + 1)
-    with pytest.raises(UserError, match=f"of version {VERSION}, this drivelab reads version {VERSION + 1}"):
+    with pytest.raises(UserError, match=f"of version {VERSION}, but this drivelab reads version {VERSION + 1}"):
         read(path, "drives")
 
 
-def test_a_part_of_many_files(tmp_path: Path) -> None:
-    one = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["latency_bins"]}
+def test_reading_some_rows_of_many_files(tmp_path: Path) -> None:
+    row = {field.name: _VALUES[str(field.type)] for field in SCHEMAS["latency_bins"]}
     for name, kinds in (("a", ["loop", "soak"]), ("b", ["loop"]), ("c", ["soak"])):
-        rows = [one | {"kind": kind, "recording": name, "count": number} for number, kind in enumerate(kinds)]
+        rows = [row | {"kind": kind, "recording": name, "count": number} for number, kind in enumerate(kinds)]
         write(pd.DataFrame(rows), tmp_path / name, "latency_bins")
     paths = [tmp_path / name for name in "abc"]
-    found = io.read_part(paths, "latency_bins", ["recording", "count"], ("kind", "soak"))
-    assert found.to_dict("list") == {"recording": ["a", "c"], "count": [1, 0]}
+    soaks = io.read_part(paths, "latency_bins", ["recording", "count"], ("kind", "soak"))
+    assert soaks.to_dict("list") == {"recording": ["a", "c"], "count": [1, 0]}
     empty = io.read_part(paths[1:2], "latency_bins", ["recording", "count"], ("kind", "soak"))
     assert (list(empty.columns), len(empty)) == (["recording", "count"], 0)
     with pytest.raises(UserError, match="is table 'latency_bins', not 'cells'"):
@@ -199,6 +199,6 @@ def test_a_changed_schema_is_noticed_without_a_new_version(tmp_path: Path) -> No
         read(path, "drives")
 
 
-def test_tables_of_recordings_begin_with_the_same_key() -> None:
+def test_tables_of_recordings_start_with_the_same_key() -> None:
     for name in ("cells", "latency_bins", "series", "steady_state", "replays"):
         assert tuple(SCHEMAS[name].names[: len(KEY)]) == KEY
