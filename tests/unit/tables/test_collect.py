@@ -1,4 +1,4 @@
-"""What a plan says of its steps, in the tables: from the stages on the virtual clock to the summary."""
+"""A plan's steps in the tables: from the stages on the virtual clock to the summary."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ SOAK = {**WRITE, "threads": 1, "queue_depth": 32, "slice_s": 0.05}
 def tables_of(
     folder: Path, steps: list[dict[str, Any]], condition: dict[str, Any] | None = None
 ) -> dict[str, pd.DataFrame]:
-    """As they come back from disk."""
+    """Measure the steps and return the tables as read from disk."""
     plan = made_plan(folder, steps, condition or {}, model=SLC)
     purge(plan, folder / "purged.json")
     precondition(plan, folder / "purged.json", folder / "conditioned.json")
     measure(plan, folder / "conditioned.json")
-    found = {}
+    tables = {}
     for name, table in collect(plan.recording_path, reduced=False).items():
         io.write(table, folder / f"{name}.parquet", name)
-        found[name] = io.read(folder / f"{name}.parquet", name)
-    return found
+        tables[name] = io.read(folder / f"{name}.parquet", name)
+    return tables
 
 
 def summary_of(tables: dict[str, pd.DataFrame], criteria: dict[int, dict[str, Any]], folder: Path) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def summary_of(tables: dict[str, pd.DataFrame], criteria: dict[int, dict[str, An
 
 
 def test_host_idle_recovery_from_the_plan_to_the_summary(tmp_path: Path) -> None:
-    """A cache of 512 pages, bursts of about 350: a wait that lets it empty makes every burst the first."""
+    """With a cache of 512 pages and bursts of about 350, a burst is fast if the wait before it empties the cache."""
     steps: list[dict[str, Any]] = [{"soak": {"cell": SOAK, "until": {"time_s": 1.0}}}]
     waits = (0.01, 0.2)
     for number, wait_s in enumerate(waits, start=1):
@@ -77,13 +77,13 @@ def test_host_idle_recovery_from_the_plan_to_the_summary(tmp_path: Path) -> None
     ]
     place = ["step", "round", "cell"]
     slowest_us = cells.set_index(place)["max_latency_us"].dropna()
-    assert (bins.groupby(place)["latency_ns"].max() / 1000 <= slowest_us + 0.001).all(), "no bin is beyond the slowest"
+    assert (bins.groupby(place)["latency_ns"].max() / 1000 <= slowest_us + 0.001).all(), "no bin is above the maximum"
 
-    found = idle_recovery(cells).set_index("phase_value")
-    assert found["bursts"].tolist() == [5, 5]
-    assert found.loc["10ms", "ratio"] < 1.5, "too short for the drive to find itself idle"
-    assert found.loc["200ms", "mean_iops"] == pytest.approx(1e6 / 85, rel=0.02)
-    assert found.loc["200ms", "ratio"] > 1.8
+    recovery = idle_recovery(cells).set_index("phase_value")
+    assert recovery["bursts"].tolist() == [5, 5]
+    assert recovery.loc["10ms", "ratio"] < 1.5, "too short for the drive to become idle"
+    assert recovery.loc["200ms", "mean_iops"] == pytest.approx(1e6 / 85, rel=0.02)
+    assert recovery.loc["200ms", "ratio"] > 1.8
 
     summary = summary_of(tables, {}, tmp_path)
     iops = summary[summary["metric"] == "iops"].set_index("cell_label")
@@ -97,7 +97,7 @@ def test_host_idle_recovery_from_the_plan_to_the_summary(tmp_path: Path) -> None
     assert tails["cell_label"].tolist() == [label for label in iops.index if label[-3:] != "0ms"]
 
 
-def test_points_and_the_rest_of_a_cell_from_the_plan_to_the_summary(tmp_path: Path) -> None:
+def test_points_and_unusual_settings_from_the_plan_to_the_summary(tmp_path: Path) -> None:
     demands = [(1, 1), (1, 8), (4, 8)]
     odd = {"block_size_bytes": 8192, "segments": 4, "range_bytes": 1 << 20, "range_share": 0.0625, "entropy": 0.5,
            "alignment_offset_bytes": 4096}  # fmt: skip
@@ -125,17 +125,17 @@ def test_points_and_the_rest_of_a_cell_from_the_plan_to_the_summary(tmp_path: Pa
 
 
 @pytest.mark.usefixtures("nothing_undone")
-def test_the_gap_of_an_interrupted_soak_is_before_the_part_that_goes_on(
+def test_the_gap_of_an_interrupted_soak_precedes_the_resumed_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its line in the journal stands before that of the part that was interrupted."""
+    """In the journal, the gap comes before the line of the interrupted part."""
     steps = [{"soak": {"cell": SOAK, "until": {"time_s": 0.4}}},
              {"loop": {"cells": [BURST], "until": {"rounds": 2}}}]  # fmt: skip
     plan = made_plan(tmp_path, steps, {}, model=SLC)
     original = clock_device.ClockDevice.run
 
     def killed(device: Any, cell: Cell, directory: Path, *more: Any) -> None:
-        """After its third slice."""
+        """Interrupt the soak after its third slice."""
         original(device, cell, directory, *more)
         text = (directory / "fio.json").read_text()
         third = [place for place in range(len(text)) if text.startswith("\n}\n{", place)][2]
@@ -158,8 +158,8 @@ def test_the_gap_of_an_interrupted_soak_is_before_the_part_that_goes_on(
     assert not cells.loc[cells["kind"] == "loop", "after_gap"].any()
 
 
-def test_what_the_plan_and_the_journal_say_of_soaks(tmp_path: Path) -> None:
-    """A rule that looks at every second slice; then two workloads at the same time, on a drive that was filled."""
+def test_soaks_with_a_steady_state_rule_and_with_two_workloads(tmp_path: Path) -> None:
+    """The rule uses every second slice; then two workloads run at the same time on a filled drive."""
     rule = {"every_s": 0.1, "window": 3, "data_excursion": 0.9, "slope_excursion": 0.9, "metric": "iops"}
     reads = {**WRITE, "read_share": 100, "threads": 1, "queue_depth": 4}
     steps = [{"soak": {"cell": SOAK, "until": {"time_s": 9.0, "steady_state": rule}}},
@@ -190,12 +190,12 @@ def test_what_the_plan_and_the_journal_say_of_soaks(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("until", "word"),
+    ("until", "rule"),
     [
         ({"window": 5, "track": []}, "steady state"),
         ({"rounds": 3}, "rounds"),
         ({"threshold": 0.05, "metric": "iops"}, "relative standard error"),
     ],
 )
-def test_what_ends_a_loop(until: dict[str, Any], word: str) -> None:
-    assert stop_rule(until) == word
+def test_stop_rules_of_a_loop(until: dict[str, Any], rule: str) -> None:
+    assert stop_rule(until) == rule

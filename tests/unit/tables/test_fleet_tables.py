@@ -1,4 +1,4 @@
-"""What is joined of a fleet is what a study in one piece would say, whichever part it comes from."""
+"""The tables of a fleet match those of a single study, however it is divided into parts."""
 
 from __future__ import annotations
 
@@ -29,35 +29,36 @@ def failed(folder: Path) -> dict[str, Any]:
             "planned": 30, "results": str(folder / "drives/d9")}  # fmt: skip
 
 
-def test_deltas_are_those_of_all_drives_together(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_deltas_equal_those_of_all_drives_together(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
     write_deltas(outcomes, "d1", tmp_path / "deltas", TERMS, None)
-    parts = [Path(one["results"]) / "tables/summary.parquet" for one in outcomes if one["state"] == "measured"]
-    whole = deltas_table(io.read(parts, "summary"), "d1", **TERMS)
+    measured = [outcome for outcome in outcomes if outcome["state"] == "measured"]
+    parts = [Path(outcome["results"]) / "tables/summary.parquet" for outcome in measured]
+    together = deltas_table(io.read(parts, "summary"), "d1", **TERMS)
     written = [tmp_path / f"deltas/d{number}/deltas.parquet" for number in range(2, COUNT + 1)]
     key = ["comparison", "measurement", "cell_label", "metric"]
-    joined, expected = (one.sort_values(key, ignore_index=True) for one in (io.read(written, "deltas"), whole))
+    joined, expected = (table.sort_values(key, ignore_index=True) for table in (io.read(written, "deltas"), together))
     lists = ["doubts", "remarks"]
     pd.testing.assert_frame_equal(joined.drop(columns=lists), expected.drop(columns=lists), check_dtype=False)
     for name in lists:
-        assert [list(one) for one in joined[name]] == [list(one) for one in expected[name]]
-    alone = deltas_table(io.read([parts[0], parts[3]], "summary"), "d1", **TERMS)
-    of_one = joined[joined["comparison"] == "d4"].reset_index(drop=True)
-    assert not of_one["p_adjusted"].equals(alone.sort_values(key, ignore_index=True)["p_adjusted"])  # it does matter
+        assert list(map(list, joined[name])) == list(map(list, expected[name]))
+    single = deltas_table(io.read([parts[0], parts[3]], "summary"), "d1", **TERMS)
+    of_d4 = joined[joined["comparison"] == "d4"].reset_index(drop=True)
+    assert not of_d4["p_adjusted"].equals(single.sort_values(key, ignore_index=True)["p_adjusted"])  # it does matter
 
 
-def test_differences_from_the_basis_stand_beside_them(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_differences_from_the_basis_are_written_with_the_deltas(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
     write_deltas(outcomes, "d1", tmp_path, TERMS, None)
-    found = io.read(tmp_path / "d2/differences.parquet", "differences")
-    assert set(found["facet"]) == {"serial", "host"}
-    assert found.set_index("facet").loc["host", "intended"].tolist() == [False] * 10
+    differences = io.read(tmp_path / "d2/differences.parquet", "differences")
+    assert set(differences["facet"]) == {"serial", "host"}
+    assert differences.set_index("facet").loc["host", "intended"].tolist() == [False] * 10
 
 
-def test_without_the_basis_nothing_is_compared(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_without_the_basis_there_are_no_deltas(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
     write_deltas(outcomes, "d9", tmp_path / "deltas", TERMS, None)
     assert list((tmp_path / "deltas").iterdir()) == []
 
 
-def test_every_drive_has_a_row_also_one_that_failed(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
+def test_every_drive_has_a_row_even_if_it_failed(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
     tables = fleet_tables(outcomes, 5.0)
     for name, table in tables.items():
         io.write(table, tmp_path / f"{name}.parquet", name)
@@ -73,15 +74,15 @@ def test_every_drive_has_a_row_also_one_that_failed(outcomes: list[dict[str, Any
     assert (tables["fleet_spread"]["drives"] == COUNT).all()
 
 
-def test_tables_of_a_part_that_failed_count_nowhere(outcomes: list[dict[str, Any]]) -> None:
-    without = [{**one, "state": "failed"} if one["drive"] == "d7" else one for one in outcomes]
-    tables = fleet_tables(without, 5.0)
+def test_tables_of_a_failed_part_are_ignored(outcomes: list[dict[str, Any]]) -> None:
+    changed = [{**outcome, "state": "failed"} if outcome["drive"] == "d7" else outcome for outcome in outcomes]
+    tables = fleet_tables(changed, 5.0)
     assert "d7" not in set(tables["fleet_deviations"]["drive"])
     assert tables["fleet_drives"]["outlying"].sum() == 0
 
 
 def test_a_fleet_of_failures_has_tables_too(outcomes: list[dict[str, Any]], tmp_path: Path) -> None:
-    tables = fleet_tables([{**one, "state": "failed"} for one in outcomes], 5.0)
+    tables = fleet_tables([{**outcome, "state": "failed"} for outcome in outcomes], 5.0)
     for name, table in tables.items():
         io.write(table, tmp_path / f"{name}.parquet", name)
     assert {name: len(table) for name, table in tables.items()} == {
@@ -89,23 +90,23 @@ def test_a_fleet_of_failures_has_tables_too(outcomes: list[dict[str, Any]], tmp_
     }  # fmt: skip
 
 
-def test_key_values_go_by_the_order_in_which_the_protocol_tracks(tmp_path: Path) -> None:
+def test_key_values_follow_the_order_of_the_tracked_variables(tmp_path: Path) -> None:
     outcomes = made_fleet(tmp_path, 2, cells=2)
-    for part in (Path(one["results"]) for one in outcomes):
+    for part in (Path(outcome["results"]) for outcome in outcomes):
         path = part / "tables/summary.parquet"
         summary = io.read(path, "summary")
         summary["verdict"] = summary["verdict"].mask(summary["metric"] == "iops", "steady")
         io.write(summary, path, "summary")
     variables = ("RND 8KiB 0/100", "RND 4KiB 0/100")
-    told = {**dict.fromkeys(SCHEMAS["steady_state"].names, 1), "protocol": "pts-iops", "measurement": "pts-iops",
-            "drive": "d1", "serial": "Sd1", "metric": "iops", "unit": "IOPS", "clock": "wall", "values": [1.0],
-            "reduced": False, "virtual": False, "reached": True}  # fmt: skip
+    window = {**dict.fromkeys(SCHEMAS["steady_state"].names, 1), "protocol": "pts-iops", "measurement": "pts-iops",
+              "drive": "d1", "serial": "Sd1", "metric": "iops", "unit": "IOPS", "clock": "wall", "values": [1.0],
+              "reduced": False, "virtual": False, "reached": True}  # fmt: skip
     recording = str(
         io.read(Path(outcomes[0]["results"]) / "tables/summary.parquet", "summary")["recordings"].iloc[0][0]
     )
-    rows = pd.DataFrame([{**told, "recording": recording, "variable": one} for one in variables])
+    rows = pd.DataFrame([{**window, "recording": recording, "variable": variable} for variable in variables])
     io.write(rows, Path(outcomes[0]["results"]) / f"tables/{recording}/steady_state.parquet", "steady_state")
     spread = fleet_tables(outcomes, 5.0)["fleet_spread"]
     keys = spread[spread["is_key"]].set_index("measurement")["cell_label"]
     assert keys["pts-iops"] == "RND 8KiB 0/100"
-    assert keys["pts-throughput"] == "RND 4KiB 0/100"  # of no such table the first of the rows
+    assert keys["pts-throughput"] == "RND 4KiB 0/100"  # without such a table, the first row

@@ -24,7 +24,7 @@ def line(directory: str = "a", **changed: object) -> dict[str, object]:
 
 
 def read(recording: Path, *lines: dict[str, object]) -> dict[str, pd.DataFrame]:
-    return replay_tables(recording, lines, replay_frames.key(), lambda one: replay_frames.NO_TELEMETRY)
+    return replay_tables(recording, lines, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
 
 
 @pytest.mark.parametrize(
@@ -33,10 +33,10 @@ def read(recording: Path, *lines: dict[str, object]) -> dict[str, pd.DataFrame]:
      {"traces": ("a", "b"), "runs": 1}],
     ids=str,
 )  # fmt: skip
-def test_every_table_fits_its_schema(tmp_path: Path, options: dict[str, object]) -> None:
-    found = replay_frames.tables(requests=300, **options)  # type: ignore[arg-type]
-    assert set(found) == set(REPLAY_TABLES)
-    for name, frame in found.items():
+def test_every_table_matches_its_schema(tmp_path: Path, options: dict[str, object]) -> None:
+    tables = replay_frames.tables(requests=300, **options)  # type: ignore[arg-type]
+    assert set(tables) == set(REPLAY_TABLES)
+    for name, frame in tables.items():
         io.write(frame, tmp_path / name, name)
         pd.testing.assert_frame_equal(io.read(tmp_path / name, name), frame, check_dtype=False)
 
@@ -47,7 +47,7 @@ def test_a_recording_without_replays_has_empty_tables(tmp_path: Path) -> None:
         io.write(frame, tmp_path / name, name)
 
 
-def test_counts_are_those_of_the_requests(tmp_path: Path) -> None:
+def test_counts_match_the_requests(tmp_path: Path) -> None:
     frame = replay_frames.outcome(500)
     frame.loc[490:, ["issue_ns", "complete_ns"]] = None
     frame.loc[:2, "error"] = 5
@@ -70,12 +70,12 @@ def test_counts_are_those_of_the_requests(tmp_path: Path) -> None:
     assert tables["replay_issue_errors"]["count"].sum() == 490
     over_time = tables["replay_over_time"]
     assert (len(over_time), over_time["planned_requests"].sum(), over_time["issued_requests"].sum()) == (100, 500, 490)
-    (whole,) = tables["replay_passes"].to_dict("records")
-    assert whole["partial"]
-    assert pd.isna(whole["score"])  # what is left of the pass is another workload
+    (replay_pass,) = tables["replay_passes"].to_dict("records")
+    assert replay_pass["partial"]
+    assert pd.isna(replay_pass["score"])  # the rest of the pass is a different workload
 
 
-def test_what_an_engine_left_out_is_named_when_it_came_to_its_end(tmp_path: Path) -> None:
+def test_operations_dropped_by_a_finished_engine_are_named(tmp_path: Path) -> None:
     body = replay_frames.cell(tmp_path / "a", replay_frames.outcome(300), choice=CHOICE)
     body["issued"]["flush"]["requests"] -= 7
     (tmp_path / "a/report.json").write_text(json.dumps(body))
@@ -85,14 +85,14 @@ def test_what_an_engine_left_out_is_named_when_it_came_to_its_end(tmp_path: Path
     assert read(tmp_path, line())["replays"]["dropped"].tolist() == [""]
 
 
-def test_timing_is_told_in_words_and_as_a_mode(tmp_path: Path) -> None:
+def test_timing_is_a_mode_and_a_description(tmp_path: Path) -> None:
     choice = ReplayChoice(TimingChoice("idle-capped", idle_cap_s=0.1))
     replay_frames.cell(tmp_path / "a", replay_frames.outcome(300), choice=choice)
     (row,) = read(tmp_path, line(choice=choice.to_mapping()))["replays"].to_dict("records")
     assert (row["timing_mode"], row["timing"], row["mapping"]) == ("idle-capped", choice.timing.words(), "modulo")
 
 
-def test_the_mapping_of_a_trace_is_told_once(tmp_path: Path) -> None:
+def test_the_mapping_of_a_trace_has_one_row(tmp_path: Path) -> None:
     for name in "abc":
         replay_frames.cell(tmp_path / name, replay_frames.outcome(200), choice=CHOICE)
     lines = (line("a"), line("b", repeat=2), line("c", trace="boot"))
@@ -100,7 +100,7 @@ def test_the_mapping_of_a_trace_is_told_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["", "{", None])
-def test_evidence_that_is_gone_or_damaged_is_named(tmp_path: Path, damage: str | None) -> None:
+def test_missing_or_damaged_evidence_is_named(tmp_path: Path, damage: str | None) -> None:
     replay_frames.cell(tmp_path / "a", replay_frames.outcome(200), choice=CHOICE)
     if damage is None:
         (tmp_path / "a/outcome.parquet").unlink()
@@ -110,7 +110,7 @@ def test_evidence_that_is_gone_or_damaged_is_named(tmp_path: Path, damage: str |
         read(tmp_path, line())
 
 
-def test_what_the_plan_asks_for_is_told(tmp_path: Path) -> None:
+def test_tables_contain_the_planned_passes(tmp_path: Path) -> None:
     def soak(number: int, time_s: float, phase: str) -> dict[str, object]:
         return {"soak": {"phase": phase, "phase_pass": number, "until": {"time_s": time_s}}}
 
@@ -129,7 +129,7 @@ def test_what_the_plan_asks_for_is_told(tmp_path: Path) -> None:
              line("c", step=8))  # fmt: skip
     tables = read(tmp_path, *lines)
     for name in ("replays", "replay_passes"):
-        found = tables[name].astype(object).where(tables[name].notna(), None)
-        assert found["asked_passes"].tolist() == [1, 1, None]
-        assert found["alike_passes"].tolist() == [False, True, None]
+        table = tables[name].astype(object).where(tables[name].notna(), None)
+        assert table["asked_passes"].tolist() == [1, 1, None]
+        assert table["alike_passes"].tolist() == [False, True, None]
     assert tables["replays"]["most_in_flight"].notna().all()

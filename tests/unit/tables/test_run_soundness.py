@@ -1,4 +1,4 @@
-"""Replays and runs of applications whose numbers are no measurement: named, and in no median."""
+"""Replays and application runs with invalid numbers are named and excluded from medians."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEPS = [{"application": {"until": {}}}]
 
 
 def replayed(folder: Path, change: Callable[[dict[str, Any]], None], bad: int = 2) -> dict[str, pd.DataFrame]:
-    """Tables, as they come back from disk, of three replays, the report of one of which is changed."""
+    """Return tables, as read from disk, of three replays; `change` alters the report of replay `bad`."""
     lines = []
     for repeat in (1, 2, 3):
         body = replay_frames.cell(folder / f"{repeat}", replay_frames.outcome(300, slowness=1 + repeat / 10),
@@ -38,15 +38,15 @@ def replayed(folder: Path, change: Callable[[dict[str, Any]], None], bad: int = 
             (folder / f"{repeat}/report.json").write_text(json.dumps(body))
         lines.append({"step": 0, "repeat": repeat, "warm": True, "trace": "sqlite", "directory": f"{repeat}",
                       "choice": CHOICE.to_mapping()})  # fmt: skip
-    found = replay_tables(folder, lines, replay_frames.key(), lambda one: replay_frames.NO_TELEMETRY)
-    for name, frame in found.items():
+    tables = replay_tables(folder, lines, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
+    for name, frame in tables.items():
         io.write(frame, folder / f"{name}.parquet", name)
-    return {name: io.read(folder / f"{name}.parquet", name) for name in found}
+    return {name: io.read(folder / f"{name}.parquet", name) for name in tables}
 
 
 def excluded(**runs: pd.DataFrame) -> list[tuple[str, str]]:
-    found = exclusions_table(EMPTY["cells"], recording_facts([]), **runs)
-    return list(found[["place", "fault"]].itertuples(index=False, name=None))
+    exclusions = exclusions_table(EMPTY["cells"], recording_facts([]), **runs)
+    return list(exclusions[["place", "fault"]].itertuples(index=False, name=None))
 
 
 REPORTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
@@ -65,7 +65,7 @@ REPORTS: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
 
 
 @pytest.mark.parametrize("case", REPORTS)
-def test_a_bad_replay_is_named_and_in_no_median(tmp_path: Path, case: str) -> None:
+def test_an_invalid_replay_is_named_and_in_no_median(tmp_path: Path, case: str) -> None:
     change, fault = REPORTS[case]
     tables = replayed(tmp_path, change)
     replays, passes = tables["replays"], tables["replay_passes"]
@@ -75,31 +75,31 @@ def test_a_bad_replay_is_named_and_in_no_median(tmp_path: Path, case: str) -> No
     summary = summary_table(EMPTY["cells"], EMPTY["steady_state"], replays, passes)
     assert len(summary)
     for row in summary.to_dict("records"):
-        of_others = replays.loc[replays["repeat"] != 2, row["metric"]].tolist()
-        assert set(row["samples"]) <= set(of_others), row["metric"]
-        assert row["verdict"] == "too few runs", "three were made, two are left"
+        others = replays.loc[replays["repeat"] != 2, row["metric"]].tolist()
+        assert set(row["samples"]) <= set(others), row["metric"]
+        assert row["verdict"] == "too few runs", "two of three runs remain"
 
 
-def test_sound_replays_and_partial_ones_are_not_called_unsound(tmp_path: Path) -> None:
+def test_sound_and_partial_replays_are_not_excluded(tmp_path: Path) -> None:
     assert excluded(replays=replayed(tmp_path / "a", lambda body: None)["replays"]) == []
     partial = replayed(tmp_path / "b", lambda body: body.update(state="failed", partial=True, bandwidth_mib_s=0.0))
     assert excluded(replays=partial["replays"]) == []
 
 
-def test_where_no_replay_is_sound_there_is_no_value(tmp_path: Path) -> None:
+def test_without_sound_replays_there_is_no_value(tmp_path: Path) -> None:
     tables = replayed(tmp_path, lambda body: body.update(duration_s=NAN))
     bad = {name: tables[name].query("repeat == 2") for name in ("replays", "replay_passes")}
     assert summary_table(EMPTY["cells"], EMPTY["steady_state"], **bad).empty
 
 
 def ran(folder: Path, change: dict[str, Any], bad: int = 3) -> pd.DataFrame:
-    """Table, as it comes back from disk, of a cold run and four warm ones, one of which is changed."""
+    """Return the table, as read from disk, of one cold and four warm runs; `change` alters run `bad`."""
     lines = [{"event": "application", "step": 0, "application": "build", "cold": run == 1, "run": run,
               "duration_s": 10.0 + run, "command_s": 9.0, "sync_s": 1.0, "exit_status": 0, "read_ios": 5,
               "write_ios": 5, "read_bytes": 4096, "write_bytes": 4096, "user_s": 1.0, "system_s": 1.0,
               "max_rss_bytes": 1000, **(change if run == bad else {})} for run in range(1, 6)]  # fmt: skip
-    found = application_runs(lines, STEPS, replay_frames.key(), lambda one: replay_frames.NO_TELEMETRY)
-    io.write(found, folder / "runs.parquet", "application_runs")
+    runs = application_runs(lines, STEPS, replay_frames.key(), lambda line: replay_frames.NO_TELEMETRY)
+    io.write(runs, folder / "runs.parquet", "application_runs")
     return io.read(folder / "runs.parquet", "application_runs")
 
 
@@ -116,7 +116,7 @@ def ran(folder: Path, change: dict[str, Any], bad: int = 3) -> pd.DataFrame:
         ({"read_bytes": -4096}, "negative rate"),
     ],
 )
-def test_a_bad_run_of_an_application_is_named_and_in_no_median(
+def test_an_invalid_application_run_is_named_and_in_no_median(
     tmp_path: Path, change: dict[str, Any], fault: str
 ) -> None:
     runs = ran(tmp_path, change)
@@ -126,7 +126,7 @@ def test_a_bad_run_of_an_application_is_named_and_in_no_median(
     assert (row["value"], list(row["samples"]), row["taint_reason"]) == (14, [12, 14, 15], None)
 
 
-def test_runs_as_they_were_made_are_sound(tmp_path: Path) -> None:
+def test_unaltered_runs_are_sound(tmp_path: Path) -> None:
     runs = ran(tmp_path, {})
     assert excluded(application_runs=runs) == []
     assert not runs["tainted"].any()

@@ -1,4 +1,4 @@
-"""The table of the samples, and the telemetry columns of cells and replays."""
+"""The table of telemetry samples, and the telemetry columns of cells and replays."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def written(folder: Path, *lines: dict[str, Any]) -> pd.DataFrame:
     return io.read(folder / "t.parquet", "telemetry")
 
 
-def test_samples_are_rows_with_rates_since_the_sample_before(tmp_path: Path) -> None:
-    found = written(
+def test_samples_are_rows_with_rates_since_the_previous_sample(tmp_path: Path) -> None:
+    table = written(
         tmp_path,
         {"at_s": AT_S, "event": "begin", "sources": []},
         sample(10.0, sectors_written=8.0, temperature_c=41.0),
@@ -44,18 +44,18 @@ def test_samples_are_rows_with_rates_since_the_sample_before(tmp_path: Path) -> 
         sample(12.0, meter_power_w=5.5),
         {"at_s": AT_S + 12.5, "event": "end"},
     )
-    assert [round(time.timestamp() - AT_S, 4) for time in found["time"]] == [10, 10.1, 10.5, 12]
-    assert found["bytes_written"][0] == 4096
-    assert found["load_pct"].isna().tolist() == [True, True, True, False], "no share of less than half a second"
-    last = found.iloc[-1]
+    assert [round(time.timestamp() - AT_S, 4) for time in table["time"]] == [10, 10.1, 10.5, 12]
+    assert table["bytes_written"][0] == 4096
+    assert table["load_pct"].isna().tolist() == [True, True, True, False], "shares need half a second"
+    last = table.iloc[-1]
     assert (last["cpu_pct"], last["load_pct"], last["interrupts_per_s"], last["processor_power_w"]) == (50, 25, 100, 30)
-    assert (found["smart_bytes_written"][2], found["thermal_1_s"][2], found["power_state"][2]) == (512_000, 3, 2.0)
-    assert set(found["drive"]) == {"a"}
+    assert (table["smart_bytes_written"][2], table["thermal_1_s"][2], table["power_state"][2]) == (512_000, 3, 2.0)
+    assert set(table["drive"]) == {"a"}
 
 
-def test_rates_do_not_reach_over_an_interruption(tmp_path: Path) -> None:
-    found = written(tmp_path, sample(10.0), {"at_s": AT_S + 99, "event": "begin"}, sample(100.0), sample(101.0))
-    assert found["load_pct"].isna().tolist() == [True, True, False]
+def test_rates_do_not_span_an_interruption(tmp_path: Path) -> None:
+    table = written(tmp_path, sample(10.0), {"at_s": AT_S + 99, "event": "begin"}, sample(100.0), sample(101.0))
+    assert table["load_pct"].isna().tolist() == [True, True, False]
 
 
 def test_a_recording_without_telemetry_has_an_empty_table(tmp_path: Path) -> None:
