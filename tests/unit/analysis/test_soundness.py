@@ -478,7 +478,7 @@ def test_a_status_by_another_fio_in_a_soak_is_excluded(recording: Path) -> None:
 def test_an_empty_journal_is_refused(recording: Path) -> None:
     (recording / "journal.jsonl").write_text("")
     for read in (lambda: collect(recording, reduced=False), lambda: recording_facts([recording])):
-        with pytest.raises(UserError, match="its journal is empty; restore it from a copy, or remove the folder"):
+        with pytest.raises(UserError, match="its journal is empty; restore it from a copy, or delete the folder"):
             read()
 
 
