@@ -61,11 +61,11 @@ def confidence(inputs: Inputs) -> str:
 
 def headlines(inputs: Inputs) -> tuple[Headline, ...]:
     """Return a sentence for each headline delta, in the order of the study."""
-    found = []
+    ordered = []
     for delta in headline_deltas(inputs):
         row = inputs.summary_of(delta["comparison"], *_subject(delta))
         parts = (delta["measurement"], None if row is None else row["statistic"])
-        found.append(
+        ordered.append(
             Headline(
                 delta=delta_words(delta),
                 delta_pct=None if is_missing(delta["delta_pct"]) else float(delta["delta_pct"]),
@@ -75,23 +75,23 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
                 anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
             )
         )
-    return tuple(found)
+    return tuple(ordered)
 
 
-def first_headlines_of_each(found: tuple[Headline, ...]) -> tuple[tuple[Headline, ...], tuple[Headline, ...]]:
+def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headline, ...], tuple[Headline, ...]]:
     """Split headlines into the first few of each page and the rest, for example of a sweep over many depths.
 
     Better and worse come first, so that they are not left out for a less informative headline.
     """
     counts: Counter[str] = Counter()
     first = set()
-    for place, headline in sorted(enumerate(found), key=lambda numbered: numbered[1].outcome not in TONES):
+    for place, headline in sorted(enumerate(ordered), key=lambda numbered: numbered[1].outcome not in TONES):
         counts[headline.anchor] += 1
         if counts[headline.anchor] <= _MOST_HEADLINES:
             first.add(place)
     return (
-        tuple(headline for place, headline in enumerate(found) if place in first),
-        tuple(headline for place, headline in enumerate(found) if place not in first),
+        tuple(headline for place, headline in enumerate(ordered) if place in first),
+        tuple(headline for place, headline in enumerate(ordered) if place not in first),
     )
 
 
