@@ -1,4 +1,4 @@
-"""The application step: runs of an application on the drive, after runs that do not count, until they agree."""
+"""The application step: repeat an application on the drive until its runs agree."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from drivelab.trace.application import Application, of_plan
 
 
 def run_application(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Run the plan's application: cold runs, then 3, 5 or 7 warm ones as their relative standard error asks, or a
-    given number.
+    """Run the plan's application: first cold runs, then warm runs.
 
-    Each run has a fresh file system. Runs in the journal count; one that was interrupted is made again. Where cold
-    runs are asked for, the first after an interruption is one: who knows how warm the drive still is.
+    The relative standard error decides between 3, 5 and 7 warm runs, unless the plan gives a number. Each run has a
+    fresh file system. Runs in the journal count; an interrupted run is repeated. If the step has cold runs, the first
+    run after an interruption is cold too, because the drive may have cooled.
 
-    Raises CellFailed when a run fails, UserError when the drive may not be written to any more.
+    Raises CellFailed when a run fails, UserError when the drive may no longer be written to.
     """
     done = _runs(bench.recording.journal(), step)
     if enough(done, fields):
@@ -42,7 +42,7 @@ def _runs(journal: Sequence[Mapping[str, Any]], step: int) -> list[Mapping[str, 
 
 
 def enough(done: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> bool:
-    """Whether the runs in the journal's lines are all that the step wants."""
+    """Return whether the runs in these journal lines complete the step."""
     warm, until = [line for line in done if not line["cold"]], fields["until"]
     if "passes" in until:
         return len(warm) >= int(until["passes"])
@@ -53,7 +53,7 @@ def enough(done: Sequence[Mapping[str, Any]], fields: Mapping[str, Any]) -> bool
 
 
 def next_is_cold(journal: Sequence[Mapping[str, Any]], step: int, cold_runs: int) -> bool:
-    """Whether the next run of a step does not count: one of the first, or the first after an interruption."""
+    """Return whether the next run is cold: an initial run, or the first after an interruption."""
     if not cold_runs:
         return False
     after_gap = False
@@ -66,13 +66,13 @@ def next_is_cold(journal: Sequence[Mapping[str, Any]], step: int, cold_runs: int
 
 
 def _stand_in(bench: Bench) -> Prepared | None:
-    """On the virtual clock the application's trace, made ready for this drive; its files go with the schedules."""
+    """Return the application's trace, prepared for this drive, on the virtual clock; its files join the schedules."""
     plan, device = bench.plan, bench.device
     if "stand_in" not in plan.subject:
         return None
     path = Path(plan.context["stand_in_path"])
     if same_trace(bench.recording, plan.subject["stand_in"]["trace"], path) != plan.subject["stand_in"]["trace_sha256"]:
-        raise UserError(f"{path}: is not the trace that {plan.recording} was planned with; run again")
+        raise UserError(f"{path}: this is not the trace that {plan.recording} was planned with; run again")
     folder = bench.recording.part / "schedules" / "application"
     folder.mkdir(parents=True, exist_ok=True)
     choice = ReplayChoice.from_mapping(stand_in.CHOICE)
@@ -90,7 +90,7 @@ def _run_once(
     *,
     cold: bool,
 ) -> dict[str, Any]:
-    """One run after those that are done, its evidence judged and entered into the journal."""
+    """Run once more, check the evidence and append it to the journal."""
     run = 1 + len(done)
     all_cold = max(int(fields["cold_runs"]), cold + sum(line["cold"] for line in done))
     most = all_cold + int(fields["until"].get("passes", MOST))
@@ -104,10 +104,10 @@ def _run_once(
                 name,
                 lambda folder: act(folder, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", run / most)),
             )
-        found = outcome.of_command(directory) if trace is None else _of_replay(trace, directory)
+        result = outcome.of_command(directory) if trace is None else _of_replay(trace, directory)
     except CellFailed as failure:
         raise CellFailed(f"{text} in {name}: {failure}") from None
-    line = {"step": step, "run": run, "cold": cold, **phase, "application": spec.name, **found.to_mapping(), **facts}
+    line = {"step": step, "run": run, "cold": cold, **phase, "application": spec.name, **result.to_mapping(), **facts}
     if trace is not None:
         of_trace = bench.plan.subject["stand_in"]
         line |= {key: of_trace[key] for key in ("trace", "trace_sha256")}

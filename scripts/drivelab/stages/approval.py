@@ -1,4 +1,4 @@
-"""The guard's look at all drives of a study, before any of them is touched."""
+"""The guard checks all drives of a study before drivelab writes to any."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
-    """Let the guard look at every real drive that something is left to be measured on here; raises UserError.
+    """Let the guard check every real drive that still has a measurement to do here.
 
-    None is touched. Also when a cell is smaller than the logical block of its drive, or a drive tells nothing of its
-    write cache. With `attached_only` a drive that is not attached is passed over.
+    Writes to no drive. With `attached_only` drives that are not attached are skipped. Raises UserError when the guard
+    refuses a drive, when a cell is smaller than the drive's logical block, or when a drive does not report its write
+    cache.
     """
     for plan in campaign.to_do:
         refuse_kept(campaign.sheet[plan.sheet_drive], plan)

@@ -1,7 +1,7 @@
-"""A start barrier between processes: each says that it is ready, and all are let go at one moment.
+"""A start barrier between processes: each reports ready, then all are released at the same moment.
 
-Each process has one end of a pair of sockets, the one that conducts them all the others. Nobody looks at a clock: a
-process that ends, however it ends, closes its socket, and that is how it is known to be gone.
+Each process (a party) has one end of a socket pair; the conducting process has all the other ends. There is no
+timeout: a process that ends in any way closes its socket, which shows that the process is gone.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Connections = Mapping[str, socket.socket]
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected ends, for who conducts and for one party; a message arrives whole, and a party's end is seen."""
+    """Return two connected ends: the conductor's and the party's. Messages arrive whole; a closed end is detected."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 @dataclass(frozen=True)
 class Release:
-    """What a party learns when all are ready."""
+    """What each party receives when all parties are ready."""
 
     others: tuple[str, ...]
     """The other parties."""
@@ -35,35 +35,35 @@ class Release:
 
 
 class Barrier:
-    """A party's end; `conduct` has the others'."""
+    """A party's end of the connection; `conduct` has the other end."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
-        connection.set_inheritable(False)  # what this process starts must not keep the connection open
+        connection.set_inheritable(False)  # child processes must not keep the connection open
 
     def wait(self, point: str, started_s: float | None = None) -> Release:
-        """Wait until all parties are at the same point; `started_s` says when this one began what came before it.
+        """Wait until all parties are at the same point; `started_s` is when this party began the previous step.
 
-        Raises UserError when one of the others is gone.
+        Raises UserError when another party or the conductor is gone.
         """
-        told = _send(self._connection, {"point": point, "started_s": started_s})
-        answer = _receive(self._connection) if told else None
+        sent = _send(self._connection, {"point": point, "started_s": started_s})
+        answer = _receive(self._connection) if sent else None
         if answer is None:
             raise UserError("the process that starts all drives at the same time has ended; run again")
         if "gone" in answer:
             raise UserError(
-                f"drive '{answer['gone']}' is no longer measured, so those that are to be measured at the same time "
-                "end too; mend the cause and run again"
+                f"the measurement of drive '{answer['gone']}' ended early, so the drives that are measured at the "
+                "same time stop too; fix the cause and run again"
             )
         return Release(tuple(answer["others"]), answer["skew_s"])
 
 
 def conduct(connections: Connections, done: Callable[[str], bool], end: Callable[[str], None]) -> str | None:
-    """Let the parties go from point to point together until all have closed their connections.
+    """Release the parties together at each point until all have closed their connections.
 
-    `done` is asked of a party whose connection is closed: whether it did all that it had to do. When one did not,
-    `end` is called for those that are under way, and those that wait, also later, are told so. Returns that party;
-    None if all ended in order.
+    `done` returns whether a party that closed its connection has completed its work. If it has not, `end` is called for
+    each running party; parties that wait, now or later, receive the name of the failed party. Returns that name, or
+    None if all parties completed.
     """
     waiting: dict[str, dict[str, Any]] = {}
     present, failed = set(connections), None
@@ -103,12 +103,12 @@ def _let_go(connections: Connections, waiting: Mapping[str, Mapping[str, Any]]) 
 
 
 def _skew_s(starts_s: Iterable[float | None]) -> float | None:
-    known = [one for one in starts_s if one is not None]
+    known = [start_s for start_s in starts_s if start_s is not None]
     return max(known) - min(known) if len(known) > 1 else None
 
 
 def _send(connection: socket.socket, message: Mapping[str, Any]) -> bool:
-    """Whether there was somebody to take it; that a party is gone is seen when it is read from."""
+    """Send a message; return False if the other end is closed, which the next read reports."""
     try:
         connection.send(json.dumps(message).encode())
     except (BrokenPipeError, ConnectionResetError):
@@ -117,7 +117,7 @@ def _send(connection: socket.socket, message: Mapping[str, Any]) -> bool:
 
 
 def _receive(connection: socket.socket) -> dict[str, Any] | None:
-    """The next message; None when the other end is closed, be it with a message unread."""
+    """Return the next message; None when the other end is closed, even if it left a message unread."""
     try:
         message = connection.recv(_LONGEST_MESSAGE)
     except ConnectionResetError:

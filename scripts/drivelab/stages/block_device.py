@@ -74,21 +74,21 @@ class BlockDevice:
         return replace(sysfs.wear(self._approved.name), lifetime_bytes_written=lifetime)
 
     def sectors_written(self) -> int:
-        """Nothing of a device that is gone: what happened to it is told by fio."""
+        """Return 0 for a device that is gone; fio reports what happened to it."""
         try:
             return sysfs.wear(self._approved.name).sectors_written
         except UserError:
             return 0
 
     def kernel_writes(self) -> dict[str, int] | None:
-        """None of a device that is gone, or whose counting is switched off."""
+        """Return None for a device that is gone or has its counters switched off."""
         return sysfs.writes(self._approved.name)
 
     def flush(self) -> None:
-        """The kernel passes fsync(2) of a block device on as a flush of the drive's cache (block/fops.c, blkdev_fsync).
+        """Flush the drive's cache with fsync(2) (block/fops.c, blkdev_fsync).
 
-        Nothing is written through the page cache, so nothing else is flushed; udev looks anew at a device only after
-        it was open for writing.
+        Nothing is written through the page cache, so nothing else is flushed. The device is opened read-only, because
+        udev probes a device again after it was open for writing.
         """
         descriptor = os.open(self._approved.path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -102,7 +102,7 @@ class BlockDevice:
         time.sleep(seconds)
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
-        """A virtual drive is purged by its model unless the study names a method."""
+        """Purge the drive; a virtual drive's model does it unless the study names a method."""
         if self._approved.virtual is None or method != AUTO:
             done = purge(self._approved, method, lambda text, fraction: say(text, fraction or 0.0))
             self.capacity_bytes = sysfs.capacity_bytes(self._approved.name)
@@ -130,9 +130,9 @@ class BlockDevice:
 
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[timed.Run]:
-        """On the drive itself, which nothing but its file system holds meanwhile.
+        """Run on the drive itself; only its file system holds the drive during the run.
 
-        Raises UserError when the drive may not be written to any more or is too small, CellFailed when its file
+        Raises UserError when the drive may no longer be written to or is too small, CellFailed when its file
         system or the application's own preparations fail.
         """
         with self._hold.released():
@@ -147,7 +147,7 @@ class BlockDevice:
 
     def telemetry_sources(self) -> list[Source]:
         if self._simultaneous:
-            servers = [one.pid for one in manage.status() if one.serial in self._simultaneous]
+            servers = [drive.pid for drive in manage.status() if drive.serial in self._simultaneous]
             return sources_for(self._approved.name, self._meter, servers, siblings)
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
@@ -160,6 +160,6 @@ class BlockDevice:
         return of_drive(self._approved, self._drive)
 
     def _abort(self) -> None:
-        """Free a fio that waits in the kernel for a virtual drive that no longer answers."""
+        """Stop a virtual drive that no longer answers, to free a fio that waits in the kernel."""
         if self._approved.virtual is not None:
             manage.stop(self._approved.virtual, force=True)

@@ -1,4 +1,4 @@
-"""The capture stage: an application traced on a file system of its own, on a virtual drive."""
+"""The capture stage: trace an application on a separate file system on a virtual drive."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from drivelab.virtual import manage
 def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     """Capture a trace of a study and write it to `output`.
 
-    The drive is a virtual one that this process starts and ends; nothing else is written to. Raises UserError when
-    the application fails, and when the tracer lost events: a lossy trace is no workload to compare drives by.
+    This process starts and stops the virtual drive, and writes to no other drive. Raises UserError when the application
+    fails, and when the tracer lost events: an incomplete trace is not a valid workload for comparisons.
     """
     source = campaign.study.traces[name]
     if source.capture is None or source.origin is None:
-        raise UserError(f"{campaign.study.path}: key 'traces.{name}' has no 'capture'; add it, with its 'origin'")
+        raise UserError(f"{campaign.study.path}: key 'traces.{name}' has no 'capture'; add 'capture' and 'origin'")
     spec = application.load(APPLICATIONS, source.capture)
     refuse_foreign_application(spec, campaign.study.results)
     model = campaign.model(source.origin, f"{campaign.study.path}: key 'traces.{name}.origin'")
@@ -38,14 +38,14 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
             summary = application.run_captured(name, spec, started.device, output, virtual=True)
     finally:
         manage.stop(source.origin)
-    print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured while it was traced")
+    print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured during tracing")
     if unmatched := _counts(summary["unmatched"]):
-        print(f"{spec.name}: what does not add up in the trace: {unmatched}")
+        print(f"{spec.name}: unmatched events in the trace: {unmatched}")
     if lost := _counts(summary["lost"]):
         output.unlink()
         raise UserError(
-            f"trace '{name}': the capture lost events ({lost}), so the trace is not whole; "
-            "run again on a calmer host, or leave out 'capture' to replay the shipped trace"
+            f"trace '{name}': the capture lost events ({lost}), so the trace is incomplete; "
+            "run again on a less busy host, or leave out 'capture' to replay the shipped trace"
         )
 
 

@@ -1,4 +1,4 @@
-"""What bounds how much is written in a time, by the link of a real drive and by the model of a virtual one."""
+"""Upper bounds of the bytes written in a time: by a real drive's link, by a virtual drive's model."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from drivelab.plan.plan import Plan
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
 FIO_START_S = 0.3
-"""What fio needs beyond the runtime of a cell, measured."""
+"""Measured time that fio needs in addition to the runtime of a cell."""
 FASTEST_MIB_S = {"sata": 560.0, "sas": 2200.0, "pcie": 14000.0}
-"""No drive of a transport writes faster, where its link does not say more exactly."""
+"""Highest write bandwidth by transport, used when the link gives no exact figure."""
 _FASTEST_OF_ALL_MIB_S = max(FASTEST_MIB_S.values())
 _LANE_MIB_S = {"2.5": 236.0, "5.0": 472.0, "8.0": 930.0, "16.0": 1860.0, "32.0": 3720.0, "64.0": 7440.0}
-"""Payload of a PCIe lane by its GT/s, less encoding and packets."""
+"""Payload bandwidth of a PCIe lane by its GT/s, without encoding and packet overhead."""
 _LINK = re.compile(r"(\d+\.\d+) GT/s.* x(\d+)")
 _DEVIATIONS = 5
-"""Standard deviations that the share of writes may be off by, where it is drawn for each I/O."""
+"""Standard deviations that the share of writes may differ by, as fio draws the direction of each I/O."""
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What the steps of a plan are reckoned with."""
+    """Assumed rates and bounds for the estimate of a plan's steps."""
 
     bytes_s: float
-    """Assumed of volumes."""
+    """Assumed write bandwidth, for the time that a volume takes."""
     fastest_bytes_s: float
-    """Bound of each direction; of both together where they share a bus."""
+    """Upper bound of each direction; of reads and writes together on a shared bus."""
     full_duplex: bool
     commands_s: float
-    """Bound of the I/Os."""
+    """Upper bound of the IOPS."""
     start_s: float
-    """What each cell takes beyond its runtime."""
+    """Time that each cell takes in addition to its runtime."""
 
     def both_bytes_s(self, write_share: float) -> float:
-        """Bound of reads and writes together."""
+        """Return the upper bound of reads and writes together."""
         return self.fastest_bytes_s / max(write_share, 1 - write_share) if self.full_duplex else self.fastest_bytes_s
 
 
 def fastest_mib_s(plan: Plan, transport: str | None, link: str | None) -> float:
-    """What bounds the bytes that are written in a time: the link of a real drive, the bus of a virtual one.
+    """Return the upper bound of the write bandwidth: a real drive's link, a virtual drive's bus.
 
-    A virtual drive programs slower than that, but a write buffer and an SLC cache take in more for a while.
+    A virtual drive programs slower than its bus, but its write buffer and SLC cache can absorb more for a while.
     """
     if plan.virtual:
         model = model_of(plan)
@@ -55,16 +55,16 @@ def fastest_mib_s(plan: Plan, transport: str | None, link: str | None) -> float:
 
 
 def model_of(plan: Plan) -> DriveModel | None:
-    """The model of a virtual drive whose requests take time."""
+    """Return the model of a virtual drive whose requests take time, or None."""
     mapping = plan.subject["drive"].get("virtual")
     model = None if mapping is None else DriveModel.from_mapping(plan.drive, mapping)
     return model if model is not None and model.enabled else None
 
 
 def terms_of(plan: Plan, bandwidth_mib_s: float, fastest_mib_s: float | None) -> Terms:
-    """How fast a drive is taken to be, and what it cannot be faster than; without `fastest_mib_s` that is the same.
+    """Return assumed rates and upper bounds of a drive; without `fastest_mib_s` both are `bandwidth_mib_s`.
 
-    In real time the kernel may merge a virtual drive's commands, so that their number bounds nothing.
+    In real time the kernel may merge a virtual drive's commands, so the command rate sets no bound.
     """
     simulated = plan.virtual and plan.clock == "virtual"
     model = model_of(plan) if simulated else None
@@ -78,36 +78,36 @@ def terms_of(plan: Plan, bandwidth_mib_s: float, fastest_mib_s: float | None) ->
 
 
 def _workloads(cell: Cell) -> list[Cell]:
-    """Of a cell: its own, and the one beside it."""
+    """Return the cell's own workload and the concurrent one, if any."""
     alone = replace(cell, beside=None)
     return [alone] if cell.beside is None else [alone, Cell(**cell.beside)]
 
 
 def in_flight_bytes(cell: Cell) -> float:
-    """At the end of its time, at the most; what is in flight then is waited for, and counts."""
-    return fsum(one.threads * one.queue_depth * one.largest_block_bytes for one in _workloads(cell))
+    """Return the most bytes in flight when the runtime ends; fio waits for these I/Os and counts them."""
+    return fsum(load.threads * load.queue_depth * load.largest_block_bytes for load in _workloads(cell))
 
 
 def fastest_bytes_s(cell: Cell, terms: Terms) -> float:
-    """Read and written in a second at the most, in the course of time."""
+    """Return the upper bound of bytes read and written per second, on average."""
     if cell.beside is not None:
-        return min(terms.both_bytes_s(0.5), fsum(fastest_bytes_s(one, terms) for one in _workloads(cell)))
+        return min(terms.both_bytes_s(0.5), fsum(fastest_bytes_s(load, terms) for load in _workloads(cell)))
     limit = inf if cell.rate_iops is None else cell.rate_iops * mean_block_bytes(cell)
     return min(terms.both_bytes_s(1 - cell.read_share / 100), terms.commands_s * cell.largest_block_bytes, limit)
 
 
 def written_in(seconds: float, cell: Cell, terms: Terms) -> float:
-    """At the most, by both workloads where there are two."""
+    """Return the upper bound of bytes written in `seconds`, by all workloads of the cell."""
     written = (
-        writes_of(seconds * fastest_bytes_s(one, terms) + in_flight_bytes(one), one)[1] for one in _workloads(cell)
+        writes_of(seconds * fastest_bytes_s(load, terms) + in_flight_bytes(load), load)[1] for load in _workloads(cell)
     )
     return min(fsum(written), seconds * terms.fastest_bytes_s + in_flight_bytes(cell))
 
 
 def writes_of(volume: float, cell: Cell) -> tuple[float, float]:
-    """Of so many bytes that a workload reads and writes: what it writes, at the least and at the most.
+    """Return the least and most bytes written when a workload reads and writes `volume` bytes.
 
-    Whether an I/O reads or writes is drawn for each of them.
+    fio draws the direction of each I/O at random.
     """
     share = 1 - cell.read_share / 100
     off = _DEVIATIONS * sqrt(share * (1 - share) * cell.largest_block_bytes / volume) if volume else 0.0
@@ -115,7 +115,7 @@ def writes_of(volume: float, cell: Cell) -> tuple[float, float]:
 
 
 def mean_block_bytes(cell: Cell) -> float:
-    """Mean size of a cell's I/Os."""
+    """Return the mean size of a cell's I/Os."""
     if cell.block_sizes is not None:
         return fsum(one["block_size_bytes"] * one["share"] for one in cell.block_sizes)
     return (cell.block_size_bytes + (cell.block_size_max_bytes or cell.block_size_bytes)) / 2

@@ -1,4 +1,4 @@
-"""One cell: run it, judge its evidence and its telemetry, know what the journal says of it."""
+"""Run one cell, check its evidence and telemetry, and describe it for the journal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drivelab.telemetry.window import summarise
 
 
 class Bench:
-    """Runs cell after cell on one device, keeps the time between them short and puts it on record."""
+    """Runs cell after cell on one device with short gaps, and records the gaps."""
 
     def __init__(self, plan: Plan, device: Device, recording: Recording, schedules: Schedules) -> None:
         self.plan, self.device, self.recording, self.schedules = plan, device, recording, schedules
@@ -30,11 +30,11 @@ class Bench:
         self._ended_s: float | None = None
 
     def run(self, name: str, act: Callable[[Path], Timing | None]) -> tuple[Path, dict[str, Any]]:
-        """Let `act` leave evidence in the folder `name`; returns the folder and the journal's facts about the time.
+        """Let `act` write evidence to the folder `name`; return the folder and the timing facts for the journal.
 
-        The host's counters are read at both edges, so that they tell of a cell however short. Where cells are judged
-        at once, the drive's are too, which takes some more time between cells. The kernel's counters of writes are read
-        immediately before and after `act`; the facts have their rise, for `foreign_writes`.
+        The host's counters are read at both edges, so they cover even a short cell. If cells are judged at once, the
+        drive's counters are read too, which lengthens the gap between cells. The kernel's write counters are read
+        immediately before and after `act`; the facts hold their increase, for `foreign_writes`.
         """
         directory = self.recording.directory(name)
         thorough = self._remeasure > 0
@@ -62,11 +62,11 @@ class Bench:
         place: dict[str, int],
         before_again: Callable[[dict[str, Any]], None] = lambda facts: None,
     ) -> tuple[FioResult, dict[str, Any]]:
-        """Run a cell and judge its evidence; raises CellFailed, naming the workload, when it does not hold.
+        """Run a cell and check its evidence; raise CellFailed with the workload's name when a check fails.
 
-        A cell that telemetry taints is kept with a line `tainted` in the journal and run again, as often as the study
-        wants it; the last one counts, tainted or not. `place` says in the journal which cell of the plan it is.
-        `before_again` is called with the facts of each attempt that is followed by another.
+        A tainted cell is kept with a line `tainted` in the journal and repeated, as often as the study allows. The last
+        attempt counts, tainted or not. `place` identifies the cell of the plan in the journal. `before_again` is
+        called with the facts of each attempt that another one follows.
         """
         lines = [line for line in self.recording.journal() if line["event"] == "tainted"] if self._remeasure else []
         done = sum(all(line[key] == value for key, value in place.items()) for line in lines)
@@ -98,17 +98,17 @@ class Bench:
 
 
 def io_span(result: FioResult) -> dict[str, float]:
-    """Start and end of the I/O of a run for the journal, Unix time in seconds; virtual time on the virtual clock.
+    """Return start and end of a run's I/O for the journal: Unix time in seconds, or virtual time.
 
-    fio says when it printed its last document and how long the I/O had lasted; it prints when its threads have ended
-    and their logs are written, so both may be told late by that time, tens of milliseconds.
+    fio reports when it printed its last document and how long the I/O lasted. It prints after its threads have ended
+    and written their logs, so both times may be late by tens of milliseconds.
     """
     started_s = result.started.timestamp()
     return {"io_started_s": round(started_s, 3), "io_ended_s": round(started_s + result.runtime_s, 3)}
 
 
 def metrics(result: FioResult) -> dict[str, float]:
-    """What stop rules look at."""
+    """Return the values that stop rules use."""
     return {
         "iops": result.iops,
         "bandwidth_mib_s": result.bandwidth_mib_s,

@@ -1,4 +1,4 @@
-"""A study checked whole, and several against each other, without touching anything."""
+"""Check a whole study, and several studies against each other, without writing to a drive."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from drivelab.stages.platforms import host_of, is_here, still_elsewhere, this_ho
 from drivelab.words import some
 
 _NAMED = 5
-"""Things that a remark names."""
+"""Names listed in a remark."""
 
 
 def check(path: str | Path) -> tuple[Campaign, list[str]]:
-    """The campaign of all hosts, and what is worth a remark though it is no fault.
+    """Return the campaign of all hosts, and remarks on what is not an error.
 
-    Raises UserError for the first fault: of the study, what it refers to, drives that are attached here, its budget,
-    its results folder, or a trace that cannot be read.
+    Raises UserError for the first error: in the study, in what it refers to, in drives that are attached here, in the
+    budget, in the results folder, or in a trace.
     """
     campaign = Campaign.load(path, everywhere=True)
     layout = Layout(campaign)
@@ -39,24 +39,24 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     rows = outlook(campaign)
     require_within(campaign, rows)
     remarks = list(_unowned(layout))
-    remarks += _hosts_of_none(campaign)
+    remarks += _unused_hosts(campaign)
     if missing := [row.drive for row in rows if not row.attached]:
-        remarks.append(f"not attached here, so the guard has not seen them: {some(missing, _NAMED)}")
-    if words := still_elsewhere(plan for plan in campaign.here if not is_here(plan)):
-        remarks.append(words)
+        remarks.append(f"not attached here, so not checked by the guard: {some(missing, _NAMED)}")
+    if remark := still_elsewhere(plan for plan in campaign.here if not is_here(plan)):
+        remarks.append(remark)
     return campaign, remarks
 
 
 def _unowned(layout: Layout) -> Iterator[str]:
     if names := layout.unowned():
         yield (
-            f"{layout.results} holds {some(names, _NAMED)}, but no {OWNER}, which names the study that a folder is of: "
-            "what has a name that the study uses will count as its own, all else stays as it is"
+            f"{layout.results} holds {some(names, _NAMED)}, but no {OWNER}, which names the study that owns the "
+            "folder: drivelab treats files with names that this study uses as its own, and leaves all others unchanged"
         )
 
 
-def _hosts_of_none(campaign: Campaign) -> Iterator[str]:
-    """Hosts of `concurrency` that are none of the sheet's, the platforms' or this one; drives without any are apart."""
+def _unused_hosts(campaign: Campaign) -> Iterator[str]:
+    """Yield remarks on hosts of `concurrency` that have no drives, and on drives without a host."""
     limits = campaign.study.concurrency
     if isinstance(limits, int):
         return
@@ -65,37 +65,37 @@ def _hosts_of_none(campaign: Campaign) -> Iterator[str]:
     if unknown := [host for host in limits if host not in known]:
         there = ", ".join(sorted(used - {ANY_HOST}))
         yield (
-            f"key 'concurrency' names {some(unknown, _NAMED)}, which no drive is attached to"
+            f"key 'concurrency' names {some(unknown, _NAMED)}, but no drive is attached there"
             + (f"; the study's hosts are: {there}" if there else "")
         )
     if ANY_HOST in used and ANY_HOST not in limits:
         yield (
-            f"key 'concurrency' is 1 for drives that {campaign.study.drives_sheet} names no host of, wherever they are "
-            f"measured; '{ANY_HOST}' in it is for them"
+            f"key 'concurrency' is 1 for drives without a host in {campaign.study.drives_sheet}, wherever they are "
+            f"measured; set '{ANY_HOST}' in it to change that"
         )
 
 
 def clashes(campaigns: Sequence[Campaign]) -> None:
-    """Raise UserError if studies cannot stand side by side: one results folder, or one drive, in two of them.
+    """Raise UserError if two studies share a results folder or a drive.
 
-    A results folder may lie below another study's: never at a place that a study has of its own (`results_of`). On the
-    virtual clock each study has drives of its own.
+    A results folder may lie below another study's folder, but never at a path that a study uses itself (`results_of`).
+    On the virtual clock each study has separate drives.
     """
     for left, right in combinations(campaigns, 2):
-        one, other = left.study, right.study
-        if one.path == other.path:
-            raise UserError(f"{one.path}: is named twice; name each study once")
-        if one.results == other.results:
+        first, second = left.study, right.study
+        if first.path == second.path:
+            raise UserError(f"{first.path}: is named twice; name each study once")
+        if first.results == second.results:
             raise UserError(
-                f"{other.path}: key 'results' is {other.results}, as of {one.path}; give each study a folder of its "
-                "own, as results/NAME is"
+                f"{second.path}: key 'results' is {second.results}, as in {first.path}; give each study a separate "
+                "folder, such as results/NAME"
             )
         ours, theirs = _serials(left), _serials(right)
         if both := ours.keys() & theirs.keys():
             serial = min(both)
             raise UserError(
-                f"{other.path}: drive '{theirs[serial]}' ({serial}) is measured by {one.path}, too; run one after the "
-                "other, as each would undo the other's preconditioning"
+                f"{second.path}: drive '{theirs[serial]}' ({serial}) is also measured by {first.path}; run the studies "
+                "one after the other, because each undoes the other's preconditioning"
             )
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from drivelab.trace.application import Application
 
 _DAY_US = 86400e6
-"""From one run of a measurement to the next: at the same time of the same day they would be the same I/O by I/O."""
+"""Start offset between runs of a measurement: at the same simulated time, all runs would be identical, I/O by I/O."""
 
 
 class ClockDevice:
@@ -62,7 +62,7 @@ class ClockDevice:
         return self.wear().sectors_written
 
     def kernel_writes(self) -> None:
-        """No kernel counts in simulated time, and nobody else can write to the model."""
+        """Return None: no kernel counts in simulated time, and nothing else can write to the model."""
 
     def flush(self) -> None:
         self._drive.flush()
@@ -78,14 +78,14 @@ class ClockDevice:
         self._drive.run(cell, directory, until)
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
-        """By the model, whichever engine is asked for; nothing of it fails, and no kernel looks on."""
+        """Replay by the model, whichever engine is set; no request fails, and no kernel observes the replay."""
         self.issue(prepared.schedule, directory, manner.options, on_tick)
         present = {
             "fua": (open_schedule(prepared.schedule).records["flags"] & FUA).any(),
             "write-zeroes": prepared.planned_counts()["write-zeroes"]["requests"],
         }
-        remarks = [f"no {name}: on the virtual clock {words}" for name, words in AS_MODELLED.items() if present[name]]
-        reason = "on the virtual clock there is no kernel to look on"
+        remarks = [f"no {name}: on the virtual clock {remark}" for name, remark in AS_MODELLED.items() if present[name]]
+        reason = "on the virtual clock there is no kernel to observe"
         write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
@@ -93,7 +93,7 @@ class ClockDevice:
 
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
-        """No program runs in simulated time: the replay of its trace stands in for it."""
+        """Replay the application's trace instead, because no program runs in simulated time."""
         assert stand_in is not None  # the plan has refused an application without one
 
         def replayed(directory: Path, on_tick: Tick) -> None:

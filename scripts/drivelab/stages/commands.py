@@ -1,4 +1,4 @@
-"""What a plan leads to: fio's commands as one could type them, and in words what fio has no part in."""
+"""Show what a plan does: fio commands ready to type, and a description of each step without fio."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from drivelab.stages.soak import soak_cell
 from drivelab.units import format_duration
 
 ENGINE = "io_uring"
-"""What is taken unless the host forbids it; then it is libaio."""
+"""The default ioengine; libaio replaces it where the host forbids io_uring."""
 
 
 _Command = Callable[[Cell, int], str]
 
 
 def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_bytes: int) -> Iterator[tuple[str, str]]:
-    """Each command with what it is for, in the order of execution. Of a loop, those of the first round: the seed of
-    the random numbers differs from round to round, nothing else does. What runs at a point has no command beforehand.
+    """Yield the purpose and text of each command, in the order of execution.
+
+    A loop gives the commands of its first round; later rounds differ only in the random seed. A cell at a point has no
+    command in advance.
     """
 
     def command(cell: Cell, seed: int) -> str:
-        words = list(_words(job_text(cell, device, ENGINE, capacity_bytes, logical_block_bytes, seed)))
+        arguments = list(_arguments(job_text(cell, device, ENGINE, capacity_bytes, logical_block_bytes, seed)))
         if cell.slice_s is not None:
-            words.append(f"--status-interval={cell.slice_s:g}")
-        return shlex.join(["fio", *words, "--output-format=json+"])
+            arguments.append(f"--status-interval={cell.slice_s:g}")
+        return shlex.join(["fio", *arguments, "--output-format=json+"])
 
-    for one in passes(plan, capacity_bytes):
-        yield "preconditioning", command(one.cell, one.seed)
+    for fill in passes(plan, capacity_bytes):
+        yield "preconditioning", command(fill.cell, fill.seed)
     if "rest_s" in (condition := plan.subject["condition"]):
-        yield "rest", f"the drive flushes its cache, then nothing for {format_duration(condition['rest_s'])}"
+        yield "rest", f"flush the drive's cache, then no I/O for {format_duration(condition['rest_s'])}"
     if "simultaneous" in plan.subject:
         serials = ", ".join(plan.subject["simultaneous"])
-        yield "at the same time", f"the drives with the serials {serials} begin each step together"
+        yield "at the same time", f"the drives with the serials {serials} start each step together"
     for number, step in enumerate(plan.subject["measure"]):
         ((kind, fields),) = step.items()
         if kind == "loop":
@@ -46,15 +48,15 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
         elif kind == "soak":
             yield _soak(plan, number, fields, capacity_bytes, command)
         elif kind == "idle":
-            yield "idle", f"nothing for {format_duration(fields['time_s'])}"
+            yield "idle", f"no I/O for {format_duration(fields['time_s'])}"
         elif kind == "application":
             yield _application(plan, fields)
         else:
             yield _replay(plan, fields)
 
 
-def _words(job: str) -> Iterator[str]:
-    """A job text as fio's arguments, of which each section begins with its name."""
+def _arguments(job: str) -> Iterator[str]:
+    """Yield a job file's lines as fio's arguments; `--name` starts each section."""
     for line in job.splitlines():
         yield f"--name={line[1:-1]}" if line.startswith("[") else f"--{line}"
 
@@ -69,9 +71,9 @@ def _loop(plan: Plan, step: int, fields: Mapping[str, Any], command: _Command) -
         else:
             cell = Cell(**mapping)
             yield f"{first}, {cell.label}", command(cell, plan.seed(f"cells/{step}-round01-cell{index:02d}"))
-    pauses = sorted({pause_s(fields, one["runtime_s"]) for one in fields.get("cells", [fields.get("streams")])})
-    if pauses != [0.0]:
-        span = " to ".join(f"{one:g} s" for one in dict.fromkeys((pauses[0], pauses[-1])))
+    pauses_s = sorted({pause_s(fields, cell["runtime_s"]) for cell in fields.get("cells", [fields.get("streams")])})
+    if pauses_s != [0.0]:
+        span = " to ".join(f"{seconds:g} s" for seconds in dict.fromkeys((pauses_s[0], pauses_s[-1])))
         yield "pause", f"no I/O for {span} after each cell"
 
 
@@ -83,7 +85,7 @@ def _soak(plan: Plan, step: int, fields: Mapping[str, Any], capacity_bytes: int,
 
 
 def _at_point(fields: Mapping[str, Any], cell: Mapping[str, Any]) -> bool:
-    """Whether the threads or the depth of a cell are only known once an earlier loop is measured."""
+    """Return whether an earlier loop determines the threads or the queue depth of a cell."""
     return "point" in fields and not {"threads", "queue_depth"} <= cell.keys()
 
 
@@ -94,39 +96,39 @@ def _workload(mapping: Mapping[str, Any]) -> str:
 def _point(point: Mapping[str, Any]) -> str:
     limit = f"{point['response_time_us'] / 1000:g} ms"
     return (
-        f"threads and queue depth as step {point['step'] + 1} shows them to be those of {point['name'].upper()} IOPS "
+        f"the threads and queue depth at which step {point['step'] + 1} reaches {point['name'].upper()} IOPS "
         f"below {limit}"
     )
 
 
 def _application(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
     name = plan.subject["application"]["name"]
-    return f"application {name}", f"on a file system on the drive; {_often(fields)}"
+    return f"application {name}", f"on a file system on the drive; {_runs(fields)}"
 
 
 def _streams(plan: Plan, streams: Mapping[str, Any]) -> tuple[str, str]:
-    what = "a composite" if streams["kind"] == COMPOSITE else "each"
+    subject = "a composite" if streams["kind"] == COMPOSITE else "each"
     demand = ", ".join(f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"])
     return (
         f"round 1, streams of {plan.subject['traces'][0]['name']}",
-        f"{what} of the {streams['most']} most frequent streams, found in the trace when it is there, at {demand}",
+        f"{subject} of the {streams['most']} most frequent streams, read from the trace at run time, at {demand}",
     )
 
 
 def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
-    from drivelab.replay.choice import ReplayChoice  # with pyarrow, which plans without a replay must not wait for
+    from drivelab.replay.choice import ReplayChoice  # imports pyarrow, which is slow; only replays need it
 
-    names = ", ".join(one["name"] for one in plan.subject["traces"])
+    names = ", ".join(trace["name"] for trace in plan.subject["traces"])
     choice = ReplayChoice.from_mapping(fields["choice"]).words()
-    words = [f"the {fields['engine']} engine, {choice}", _often(fields)]
+    parts = [f"the {fields['engine']} engine, {choice}", _runs(fields)]
     if fields["prefill"] == "footprint":
-        words.append("blocks that are read are written beforehand")
+        parts.append("blocks that the trace reads are written beforehand")
     if "phase" in fields:
-        words.append(f"phase {fields['phase']}, {fields['phase_pass']}")
-    return f"replay of {names}", "; ".join(words)
+        parts.append(f"phase {fields['phase']}, {fields['phase_pass']}")
+    return f"replay of {names}", "; ".join(parts)
 
 
-def _often(fields: Mapping[str, Any]) -> str:
+def _runs(fields: Mapping[str, Any]) -> str:
     least, most = rounds_at_least(fields["until"]), rounds_at_most(fields["until"])
     runs = f"passes: {most}" if "passes" in fields["until"] else f"warm runs: {least} to {most}"
     return f"cold runs: {fields['cold_runs']}, {runs}"

@@ -1,4 +1,4 @@
-"""Purge and precondition: each stage ensures the state that it starts from and seals the one that it leaves."""
+"""Purge and precondition: each stage ensures its initial drive state and seals its final state."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from drivelab.stages.scenario import note_scenario, require_scenario
 from drivelab.telemetry.sampler import Sampler
 
 NOTHING_TO_DO = "nothing"
-"""Stage named by the seal file of a measurement that is recorded already, or begun."""
+"""Stage in the seal file of a measurement that is already recorded or started."""
 
 
 def purge(plan: Plan, seal_out: Path) -> None:
-    """Bring the drive back to as if never written, and seal that; what `measure` may go on with is left to it."""
+    """Purge the drive and seal that state; do nothing if `measure` may resume the recording."""
     recording = Recording(plan)
     if recording.complete or recording.interrupted:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
@@ -34,14 +34,14 @@ def purge(plan: Plan, seal_out: Path) -> None:
     with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
         refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes)
         scenario = require_scenario(plan, device)
-        recording.set_aside("the drive was purged for a new start")
+        recording.set_aside("the drive was purged for a restart")
         recording.open()
         note_scenario(recording, "purge", scenario)
         write_json(seal_out, _purge(plan, device, recording, progress).to_mapping())
 
 
 def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
-    """Fill the drive as the protocol says, after making sure that it is purged, and seal that."""
+    """Fill the drive as the protocol says, purging it first if necessary, and seal that state."""
     recording = Recording(plan)
     if recording.complete or recording.interrupted:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
@@ -56,17 +56,17 @@ def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
 
 
 def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress) -> None:
-    """Purge and precondition in one go: what a measurement does that finds the drive in another state."""
+    """Purge and precondition: a measurement does both if the drive is not in the sealed state."""
     _purge(plan, device, recording, progress)
     _precondition(plan, device, recording, progress)
     progress.begin("measure")
 
 
 def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, stage: str) -> bool:
-    """Whether the seal in a file vouches for the drive as it is now; the verdict goes into the journal.
+    """Return whether the seal in a file matches the drive's present state; append the verdict to the journal.
 
-    Counters tell of writes and discards, but not of a purge by the drive itself: another recording's chain, broken off
-    after its purge, is known by its name.
+    Counters show writes and discards, but not a purge that the drive does itself. So the name of the last recording
+    shows when another chain purged the drive and stopped.
     """
     try:
         seal = Seal.from_mapping(json.loads(path.read_text()))
@@ -75,7 +75,7 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
     else:
         verdict = judge(seal, stage, device.serial, plan.digest, device.wear())
         if device.last_user not in (None, plan.recording):
-            verdict = Verdict(False, f"the drive was used for {device.last_user} since")
+            verdict = Verdict(False, f"the drive was used for {device.last_user} in the meantime")
     recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
     if not verdict.intact:
         print(
@@ -95,7 +95,7 @@ def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress)
     device.take_over()
     condition = plan.subject["condition"]
     if condition["purge"] == "none":
-        recording.append("purge", method="none", verified="the protocol wants none")
+        recording.append("purge", method="none", verified="the protocol requires no purge")
     else:
         recording.append("purge", **device.purge(condition["purge"], progress.say))
         if settle_s := condition.get("settle_s"):
@@ -110,9 +110,9 @@ def _precondition(plan: Plan, device: Device, recording: Recording, progress: Pr
     device.take_over()
     condition = plan.subject["condition"]
     with _sampler(device, recording):
-        for one in passes(plan, device.capacity_bytes):
-            with _evidence_kept(plan, recording, one.folder):
-                _fill(device, recording, progress, one)
+        for fill in passes(plan, device.capacity_bytes):
+            with _evidence_kept(plan, recording, fill.folder):
+                _fill(device, recording, progress, fill)
     if "rest_s" in condition:
         with _evidence_kept(plan, recording, FOLDER):
             rest(plan, device, progress, condition["rest_s"])
@@ -121,35 +121,35 @@ def _precondition(plan: Plan, device: Device, recording: Recording, progress: Pr
 
 
 def _sampler(device: Device, recording: Recording) -> Sampler:
-    """Telemetry of the fills, apart from that of the measurement: no cell is judged by it."""
+    """Return the sampler for the fills; their telemetry is separate, because no cell is judged by it."""
     folder, sources = recording.part / FOLDER, device.telemetry_sources()
     if sources:
         folder.mkdir(exist_ok=True)
     return Sampler(sources, folder)
 
 
-def _fill(device: Device, recording: Recording, progress: Progress, one: Pass) -> None:
+def _fill(device: Device, recording: Recording, progress: Progress, fill: Pass) -> None:
     written_before = device.sectors_written()
 
     def tick(elapsed_s: float) -> None:
-        share = (device.sectors_written() - written_before) * SECTOR_BYTES / (one.cell.volume_bytes or 1)
-        progress.say(f"{one.words}, {share:.0%}", share)
+        share = (device.sectors_written() - written_before) * SECTOR_BYTES / (fill.cell.volume_bytes or 1)
+        progress.say(f"{fill.words}, {share:.0%}", share)
 
     tick(0.0)
-    directory = recording.directory(one.folder)
-    device.run(one.cell, directory, one.seed, tick)
-    result = read_result(directory, one.cell)
-    recording.append("fill", directory=one.folder, bytes=result.write.bytes, cell=one.cell.to_mapping())
+    directory = recording.directory(fill.folder)
+    device.run(fill.cell, directory, fill.seed, tick)
+    result = read_result(directory, fill.cell)
+    recording.append("fill", directory=fill.folder, bytes=result.write.bytes, cell=fill.cell.to_mapping())
 
 
 @contextmanager
 def _evidence_kept(plan: Plan, recording: Recording, name: str) -> Iterator[None]:
-    """What does not hold is put into the journal, and the sentence says where its evidence is."""
+    """Append a failure to the journal, and raise UserError with the place of the evidence."""
     try:
         yield
     except CellFailed as failure:
         recording.append("failed", stage="precondition", directory=name, reason=str(failure))
         raise UserError(
             f"drive '{plan.drive}': preconditioning failed: {failure}. The evidence is in {recording.part / name}; "
-            "mend the cause and run again."
+            "fix the cause and run again."
         ) from None

@@ -1,7 +1,7 @@
 """Consent to lose the data of a real drive: for one serial, in one results folder of a project, on one host.
 
-It is kept beside the results and never archived. A copy of the results on another host or in another project holds
-consent to nothing.
+The consent file lies next to the results and is never archived. A copy of the results on another host or in another
+project gives no consent.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from drivelab.stages.platforms import this_host
 
 CONSENT = "consent.json"
 _MACHINE_ID = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"), Path("/proc/sys/kernel/random/boot_id"))
-"""A container may have none of the first two; there consent ends with the next start of the host."""
+"""A container may lack the first two files; there, consent ends when the host reboots."""
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,27 @@ class Drive:
     name: str
     serial: str
     hosts: tuple[str, ...] = ()
-    """Names of the hosts that measure it; ANY_HOST is this one."""
+    """Names of the hosts that measure the drive; ANY_HOST is this host."""
 
     @property
     def others(self) -> list[str]:
-        """Names of the nodes of a cluster among them."""
+        """Return the hosts other than this one: nodes of a cluster."""
         return [host for host in self.hosts if host not in (ANY_HOST, this_host())]
 
 
 def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
-    """Make sure that somebody agreed to lose the data of drives, and write that down.
+    """Ensure that the user agreed to lose the data of `drives`, and record that.
 
     `yes`, or the study's `consent`, holds for later runs of this results folder on this host, until another drive
-    joins. The `consent` of a study that was restored from an archive does not count: its publisher wrote it. Raises
-    UserError, before anything is touched, when consent is missing.
+    joins. The `consent` of a study that was restored from an archive does not count, because its publisher wrote it.
+    Raises UserError when consent is missing, before drivelab writes to any drive.
     """
     path = study.results / CONSENT
     entries = _entries(path)
     faults = {drive: _fault(entries.get(drive.serial), path, drive.others) for drive in drives}
-    asked = [drive for drive in drives if faults[drive] is not None]
+    unconfirmed = [drive for drive in drives if faults[drive] is not None]
     restored = restored_folder(study.path) is not None
-    missing = [drive for drive in asked if not yes and (restored or drive.serial not in study.consent)]
+    missing = [drive for drive in unconfirmed if not yes and (restored or drive.serial not in study.consent)]
     if missing:
         names = ", ".join(f"'{drive.name}' ({drive.serial})" for drive in missing)
         remedy = (
@@ -64,14 +64,14 @@ def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
             f"study '{study.name}' would destroy the data on {names} for the first time here. "
             f"{_earlier(path, [faults[drive] for drive in missing])}Read the above. {remedy} Nothing was written."
         )
-    if asked:
+    if unconfirmed:
         now = {"at": now_iso(), "by": "--yes" if yes else "the study's 'consent'", "results": _place(path)}
-        given = {drive.serial: {**now, "machine": machine(), "hosts": drive.others} for drive in asked}
+        given = {drive.serial: {**now, "machine": machine(), "hosts": drive.others} for drive in unconfirmed}
         write_json(path, {**entries, **given})
 
 
 def check(results: Path, drive: str, serial: str) -> None:
-    """Raise UserError if nobody has agreed to lose a drive's data: a stage may be called without `drivelab run`."""
+    """Raise UserError without consent to lose a drive's data; a stage may run without `drivelab run`."""
     folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
     earlier = ""
     for path in (folder / CONSENT for folder in folders):
@@ -80,15 +80,15 @@ def check(results: Path, drive: str, serial: str) -> None:
             return
         earlier += _earlier(path, [fault])
     raise UserError(
-        f"drive '{drive}' ({serial}): nobody has agreed to lose its data in this study on this host. {earlier}Begin "
+        f"drive '{drive}' ({serial}): there is no consent to lose its data in this study on this host. {earlier}Start "
         "the study with 'drivelab run STUDY --yes'. Nothing was written."
     )
 
 
 def machine() -> str:
-    """Return a name of this host that differs from every other host's.
+    """Return a name that is unique to this host.
 
-    It is derived from the machine ID, which is not to be published itself (machine-id(5)).
+    The name is derived from the machine ID, which must not be published itself (machine-id(5)).
     """
     for path in _MACHINE_ID:
         try:
@@ -104,12 +104,12 @@ def _place(path: Path) -> str:
 
 
 _NONE = ""
+"""The fault of a missing entry, which messages do not mention."""
 _EARLIER = "an earlier version of drivelab wrote it, and it names no host and no project"
-"""The fault where there is no entry: nothing is said of it."""
 
 
 def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
-    """Why an entry is no consent here, in words; None if it is one, for the hosts `others` as well."""
+    """Return why an entry gives no consent here; None if it does, for the hosts `others` as well."""
     if entry is None:
         return _NONE
     if not isinstance(entry, dict) or not {"at", "results", "machine"} <= entry.keys():
@@ -126,7 +126,7 @@ def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
 
 
 def _earlier(path: Path, faults: Sequence[str | None]) -> str:
-    """A sentence on consent that is there and does not count."""
+    """Return sentences about an existing consent that does not count."""
     reasons = dict.fromkeys(filter(None, faults))
     return "".join(f"The consent in {path} does not count: {reason}. " for reason in reasons)
 
@@ -137,4 +137,4 @@ def _entries(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, RecursionError):
-        raise UserError(f"{path}: is no record of consent; delete it and run again with --yes") from None
+        raise UserError(f"{path}: this is not a valid consent file; delete it and run again with --yes") from None

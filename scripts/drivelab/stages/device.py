@@ -35,93 +35,97 @@ class Device(Protocol):
     """A drive that this process may write to and that no other process uses."""
 
     name: str
-    """Kernel name; empty for one that the kernel does not know."""
+    """Kernel name; empty on the virtual clock."""
     serial: str
     last_user: str | None
-    """The recording that this drive was last used for by drivelab, before it was opened now."""
+    """The last recording that drivelab used this drive for, before the present one."""
     undoes: bool
-    """Whether what was done to the drive and has no line in the journal is undone when it is opened: where a
-    measurement was interrupted, nothing has happened to the drive then, and there is no gap."""
+    """Whether opening the drive undoes everything that has no line in the journal. If so, an interruption leaves no
+    trace on the drive and no gap."""
     engine: str
-    """What issues the I/Os of cells: an ioengine of fio, or `virtual clock`."""
+    """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
 
     def take_over(self) -> None:
-        """Enter the plan's recording as the last user: from here on something is done to the drive for it."""
+        """Enter the plan's recording as the last user, before it changes the drive."""
         ...
 
     def identity(self) -> dict[str, Any]:
-        """Columns of the table `drives`."""
+        """Return columns of the table `drives`."""
         ...
 
     def wear(self) -> Wear:
-        """Counters for seals."""
+        """Return the counters for seals."""
         ...
 
     def sectors_written(self) -> int:
-        """The kernel's counter of `wear`, cheap enough to look at every second."""
+        """Return the kernel's counter from `wear`, which is cheap to read every second."""
         ...
 
     def kernel_writes(self) -> dict[str, int] | None:
-        """`written_bytes` and `discarded_bytes` by the kernel's counters so far; None where the kernel counts none."""
+        """Return `written_bytes` and `discarded_bytes` from the kernel's counters; None without counters."""
         ...
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
-        """Bring the drive back to as if never written: the `method` taken, and how the result was `verified`."""
+        """Purge the drive; return the `method` used and how the result was `verified`."""
         ...
 
     def flush(self) -> None:
-        """Have the drive put what it has acknowledged where it stays without power."""
+        """Make the drive persist all acknowledged writes."""
         ...
 
     def idle(self, seconds: float) -> None:
-        """Let time pass without a request."""
+        """Wait without I/O."""
         ...
 
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        """Run one cell and leave its evidence in `directory`; None where no real time passes.
+        """Run one cell and write its evidence to `directory`; return None in simulated time.
 
-        A cell in slices ends in order once `until` says so of the status at the end of a slice.
+        A cell in slices ends normally when `until` accepts the status at the end of a slice.
         """
         ...
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
-        """Replay a schedule once and leave its evidence in `directory`, for `drivelab.replay.once.evaluate`."""
+        """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
         ...
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
-        """Issue the requests of a schedule and leave results.bin in `directory`, as drivelab.replay.native does."""
+        """Issue the requests of a schedule and write results.bin to `directory`, as drivelab.replay.native does."""
         ...
 
     def application(self, spec: Application, stand_in: Prepared | None) -> AbstractContextManager[Run]:
-        """What runs an application's command once, on a fresh file system that is there meanwhile.
+        """Provide a fresh file system, and yield a function that runs the application's command once on it.
 
-        On the virtual clock it replays `stand_in` instead, a trace of the application made ready for this drive.
+        On the virtual clock the function replays `stand_in` instead: a trace of the application, prepared for this
+        drive.
         """
         ...
 
     def telemetry_sources(self) -> list[Source]:
-        """What can be read of drive and host while it is measured; nothing where no real time passes."""
+        """Return the telemetry sources of drive and host during a measurement; none in simulated time."""
         ...
 
     def telling(self, recording: Path) -> AbstractContextManager[None]:
-        """Where no real time passes, have the drive keep its telemetry in the recording meanwhile."""
+        """In simulated time, let the drive write its telemetry to the recording."""
         ...
 
 
 class LastUser:
-    """The file that says which recording a drive was last used for."""
+    """The file that names the last recording that used a drive."""
 
     def __init__(self, path: Path, recording: str) -> None:
         self._path, self._recording = path, recording
         self.before = path.read_text(encoding="utf-8") if path.exists() else None
 
     def enter(self) -> None:
-        """From here on it is this recording. Not before it is judged what the one before means: killed in between,
-        the next would take itself for that."""
+        """Enter this recording as the last user.
+
+        Call it only after judging the previous user: if the process is killed in between, the next process would take
+        itself for the previous user.
+        """
         self._path.parent.mkdir(parents=True, exist_ok=True)
         part = self._path.with_name(f"{self._path.name}.part")
         part.write_text(self._recording, encoding="utf-8")
@@ -129,7 +133,7 @@ class LastUser:
 
 
 def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
-    """What is recorded of the purge of a virtual drive by its model."""
+    """Return the record of a virtual drive's purge by its model."""
     return {
         "method": "auto",
         "title": "reset of the flash model",
@@ -139,7 +143,7 @@ def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
 
 @contextmanager
 def open_device(plan: Plan) -> Iterator[Device]:
-    """The device of a plan; raises UserError before anything is touched if it may not be used."""
+    """Open the device of a plan; raises UserError, before any write, if it may not be used."""
     from drivelab.stages.block_device import BlockDevice
     from drivelab.stages.clock_device import ClockDevice
 
@@ -148,15 +152,15 @@ def open_device(plan: Plan) -> Iterator[Device]:
     row = sheet.get(plan.sheet_drive)
     if row is None:
         raise UserError(
-            f"{plan.context['drives_sheet']}: has no drive '{plan.sheet_drive}'; add it, or leave it out of the study"
+            f"{plan.context['drives_sheet']}: has no drive '{plan.sheet_drive}'; add it, or remove it from the study"
         )
     if row.serial != plan.subject["drive"]["serial"]:
         raise UserError(
-            f"{row.source}: serial is {row.serial}, the plan was made for {plan.subject['drive']['serial']}; run again"
+            f"{row.source}: serial is {row.serial}, but the plan is for {plan.subject['drive']['serial']}; run again"
         )
     if row.firmware != plan.subject["drive"].get("firmware"):
         raise UserError(
-            f"{row.source}: firmware is {row.firmware or 'not pinned'}, the plan was made for "
+            f"{row.source}: firmware is {row.firmware or 'not pinned'}, but the plan is for "
             f"{plan.subject['drive'].get('firmware') or 'any'}; run again"
         )
     if plan.clock == "virtual":
@@ -179,9 +183,9 @@ def open_device(plan: Plan) -> Iterator[Device]:
 
 
 def _ready_for_applications(plan: Plan) -> None:
-    """Unmount what a killed process left mounted, whatever comes next.
+    """Unmount file systems that a killed process left mounted.
 
-    Raises UserError where the plan's application cannot run.
+    Raises UserError if the plan's application cannot run here.
     """
     from drivelab.trace import application
 

@@ -1,4 +1,4 @@
-"""What a plan says of its drive."""
+"""The drive's part of a plan."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from drivelab.virtual.model import DriveModel
 
 
 def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
-    """Serial, the firmware if the sheet pins it, the model of a virtual drive, and the over-provisioning (a fraction)
-    where the plan's fill needs it.
+    """Return the serial, and where they apply: pinned firmware, virtual drive's model, over-provisioning (a fraction).
 
-    Raises UserError when the drive is not the one of its model, or tells nothing of its over-provisioning.
+    Raises UserError when the sheet and the model disagree, or when the plan's fill needs the over-provisioning and it
+    is unknown.
     """
     subject: dict[str, Any] = {"serial": row.serial}
     if model is not None:
@@ -40,39 +40,42 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
         known = row.over_provisioning if model is None else model.over_provisioning
         if known is None:
             raise UserError(
-                f"{row.source}: drive '{row.drive}' is to be filled in multiples of its raw capacity, which only the "
-                f"maker can tell; enter it in the column {OVER_PROVISIONING}"
+                f"{row.source}: the plan fills drive '{row.drive}' in multiples of its raw capacity, which only the "
+                f"vendor knows; enter it in the column {OVER_PROVISIONING}"
             )
         subject["over_provisioning"] = known
     return subject
 
 
 def refuse_kept(row: SheetRow, plan: Plan) -> None:
-    """Raise UserError if a plan is left to be measured on a drive that may not be written to."""
+    """Raise UserError if an unfinished plan needs a drive that may not be written to."""
     if not row.destructive and not is_recorded(plan):
         raise UserError(
             f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
-            "enter yes or leave it out"
+            "enter yes or remove the drive from the study"
         )
 
 
 def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
-    """As `refuse_kept`, of all plans; nothing of a restored study, which can be looked at before anybody changes its
-    sheet. `drivelab.stages.approval` refuses to measure it."""
+    """Apply `refuse_kept` to all plans, unless the study was restored.
+
+    You can inspect a restored study before you change its sheet; `drivelab.stages.approval` refuses to measure it.
+    """
     if restored_folder(study.path) is None:
         for plan in plans:
             refuse_kept(sheet[plan.sheet_drive], plan)
 
 
 def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]) -> list[str]:
-    """Serials, sorted, of drives that are measured at the same time; `clock` as in `Campaign`, of the virtual ones.
+    """Return the sorted serials of drives that are measured at the same time.
 
-    Raises UserError when only some of them are simulated: there is no same time in two kinds of time.
+    `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some drives are simulated,
+    because simulated time and real time do not coincide.
     """
     simulated = [row.drive for row in rows if row.virtual is not None]
     if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
         raise UserError(
             f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
-            f"{', '.join(simulated)} would run in simulated time ({clock[1]}); leave out either kind of drives"
+            f"{', '.join(simulated)} would run in simulated time ({clock[1]}); remove the virtual or the real drives"
         )
     return sorted(row.serial for row in rows)

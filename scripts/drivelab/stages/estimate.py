@@ -1,4 +1,4 @@
-"""How long a plan takes and how much it writes, at the least and at the most, before anything is known of the drive."""
+"""Estimate how long a plan takes and how much it writes, at least and at most, before the drive is measured."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from drivelab.units import parse_size
 from drivelab.virtual.model import PAGE_BYTES
 
 ASSUMED_MIB_S = {"sata": 450.0, "sas": 900.0, "pcie": 2000.0}
-"""Write bandwidth assumed of a real drive by its transport: that of common drives, and that of the slowest else."""
+"""Assumed write bandwidth of a real drive by transport; the slowest of them for an unknown transport."""
 _SLOWER_AT_RANDOM = 10
-"""Times that random writes may be slower than what is assumed."""
+"""How many times slower than assumed random writes may be."""
 _PURGE_S = 60.0
 _FILE_SYSTEM_MULTIPLE = 2
-"""Of an application's file system, what one run of it is reckoned to write at the most."""
+"""Most that one run of an application is assumed to write, in multiples of its file system."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What replaying a trace once means."""
+    """Duration and volumes of one replay of a trace."""
 
     duration_s: float
     write_bytes: int
@@ -42,12 +42,12 @@ class Trace:
 
 
 _LIKELY = 0.15
-"""Of the way from the least to the most that a measurement may take."""
+"""Position of the likely duration between the least (0) and the most (1)."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds of the wall clock, and bytes that the host writes."""
+    """Wall-clock seconds, and bytes that the host writes."""
 
     least_s: float = 0.0
     most_s: float = 0.0
@@ -56,7 +56,7 @@ class Estimate:
 
     @property
     def likely_s(self) -> float:
-        """Between the least and the most, nearer to the least: steady state usually comes early."""
+        """Return the likely duration: nearer to the least, because steady state usually comes early."""
         return self.least_s + _LIKELY * (self.most_s - self.least_s)
 
     def __add__(self, other: Estimate) -> Estimate:
@@ -72,7 +72,7 @@ class Estimate:
 
 
 def assumed_mib_s(plan: Plan, transport: str | None) -> float:
-    """Write bandwidth that times are reckoned with: of a virtual drive by its model, of a real one by transport."""
+    """Return the write bandwidth for estimates: a virtual drive's from its model, a real drive's by transport."""
     if not plan.virtual:
         return ASSUMED_MIB_S.get(transport or "", min(ASSUMED_MIB_S.values()))
     model = model_of(plan)
@@ -89,10 +89,10 @@ def estimate(
     traces: Sequence[Trace],
     fastest_mib_s: float | None = None,
 ) -> Estimate:
-    """Conditioning and all steps: volumes at `bandwidth_mib_s`, and nothing faster than `fastest_mib_s`.
+    """Estimate conditioning and all steps: volumes take `bandwidth_mib_s`, and `fastest_mib_s` is the upper bound.
 
-    `traces` are those of the plan, in its order. Without `fastest_mib_s` the drive is taken to be never faster than
-    assumed, and what comes out bounds nothing that is.
+    `traces` are those of the plan, in its order. Without `fastest_mib_s` the assumed bandwidth is also the upper bound;
+    then the result does not bound the real time and bytes.
     """
     terms = terms_of(plan, bandwidth_mib_s, fastest_mib_s)
     total = _purge(plan, capacity_bytes, terms)
@@ -117,15 +117,14 @@ def estimate(
 
 
 def _demand(fields: Mapping[str, Any], measure: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Threads and depth of cells that have none: of a point, the most that may be chosen; of a step that is looked at
-    alone, one."""
+    """Return the default threads and queue depth of cells: the most that a point may choose, else 1."""
     loop = dict(enumerate(measure)).get(fields["point"]["step"], {}).get("loop", {}) if "point" in fields else {}
-    asked = loop.get("cells", ())
-    return {key: max((one.get(key, 1) for one in asked), default=1) for key in ("threads", "queue_depth")}
+    cells = loop.get("cells", ())
+    return {key: max((cell.get(key, 1) for cell in cells), default=1) for key in ("threads", "queue_depth")}
 
 
 def _fill(cell: Cell, terms: Terms) -> Estimate:
-    """One pass; random writes may be ten times slower than what is assumed."""
+    """Estimate one pass; random writes may be ten times slower than assumed."""
     volume = float(cell.volume_bytes or 0)
     slower = 1 if cell.pattern == "sequential" else _SLOWER_AT_RANDOM
     least_s = volume / fastest_bytes_s(cell, terms)
@@ -133,7 +132,7 @@ def _fill(cell: Cell, terms: Terms) -> Estimate:
 
 
 def _purge(plan: Plan, capacity_bytes: int, terms: Terms) -> Estimate:
-    """At the most an overwrite, which is what `auto` comes to on a drive that has nothing better."""
+    """Estimate the purge; at most an overwrite, which `auto` uses if the drive supports no better method."""
     method, settle_s = plan.subject["condition"]["purge"], plan.subject["condition"].get("settle_s", 0.0)
     if method == "none":
         return Estimate()
@@ -153,7 +152,7 @@ def _loop(fields: Mapping[str, Any], demand: Mapping[str, int], terms: Terms) ->
 
 
 def _cells(fields: Mapping[str, Any], demand: Mapping[str, int], terms: Terms) -> Estimate:
-    """A round of cells. fio starts within the pause before a cell: together they take as long as the longer does."""
+    """Estimate a round of cells. fio starts during the pause before a cell, so the longer of both counts."""
     total = Estimate()
     for mapping in fields["cells"]:
         cell = Cell(**{**demand, **mapping})
@@ -164,12 +163,12 @@ def _cells(fields: Mapping[str, Any], demand: Mapping[str, int], terms: Terms) -
 
 
 def _drain_s(cell: Cell, terms: Terms) -> float:
-    """What is in flight when the time is over may take so long."""
+    """Return the most seconds that I/Os in flight take after the runtime ends."""
     return _SLOWER_AT_RANDOM * in_flight_bytes(cell) / terms.bytes_s
 
 
 def _streams(fields: Mapping[str, Any], terms: Terms) -> Estimate:
-    """A round of streams that only the trace knows: as many as asked for at the most, and all of them may write."""
+    """Estimate a round of streams. The trace determines them: at most as many as requested, and all may write."""
     streams = fields["streams"]
     combinations = len(streams["threads"]) * len(streams["queue_depth"])
     least, most = (1, streams["most"]) if streams["kind"] == "individual" else (1, 1)
@@ -179,26 +178,25 @@ def _streams(fields: Mapping[str, Any], terms: Terms) -> Estimate:
 
 
 def _replay(fields: Mapping[str, Any], traces: Sequence[Trace], capacity_bytes: int, terms: Terms) -> Estimate:
-    """All passes over the set. What a trace reads is written beforehand, if asked for: each block once."""
+    """Estimate all passes over the traces. A prefill first writes each block that the traces read once."""
     least, most = rounds_at_least(fields["until"]), rounds_at_most(fields["until"])
-    once = sum((_once(fields["choice"]["timing"], one, terms) for one in traces), Estimate())
+    once = sum((_once(fields["choice"]["timing"], trace, terms) for trace in traces), Estimate())
     total = once.times(fields["cold_runs"] + least, fields["cold_runs"] + most)
     if fields["prefill"] == "footprint":
-        read_bytes = min(sum(one.read_bytes for one in traces), capacity_bytes)
+        read_bytes = min(sum(trace.read_bytes for trace in traces), capacity_bytes)
         total += Estimate(0.0, read_bytes / terms.bytes_s, 0.0, read_bytes)
     return total
 
 
 def _application(fields: Mapping[str, Any], file_system_bytes: int, bytes_s: float) -> Estimate:
-    """Nobody knows what an application will do: reckoned is that it writes its file system full at the most twice,
-    setting up included."""
+    """Estimate an application: assume that each run, setup included, fills its file system at most twice."""
     least, most = rounds_at_least(fields["until"]), rounds_at_most(fields["until"])
     volume = _FILE_SYSTEM_MULTIPLE * file_system_bytes
     return Estimate(0.0, volume / bytes_s, 0.0, volume).times(fields["cold_runs"] + least, fields["cold_runs"] + most)
 
 
 def _once(timing: Mapping[str, Any], trace: Trace, terms: Terms) -> Estimate:
-    """As soon as possible is no sooner than the link allows; a drive that is as slow as the trace's takes its time."""
+    """Estimate one replay: `asap` is limited by the link; a drive as slow as the trace's takes the trace's time."""
     least_s = most_s = trace.duration_s * timing.get("factor", 1.0)
     if timing["mode"] in ("asap", "idle-capped"):
         volume = trace.read_bytes + trace.write_bytes
@@ -207,9 +205,9 @@ def _once(timing: Mapping[str, Any], trace: Trace, terms: Terms) -> Estimate:
 
 
 def _soak(fields: Mapping[str, Any], demand: Mapping[str, int], capacity_bytes: int, terms: Terms) -> Estimate:
-    """A volume is reached in its own time; the drive may be ten times slower than what is assumed.
+    """Estimate a soak. To reach a volume, the drive may be ten times slower than assumed.
 
-    A limit of the IOPS makes that time longer. With a steady state it may all be over after the first window.
+    An IOPS limit lengthens that time. With a steady-state rule the soak may end after the first window.
     """
     until, cell = fields["until"], Cell(**{**demand, **fields["cell"]})
     whole = _without_window(until, cell, capacity_bytes, terms)
@@ -220,13 +218,13 @@ def _soak(fields: Mapping[str, Any], demand: Mapping[str, int], capacity_bytes: 
 
 
 def _without_window(until: Mapping[str, Any], cell: Cell, capacity_bytes: int, terms: Terms) -> Estimate:
-    """Until a volume or a time, whichever comes first; the volume is of reads and writes together."""
+    """Estimate a soak until a volume or a time, whichever comes first; the volume counts reads and writes."""
     time_s: float | None = until.get("time_s")
     written_in_time = written_in(time_s or 0.0, cell, terms)
     if time_s is not None and "capacity_multiple" not in until:
         return Estimate(time_s, time_s + _drain_s(cell, terms), 0.0, written_in_time)
     volume = float(int(until["capacity_multiple"] * capacity_bytes))
-    # Each thread does its part of the volume, in whole I/Os.
+    # Each thread transfers its part of the volume in whole I/Os.
     part = cell.total_threads * cell.largest_block_bytes
     whole_ios = volume % part == 0 and mean_block_bytes(cell) == cell.largest_block_bytes
     least, most = writes_of(volume, cell) if cell.beside is None else (0.0, volume)

@@ -1,4 +1,4 @@
-"""The passes of a fill as cells, and the rest after them."""
+"""The passes of a fill as cells, and the rest period after them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.protocol.plan_fields import fills
 
-if TYPE_CHECKING:  # with pyarrow, which who only wants the cells must not wait for
+if TYPE_CHECKING:  # these import pyarrow, which is slow
     from drivelab.stages.device import Device
     from drivelab.stages.progress import Progress
 
 FOLDER = "condition"
-"""Evidence and telemetry of preconditioning, in the recording."""
+"""Folder of the recording for evidence and telemetry of preconditioning."""
 _FILL = f"{FOLDER}/fill"
 PIECE_S = 1.0
-"""Progress of a rest is told so often."""
+"""Seconds between progress messages during a rest."""
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,26 @@ class Pass:
     """One pass of a fill."""
 
     folder: str
-    """Of its evidence, in the recording."""
+    """Folder of the recording for its evidence."""
     seed: int
     cell: Cell
     words: str
-    """For people, for example `fill 2 x, SEQ 128KiB 0/100`."""
+    """Description, for example `fill 2 x, SEQ 128KiB 0/100`."""
 
 
 def passes(plan: Plan, capacity_bytes: int) -> Iterator[Pass]:
-    """The passes of a plan's fill in their order; errors as of `fill_cell`, in the turn of the pass."""
+    """Yield the passes of a plan's fill in their order; raises the errors of `fill_cell` at each pass."""
     for number, fill in enumerate(fills(plan.subject["condition"]), 1):
         folder = _FILL if number == 1 else f"{_FILL}-{number}"
         cell = fill_cell(fill, plan, capacity_bytes)
-        yield Pass(folder, 1 if number == 1 else plan.seed(folder), cell, _words(fill, cell))
+        yield Pass(folder, 1 if number == 1 else plan.seed(folder), cell, _description(fill, cell))
 
 
 def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
-    """One pass as one cell: one thread, in the active range or the share of it that the pass wants.
+    """Return one pass as a cell: one thread, in the active range or the pass's share of it.
 
-    The volume is a multiple of that range, or of the raw capacity: all the flash there is, over-provisioning included.
-    Raises UserError if the range is smaller than a block.
+    The volume is a multiple of that range, or of the raw capacity: all flash, over-provisioning included. Raises
+    UserError if the range is smaller than a block.
     """
     whole = plan.subject["class"]
     share = float(fill.get("range_share", 1.0))
@@ -56,8 +56,8 @@ def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
     span_bytes = int(active_bytes * share) // block * block
     if not span_bytes:
         raise UserError(
-            f"{plan.measurement}: a fill of {share:.0%} of {active_bytes} bytes holds no block of {block} bytes; "
-            "choose a larger range or a smaller block"
+            f"{plan.measurement}: a fill of {share:.0%} of {active_bytes} bytes is smaller than a block of {block} "
+            "bytes; choose a larger range or a smaller block"
         )
     if "raw_capacity_multiple" in fill:
         raw_bytes = capacity_bytes * (1 + plan.subject["drive"]["over_provisioning"])
@@ -76,7 +76,7 @@ def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
     )
 
 
-def _words(fill: Mapping[str, Any], cell: Cell) -> str:
+def _description(fill: Mapping[str, Any], cell: Cell) -> str:
     raw = "raw_capacity_multiple" in fill
     multiple = fill["raw_capacity_multiple" if raw else "capacity_multiple"]
     part = f"{', in' if raw else ' of'} {fill['range_share']:.0%} of the range" if "range_share" in fill else ""
@@ -84,7 +84,7 @@ def _words(fill: Mapping[str, Any], cell: Cell) -> str:
 
 
 def rest(plan: Plan, device: Device, progress: Progress, rest_s: float) -> None:
-    """Have the drive flush its cache and leave it alone, so that it can tidy up: an SLC cache folds, for one.
+    """Flush the drive's cache and leave the drive idle for background work, such as folding the SLC cache.
 
     Raises CellFailed when the flush fails.
     """

@@ -1,4 +1,4 @@
-"""A plan against its drive: what would fail there hours later is refused before anything is touched."""
+"""Check a plan against its drive, and refuse what would fail hours later."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drivelab.protocol.plan_fields import cells_of, fills
 from drivelab.units import format_size
 
 LEAST_SLICE_S = 1.0
-"""fio gives no status more often (its manual, --status-interval)."""
+"""Shortest status interval of fio (its manual, --status-interval)."""
 
 
 class UnfitError(UserError):
-    """A plan asks of its drive what that cannot do; `fault` is the sentence without its remedy in the study."""
+    """The drive cannot carry out the plan; `fault` is the message without its remedy in the study."""
 
     def __init__(self, plan: Plan, fault: str, remedy: str = "") -> None:
         self.fault = f"drive '{plan.drive}', {plan.measurement}: {fault}"
@@ -25,15 +25,16 @@ class UnfitError(UserError):
 
 
 def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> None:
-    """Raise UnfitError if I/O of a plan is no multiple of the logical block, its range is larger than the drive or
-    too small for its threads, or slices in real time are shorter than fio knows them.
+    """Raise UnfitError if the drive cannot carry out a plan.
 
-    Sizes of streams are not looked at: they are rounded up to the block when the trace is there.
+    The reasons: an I/O size is not a multiple of the logical block, the range is larger than the drive or too small for
+    the threads, or slices in real time are shorter than fio allows. Stream sizes are not checked: drivelab rounds them
+    up to the block when it reads the trace.
     """
-    for what, size in _sizes(plan.subject):
+    for name, size in _sizes(plan.subject):
         if size % logical_block_bytes:
-            raise UnfitError(plan, f"{what} {format_size(size)} is no multiple of the drive's logical block of "
-                        f"{format_size(logical_block_bytes)}", "leave it out with 'set' in the study")  # fmt: skip
+            raise UnfitError(plan, f"{name} {format_size(size)} is not a multiple of the drive's logical block of "
+                        f"{format_size(logical_block_bytes)}", "remove it with 'set' in the study")  # fmt: skip
     for mapping in _cells(plan.subject):
         cell = Cell(**{"threads": 1, "queue_depth": 1, **mapping})
         try:
@@ -41,7 +42,7 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> N
         except UserError as error:
             raise UnfitError(plan, str(error)) from None
         if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
-            raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio can cut in real time",
+            raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio supports in real time",
                         f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
 
 
@@ -52,9 +53,9 @@ def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Everything that says where I/Os begin or how long they are, in bytes, with what it is called."""
-    for one in fills(subject["condition"]):
-        yield "the fill's block size", one["block_size_bytes"]
+    """Yield the name and bytes of every size that sets where I/Os begin or how long they are."""
+    for fill in fills(subject["condition"]):
+        yield "the fill's block size", fill["block_size_bytes"]
     for cell in _cells(subject):
         yield from _of_cell(cell)
 
@@ -62,8 +63,8 @@ def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
 def _of_cell(cell: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
     if "streams" not in cell:
         yield "block size", cell["block_size_bytes"]
-    for one in cell.get("block_sizes", ()):
-        yield "block size", one["block_size_bytes"]
+    for entry in cell.get("block_sizes", ()):
+        yield "block size", entry["block_size_bytes"]
     if "beside" in cell:
         yield "block size", cell["beside"]["block_size_bytes"]
     yield "alignment", cell.get("alignment_bytes", 0)

@@ -1,7 +1,7 @@
-"""A study that is run drive by drive: each drive is a part with results of its own, a last step joins what they found.
+"""A fleet: a study that runs drive by drive. Each drive is a part with its own results; a last step joins the parts.
 
-Snakemake plans a job in half a millisecond, and one of its outputs in no less: 30,000 recordings with their seals,
-tables and figures would take it a quarter of an hour and gigabytes before the first drive is touched.
+Snakemake needs half a millisecond to plan a job, and at least as much per output. For 30,000 recordings with their
+seals, tables and figures it would need a quarter of an hour and gigabytes before the first drive starts.
 """
 
 from __future__ import annotations
@@ -23,56 +23,56 @@ from drivelab.stages.planning import Planned
 from drivelab.stages.scheduling import Scheduling, Use
 
 OUTCOME = "outcome.{turn}.json"
-"""File of a part: whether it ended well, and what it was made by. Snakemake judges by existence alone what it has no
-record of; so a part that there is something to do for has a file that is not there yet, that of its next turn."""
+"""File of a part: whether it succeeded, and what it was made from. Snakemake checks only the existence of files that it
+has no record of; so a part with work left requires the file of its next turn, which does not exist yet."""
 _NAMED = 3
-"""Failed drives that are named in a sentence."""
+"""Failed drives named in a message."""
 _MADE = ("tables/summary.parquet", "tables/exclusions.parquet", "tables/conditions.parquet", "tables/drives.parquet",
          "tables/hosts.parquet", "tables/traces.parquet", "report/index.html", "report/pts-pages.pdf")  # fmt: skip
-"""What a part has made at the last, and what is joined."""
+"""Final files of a part, which the last step joins."""
 _CODE = ("tables.collect", "tables.inventory", "tables.conditions", "analysis.summary", "analysis.exclusions",
          "analysis.differences", "analysis.windows", "analysis.detectors", "analysis.saturation_table",
          "trace.statistics.count", "figures.sheets", "report.study", "report.pdf", "report.typeset")  # fmt: skip
 _PAGES = ("report", "parts", "reading", "charts", "pages")
 _NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
-"""Facts of a study's report: the first two are told plan by plan, the basis is for the join alone, and what a host can
-do differs between the one that starts a fleet and those that carry out its parts."""
+"""Facts of a study's report that stamps omit: the first two are in each plan's mark, the basis matters only to the
+join, and the others differ between the host that starts a fleet and the hosts that run its parts."""
 _TEMPLATES = (*(f"scripts/drivelab/report/templates/{name}.*" for name in _PAGES), "workflow/report/*.rst")
 
 
 class Fleet:
-    """The jobs of a fleet for the workflow, and which of them there is something to do for."""
+    """The jobs of a fleet for the workflow, and which of them have work left."""
 
     def __init__(self, layout: Layout, *, judges: bool = True) -> None:
-        """Without `judges` the outcomes that are there are taken as they are: by jobs of a run that has judged."""
+        """Without `judges`, accept existing outcomes unchecked: for jobs of a run that has already checked them."""
         self.judges = judges
         self.campaign, self.layout = layout.campaign, layout
         self.results = self.campaign.study.results
 
     def path(self, pattern: str) -> str:
-        """A path in the results folder."""
+        """Return a path in the results folder."""
         return f"{self.results}/{pattern}"
 
     @cached_property
     def plans(self) -> Mapping[str, list[Planned]]:
-        """Plans by drive, in the study's order, of what is measured here or recorded here."""
-        found: dict[str, list[Planned]] = {drive: [] for drive in self.campaign.study.drives}
-        for one in self.campaign.plans:
-            found[one.plan.sheet_drive].append(one)
-        return {drive: plans for drive, plans in found.items() if plans}
+        """Plans by drive, in the study's order, that are measured or recorded here."""
+        by_drive: dict[str, list[Planned]] = {drive: [] for drive in self.campaign.study.drives}
+        for planned in self.campaign.plans:
+            by_drive[planned.plan.sheet_drive].append(planned)
+        return {drive: plans for drive, plans in by_drive.items() if plans}
 
     @cached_property
     def stamps(self) -> Mapping[str, str]:
-        """Digest by drive of all that its part depends on: plans, settings of the analysis, its code."""
+        """Digest by drive of everything that its part depends on: plans, analysis settings, code."""
         common = _common(self.layout)
         return {drive: _stamp(common, plans) for drive, plans in self.plans.items()}
 
     def outcomes(self) -> list[str]:
-        """Outcome files of all drives, in the study's order; of a drive that there is something to do for, the next."""
+        """Return the outcome files of all drives, in the study's order; for a drive with work left, the next one."""
         return [str(self._outcome(drive, turn)) for drive, turn in self._turns.items()]
 
     def stale(self) -> list[str]:
-        """Drives that there is something to do for: because of plans, analysis, lost files, or a failure."""
+        """Return the drives with work left, because of plans, analysis, lost files, or a failure."""
         return [drive for drive in self.plans if not self._is_current(drive)]
 
     @cached_property
@@ -81,27 +81,27 @@ class Fleet:
         return {drive: self._last_turn(drive) + (drive in stale) for drive in self.plans}
 
     def targets(self) -> list[str]:
-        """What a finished fleet has besides its parts."""
+        """Return the files of a finished fleet in addition to its parts."""
         names = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
         tables = [self.path(f"tables/{name}.parquet") for name in names]
         last = ("tables/deltas/drives.txt", "report/index.html", "complete.txt")
         return [*tables, *map(self.path, last)]
 
     def resources(self, scheduling: Scheduling) -> dict[str, Use]:
-        """Resources of a job that carries out a part, with the wildcard `drive`."""
-        return scheduling.part(lambda drive: [one.plan for one in self.plans[drive]])
+        """Return the resources of a job that runs a part, with the wildcard `drive`."""
+        return scheduling.part(lambda drive: [planned.plan for planned in self.plans[drive]])
 
     def priority(self, wildcards: Any) -> int:
-        """Of a part: a host comes to its drives in the order of the study."""
-        first = min(self.campaign.order(one.plan) for one in self.plans[wildcards.drive])
+        """Return the priority of a part: a host measures its drives in the order of the study."""
+        first = min(self.campaign.order(planned.plan) for planned in self.plans[wildcards.drive])
         return len(self.campaign.wanted) - first
 
     def limits(self, scheduling: Scheduling) -> dict[str, int]:
-        """Limits of these resources. One job for each drive there is anyway, so drives are no resource."""
+        """Return the limits of these resources. Drives need no limit, as each drive has only one job."""
         return {name: limit for name, limit in scheduling.limits().items() if not name.startswith("drive_")}
 
     def report_facts(self) -> dict[str, Any]:
-        """What the fleet's tables and report need to know of the study."""
+        """Return the facts of the study for the fleet's tables and report."""
         study, plans = self.campaign.study, self.campaign.plans
         return {
             "name": study.name,
@@ -109,9 +109,13 @@ class Fleet:
             "basis": study.basis,
             "comparison": self.layout.comparison(),
             "intended": study.intended,
-            "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in plans) else None,
-            "altered": sorted({f"{one.protocol.name}: {words}" for one in plans for words in one.altered}),
-            "elsewhere": sorted({one.plan.sheet_drive for one in self.campaign.elsewhere} - self.plans.keys()),
+            "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
+            "altered": sorted(
+                {f"{planned.protocol.name}: {change}" for planned in plans for change in planned.altered}
+            ),
+            "elsewhere": sorted(
+                {planned.plan.sheet_drive for planned in self.campaign.elsewhere} - self.plans.keys()
+            ),
         }
 
     def _outcome(self, drive: str, turn: int) -> Path:
@@ -132,18 +136,18 @@ class Fleet:
 
 
 def stamp_of(part: Layout) -> str:
-    """What `Fleet.stamps` has for the drive that the part is, as the part's files are now."""
+    """Return the present stamp of a part, as in `Fleet.stamps`."""
     return _stamp(_common(part), part.campaign.plans)
 
 
 def evidence_digest(plans: Iterable[Planned]) -> str | None:
-    """Digest over the manifests of the recordings, in any order; None where one is missing or cannot be read.
+    """Return a digest over the recordings' manifests, in any order; None if one is missing or unreadable.
 
-    All are read, as files that were copied keep their times: a second for 33,000.
+    All manifests are read, because copied files keep their modification times; 33,000 take a second.
     """
     whole = hashlib.sha256()
     try:
-        for plan in sorted((one.plan for one in plans), key=lambda plan: plan.recording):
+        for plan in sorted((planned.plan for planned in plans), key=lambda plan: plan.recording):
             manifest = hashlib.sha256((plan.recording_path / MANIFEST).read_bytes())
             whole.update(f"{manifest.hexdigest()}  {plan.recording}\n".encode())
     except OSError:
@@ -152,12 +156,12 @@ def evidence_digest(plans: Iterable[Planned]) -> str | None:
 
 
 def turns_of(part: Path) -> list[int]:
-    """Turns that a part has outcomes of."""
-    return [int(one.name.split(".")[1]) for one in part.glob(OUTCOME.format(turn="*"))]
+    """Return the turns of a part's outcome files."""
+    return [int(path.name.split(".")[1]) for path in part.glob(OUTCOME.format(turn="*"))]
 
 
 def read_outcome(path: Path) -> dict[str, Any] | None:
-    """The outcome of a part; None for one that is not there, or broke off."""
+    """Return the outcome of a part; None if the file is missing or incomplete."""
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError):
@@ -165,7 +169,7 @@ def read_outcome(path: Path) -> dict[str, Any] | None:
 
 
 def _common(layout: Layout) -> str:
-    """What all parts of a study depend on; of the study as of each part it is the same."""
+    """Return what all parts of a study depend on; the study and each part give the same text."""
     study = layout.campaign.study
     facts = {name: value for name, value in layout.report_facts().items() if name not in _NO_PART_OF_STAMPS}
     return canonical(
@@ -181,31 +185,33 @@ def _common(layout: Layout) -> str:
 
 
 def _stamp(common: str, plans: Sequence[Planned]) -> str:
-    marks = [f"{one.plan.recording} {'; '.join(one.altered)}" for one in plans]
-    for name, body in {one.protocol.name: one.protocol.body for one in plans}.items():
-        told = {key: str(body[key]) for key in ("title", "source")}
-        marks.append(canonical({"protocol": name, **told, "analysis": dict(body.get("analysis", {}))}))
+    marks = [f"{planned.plan.recording} {'; '.join(planned.altered)}" for planned in plans]
+    for name, body in {planned.protocol.name: planned.protocol.body for planned in plans}.items():
+        labels = {key: str(body[key]) for key in ("title", "source")}
+        marks.append(canonical({"protocol": name, **labels, "analysis": dict(body.get("analysis", {}))}))
     return hashlib.sha256("\n".join((common, *sorted(marks))).encode()).hexdigest()[:16]
 
 
 def outcomes_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
-    """Outcomes from their files; raises UserError for one that cannot be read."""
-    found = []
+    """Read outcomes from their files; raises UserError for an unreadable file."""
+    outcomes = []
     for path in paths:
         outcome = read_outcome(path)
         if outcome is None:
             raise UserError(f"{path}: cannot be read; delete it and run again")
-        found.append(outcome)
-    return found
+        outcomes.append(outcome)
+    return outcomes
 
 
 def require_complete(outcomes: Sequence[Mapping[str, Any]], report: str) -> None:
-    """Raise UserError with the drives that failed and why, the first of them by name."""
-    failed = {one["drive"]: "; ".join(one["reasons"]) for one in outcomes if one["state"] != "measured"}
+    """Raise UserError if drives failed; the message names the first few and their reasons."""
+    failed = {
+        outcome["drive"]: "; ".join(outcome["reasons"]) for outcome in outcomes if outcome["state"] != "measured"
+    }
     if failed:
-        told = ". ".join(f"Drive '{drive}': {reason}" for drive, reason in list(failed.items())[:_NAMED])
+        details = ". ".join(f"Drive '{drive}': {reason}" for drive, reason in list(failed.items())[:_NAMED])
         more = f" And {len(failed) - _NAMED} more, see {report}." if len(failed) > _NAMED else ""
         raise UserError(
-            f"{len(failed)} of {len(outcomes)} drives were not measured; mend that and run again, the others "
-            f"are kept. {told}.{more}"
+            f"{len(failed)} of {len(outcomes)} drives were not measured; fix the causes and run again, the other "
+            f"drives are kept. {details}.{more}"
         )

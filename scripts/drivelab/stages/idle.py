@@ -1,4 +1,4 @@
-"""The idle step: time without a request, in which a drive may tidy up."""
+"""The idle step: time without I/O, for the drive's background work."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from drivelab.stages.cell import Bench
 from drivelab.stages.progress import Progress
 
 PIECE_S = 1.0
-"""Progress is told so often."""
+"""Seconds between progress messages."""
 
 
 def run_idle(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Leave the drive alone for `time_s`; one that was interrupted begins anew, so that it lasts as long in one go."""
+    """Leave the drive idle for `time_s`; an interrupted idle time restarts, so that it is never split."""
     if any(line["event"] == "idle" and line["step"] == step for line in bench.recording.journal()):
         return
     time_s = fields["time_s"]

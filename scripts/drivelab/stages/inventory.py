@@ -1,4 +1,4 @@
-"""What a drive is to have of a study, and what is there of it."""
+"""The planned recordings of a drive, and which of them exist."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ class Inventory:
     """The recordings of one drive."""
 
     plans: Mapping[str, Plan]
-    """By their recordings, in the study's order."""
+    """Plans by recording, in the study's order."""
     results: Path
-    """The results folder, of a fleet the drive's own."""
+    """The results folder; in a fleet, the drive's own folder."""
     finished: frozenset[str]
     parts: frozenset[str]
-    """Unfinished ones, by the names of their recordings."""
+    """Names of the unfinished recordings."""
 
     @classmethod
     def of(cls, plans: Sequence[Plan]) -> Inventory:
-        """Of one drive, which has one results folder. Folders are listed: a study may have tens of thousands."""
+        """Return the inventory of one drive, from folder listings: a study may have tens of thousands of plans."""
         by_recording = {plan.recording: plan for plan in plans}
         results = home(Path(plans[0].context["results"]), plans[0].recording)
-        there = set(folders(f"{results}/recordings/{plans[0].drive}", plans[0].drive, depth=2))
+        existing = set(folders(f"{results}/recordings/{plans[0].drive}", plans[0].drive, depth=2))
         return cls(
             by_recording, results,
-            frozenset(name for name in there & by_recording.keys()
+            frozenset(name for name in existing & by_recording.keys()
                       if Path(f"{results}/recordings/{name}/{MANIFEST}").exists()),
-            frozenset(name for name in by_recording if f"{name}.part" in there),
+            frozenset(name for name in by_recording if f"{name}.part" in existing),
         )  # fmt: skip
 
     @property
     def left(self) -> list[Plan]:
-        """Plans that no finished recording is there of."""
+        """Plans without a finished recording."""
         return [plan for name, plan in self.plans.items() if name not in self.finished]
 
     def part(self, recording: str) -> Path:
-        """Where a recording is made."""
+        """Return the folder of an unfinished recording."""
         return self.results / "recordings" / f"{recording}.part"
 
 
 def folders(path: str, name: str = "", depth: int = 1) -> Iterator[str]:
-    """Names of what is so deep below a folder, each after `name`; none where it is not there."""
+    """Yield the names of entries at `depth` below a folder, each after `name`; none if the folder is missing."""
     try:
         with os.scandir(path) as entries:
-            found = [entry.name for entry in entries]
+            children = [entry.name for entry in entries]
     except OSError:
         return
-    for one in found:
-        below = f"{name}/{one}" if name else one
+    for child in children:
+        below = f"{name}/{child}" if name else child
         if depth == 1:
             yield below
         else:
-            yield from folders(f"{path}/{one}", below, depth - 1)
+            yield from folders(f"{path}/{child}", below, depth - 1)

@@ -1,4 +1,4 @@
-"""Which files a study leads to, for the workflow: its rules name them, this module knows them."""
+"""The files of a study, for the rules of the workflow."""
 
 from __future__ import annotations
 
@@ -34,36 +34,36 @@ TRACE_TABLES = (
     "trace_streams_over_time",
     "trace_reuse",
 )
-"""Tables of each trace, without importing their schemas for the same reason."""
+"""Tables of each trace. Their schemas are not imported, for speed."""
 KEY = "[0-9a-f]{12}-run[0-9]+"
 """Regular expression for the last part of RECORDING."""
 APPLICATION_TABLES = ("application_runs",)
-"""Tables of the applications that each recording ran, likewise; empty for one that ran none."""
+"""Application tables of each recording; empty for a recording without an application."""
 
 
 class Layout(FigureLayout):
     """Paths of one study, relative to the project's folder."""
 
     def other_folders(self) -> list[str]:
-        """Folders where the study's recordings lie that no plan of it leads to, such as one that was copied there."""
-        known = {Path(one) for one in self.of_every_recording("recordings/RECORDING")}
-        found = {one.parent for one in (Path(self.results) / "recordings").glob("*/*/*/plan.json")}
-        return sorted(str(one) for one in found - known if not UNFINISHED.search(one.name))
+        """Return recording folders that match no plan of the study, such as a folder that was copied there."""
+        known = {Path(folder) for folder in self.of_every_recording("recordings/RECORDING")}
+        present = {path.parent for path in (Path(self.results) / "recordings").glob("*/*/*/plan.json")}
+        return sorted(str(folder) for folder in present - known if not UNFINISHED.search(folder.name))
 
     def measurements(self) -> list[str]:
-        """Names of the study's measurements, also of those that are still to be made on another host."""
-        return sorted({one.plan.measurement for one in self.campaign.wanted})
+        """Return the names of the study's measurements, including those that another host still has to make."""
+        return sorted({wanted.plan.measurement for wanted in self.campaign.wanted})
 
     def of_every_trace(self, table: str) -> list[str]:
-        """A table of every trace of the study."""
+        """Return the paths of a table for every trace of the study."""
         return [self.path(f"tables/traces/{name}/{table}.parquet") for name in self.campaign.study.traces]
 
     def planned(self, wildcards: object) -> Planned:
-        """The plan that the wildcards of a recording stand for."""
+        """Return the plan for the wildcards of a recording."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
     def targets(self) -> list[str]:
-        """All that a finished study has: what is deleted of it is made again."""
+        """Return all files of a finished study; deleted ones are made again."""
         return [
             self.path("report/index.html"),
             self.path("report/pts-pages.pdf"),
@@ -75,7 +75,7 @@ class Layout(FigureLayout):
         ]
 
     def tables(self) -> list[str]:
-        """All tables: of the study, of its recordings, of its traces."""
+        """Return all tables of the study, its recordings and its traces."""
         study = ("exclusions", "summary", "conditions", "differences", "deltas", "drives", "hosts", "traces")
         recording = (
             "cells",
@@ -95,22 +95,23 @@ class Layout(FigureLayout):
         ]
 
     def compared_pairs(self) -> list[tuple[str, str]]:
-        """The basis, and each of what is compared with it."""
+        """Return pairs of the basis and each subject that is compared with it."""
         basis = self.campaign.study.basis
-        return [(basis, one) for one in self.campaign.study.subjects if one != basis]
+        return [(basis, subject) for subject in self.campaign.study.subjects if subject != basis]
 
     def comparison(self) -> dict[str, Any]:
-        """How the study wants deltas to be judged, as keyword arguments of `drivelab.analysis.deltas.deltas_table`."""
+        """Return the study's settings for deltas, as keyword arguments of `drivelab.analysis.deltas.deltas_table`."""
         study = self.campaign.study
         return {"margin_pct": study.margin_pct, "confidence_pct": study.confidence_pct, "unintended": study.unintended}
 
     def altered(self) -> dict[str, list[str]]:
-        """How the protocol of each recording was shortened or changed, in words; empty for a full-length one."""
-        return {one.plan.recording: list(one.altered) for one in self.campaign.plans}
+        """Return descriptions of each recording's protocol changes; empty for an unchanged protocol."""
+        return {planned.plan.recording: list(planned.altered) for planned in self.campaign.plans}
 
     def report_facts(self) -> dict[str, Any]:
-        """What the report needs to know of the study beyond tables and recordings; the analysis depends on it."""
-        study, titles = self.campaign.study, {one.protocol.name: one.protocol for one in self.campaign.plans}
+        """Return the facts of the study that the report and the analysis need besides tables and recordings."""
+        study, plans = self.campaign.study, self.campaign.plans
+        protocols = {planned.protocol.name: planned.protocol for planned in plans}
         return {
             "name": study.name,
             "title": study.title,
@@ -119,82 +120,86 @@ class Layout(FigureLayout):
             "rse_threshold_pct": study.rse_threshold_pct,
             **self.comparison(),
             "intended": study.intended,
-            "clock_reason": self.campaign.clock[1] if any(one.plan.virtual for one in self.campaign.plans) else None,
+            "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
             "cannot_capture": self.campaign.cannot_capture if study.traces else None,
             "altered": self.altered(),
             "protocols": {
-                name: {key: str(one.body[key]) for key in ("title", "source")} for name, one in titles.items()
+                name: {key: str(protocol.body[key]) for key in ("title", "source")}
+                for name, protocol in protocols.items()
             },
         }
 
     def taint_limits(self) -> dict[str, float]:
-        """Above which a cell is tainted, as `drivelab.analysis.taint.Limits` takes them."""
+        """Return the limits above which a cell is tainted, for `drivelab.analysis.taint.Limits`."""
         return {key: value for key, value in self.campaign.study.taint.items() if key != "remeasure"}
 
     def replay_tables(self) -> dict[str, str]:
-        """Files of a recording's tables of replays, by table."""
+        """Return the files of a recording's replay tables, by table."""
         return {name: self.path(f"tables/RECORDING/{name}.parquet") for name in REPLAY_TABLES}
 
     def trace_tables(self) -> dict[str, str]:
-        """Output files of a rule that counts a trace, by table."""
+        """Return the output files of a rule that computes trace statistics, by table."""
         return {name: self.path(f"tables/traces/{{trace}}/{name}.parquet") for name in TRACE_TABLES}
 
     def trace_names(self) -> str:
-        """Regular expression for the traces of the study; matches nothing if there is none."""
+        """Return a regular expression for the traces of the study; without traces it matches nothing."""
         return "|".join(map(re.escape, self.campaign.study.traces)) or "(?!)"
 
     def traces_of(self, wildcards: object) -> list[str]:
-        """Paths of the traces that a recording replays or takes streams of."""
+        """Return the paths of the traces that a recording replays or takes streams from."""
         return [str(path) for path in self.planned(wildcards).plan.context["trace_paths"]]
 
     def traced_measurements(self) -> str:
-        """Regular expression for the measurements that use traces; matches nothing if none does."""
-        return any_of(one for one in self.campaign.plans if "traces" in one.plan.subject)
+        """Return a regular expression for the measurements that use traces; if none does, it matches nothing."""
+        return any_of(planned for planned in self.campaign.plans if "traces" in planned.plan.subject)
 
     def simultaneous(self) -> list[Simultaneous]:
-        """Jobs of this host that measure several drives at the same time."""
+        """Return the jobs of this host that measure several drives at the same time."""
         return simultaneous_jobs(self.campaign.here, self.path)
 
     def keys_of_single(self) -> str:
-        """Regular expression for the keys of recordings that are made alone."""
-        keys = {one.recording.rpartition("/")[2] for one in self.campaign.here if "simultaneous" in one.subject}
+        """Return a regular expression for the keys of recordings that are measured alone."""
+        keys = {plan.recording.rpartition("/")[2] for plan in self.campaign.here if "simultaneous" in plan.subject}
         return f"(?!({'|'.join(sorted(keys))})/)" * bool(keys) + KEY
 
     def scores(self) -> dict[str, dict[str, Any]]:
-        """How each measurement is condensed: the `analysis` of its protocol; empty where it has none."""
-        return {one.plan.measurement: dict(one.protocol.body.get("analysis", {})) for one in self.campaign.plans}
+        """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""
+        return {
+            planned.plan.measurement: dict(planned.protocol.body.get("analysis", {}))
+            for planned in self.campaign.plans
+        }
 
     def check_owner(self) -> None:
-        """Raise UserError if the results folder is another study's, holds imported results, or cannot be a folder."""
+        """Raise UserError if the results folder is another study's, holds imported results, or is not a folder."""
         study = self.campaign.study
         refuse_other_owner(study)
         if (study.results / IMPORTED).exists():
             raise UserError(
                 f"{study.path}: key 'results' is {self.results}, which holds imported results; name another folder"
             )
-        for place in (study.results, *study.results.parents):
-            if os.path.lexists(place) and not place.is_dir():
+        for path in (study.results, *study.results.parents):
+            if os.path.lexists(path) and not path.is_dir():
                 raise UserError(
-                    f"{study.path}: key 'results' is {self.results}, but {place} is no folder; move it away, or name "
-                    "another folder"
+                    f"{study.path}: key 'results' is {self.results}, but {path} is not a folder; move it away, or "
+                    "name another folder"
                 )
 
     def unowned(self) -> list[str]:
-        """Names of what lies in the results folder though no study has claimed it, but folders that may be studies'."""
+        """Return names in a results folder without an owner, except folders that may belong to other studies."""
         results = Path(self.results)
         if not results.is_dir() or owner(results) is not None:
             return []
         return sorted(
-            one.name
-            for one in results.iterdir()
-            if not one.name.startswith(".") and (one.name in IN_RESULTS or not one.is_dir())
+            path.name
+            for path in results.iterdir()
+            if not path.name.startswith(".") and (path.name in IN_RESULTS or not path.is_dir())
         )
 
     def drop_stale_plans(self) -> None:
-        """Remove files of plans, left by a run that failed, that say of a drive what no longer holds, such as its host.
+        """Remove plan files of a failed run whose facts are out of date, such as a drive's host.
 
-        Snakemake does not write them again by itself; their digest is of what is measured alone. None while a Snakemake
-        is at work on them, also as a part of a fleet: what it carries out is what it has planned.
+        Snakemake does not rewrite them, because their digest covers only what is measured. Do not call this while a
+        Snakemake uses the files, also for a part of a fleet: it must run what it has planned.
         """
         for recording, path in self._plan_files():
             planned = self.campaign.by_recording.get(recording)
@@ -202,17 +207,17 @@ class Layout(FigureLayout):
                 path.unlink()
 
     def _plan_files(self) -> Iterator[tuple[str, Path]]:
-        """Recordings with the files that their plans are in while they are to be made."""
+        """Yield each recording that has a plan file, and the file."""
         plans = Path(self.results) / "plans"
         for path in plans.rglob("*.json"):
             yield str(path.relative_to(plans).with_suffix("")), path
 
     def claim(self) -> None:
-        """Mark the results folder as this study's, and forget what a run that failed has planned and no longer counts.
+        """Mark the results folder as this study's, and remove obsolete plan files of a failed run.
 
-        At the start of a run, not of a look at one: another may be under way then, by the study as it was.
+        Call this at the start of a run only: while you inspect a study, another run may use an earlier version of it.
         """
-        wanted = {one.plan.recording for one in self.campaign.wanted}
+        wanted = {wanted.plan.recording for wanted in self.campaign.wanted}
         for recording, path in self._plan_files():
             if recording not in wanted:
                 path.unlink(missing_ok=True)
@@ -222,16 +227,16 @@ class Layout(FigureLayout):
         announce(self.campaign)
 
     def virtual_drives(self) -> list[str]:
-        """Names of the virtual drives that the study runs in real time."""
+        """Return the names of the virtual drives that the study runs in real time."""
         wall = {plan.sheet_drive for plan in self.campaign.here if plan.clock == "wall"}
         return sorted(name for drive in wall if (name := self.campaign.sheet[drive].virtual))
 
     def kept_drives(self) -> Path:
-        """Folder for the state of virtual drives between two runs of an unfinished study."""
+        """Return the folder for the state of virtual drives between two runs of an unfinished study."""
         return self.campaign.study.results / KEPT_DRIVES
 
     def release_command(self, *, keep: bool) -> str:
-        """Shell command that ends the study's virtual drives; one that another study uses goes on."""
+        """Return the shell command that stops the study's virtual drives, except those that another study uses."""
         names = self.virtual_drives()
         option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
         return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"

@@ -1,4 +1,4 @@
-"""Snakemake's locks of a study, which a killed Snakemake leaves behind."""
+"""Snakemake's locks of a study; a killed Snakemake leaves its locks behind."""
 
 from __future__ import annotations
 
@@ -15,53 +15,53 @@ _LOCKS = Path(".snakemake/locks")
 
 
 def place(results: Path) -> Path:
-    """Folder for the locks of the study with this results folder.
+    """Return the folder for the locks of the study with this results folder.
 
-    Snakemake has one for all that runs in a folder, and removes it at the end of each run: one of two studies side by
-    side would fail or lose its locks.
+    By default Snakemake has one lock folder per working folder, and removes it at the end of each run. Of two
+    concurrent studies, one would fail or lose its locks.
     """
     return _LOCKS / quote(str(results), safe="")
 
 
 def clear(study: Path, results: Path) -> bool:
-    """Remove the locks of a study, after making sure that no Snakemake is at work on it.
+    """Remove the locks of a study; return whether there were any.
 
-    Returns whether there were any. Raises UserError when a Snakemake is at work on it.
+    Raises UserError when a Snakemake process is running the study.
     """
     if (pid := at_work(study)) is not None:
-        raise UserError(f"Snakemake (process {pid}) is at work on {study}; wait for it to end, or end it")
-    found = list(place(results).glob("*.lock"))
-    for path in found:
+        raise UserError(f"Snakemake (process {pid}) is running {study}; wait for it to end, or stop it")
+    locks = list(place(results).glob("*.lock"))
+    for path in locks:
         path.unlink(missing_ok=True)
-    return bool(found)
+    return bool(locks)
 
 
 def held(results: Path) -> bool:
-    """Whether a Snakemake is at work on files of a study's results, on whichever host, or was killed there.
+    """Return whether a Snakemake on any host is using the results of a study, or was killed while using them.
 
-    Of a drive of a fleet as well, whose own Snakemake has no locks.
+    For a drive of a fleet the locks of the whole study count, because the drive's own Snakemake has no locks.
     """
     whole = results.parent.parent if results.parent.name == PARTS else results
     return any(place(whole).glob("*.lock"))
 
 
 def at_work(study: Path) -> int | None:
-    """A Snakemake that runs that study in this folder."""
+    """Return the process ID of a Snakemake that runs this study in this folder, or None."""
     here = Path.cwd()
-    for pid, words in _snakemakes(here):
-        named = [word.partition("=")[2] for word in words if word.startswith("study=")]
+    for pid, arguments in _snakemakes(here):
+        named = [argument.partition("=")[2] for argument in arguments if argument.startswith("study=")]
         if real_path(here / (named[-1] if named else DEFAULT_STUDY)) == real_path(here / study):
             return pid
     return None
 
 
 def _snakemakes(folder: Path) -> Iterator[tuple[int, list[str]]]:
-    """Processes and command lines of those that lock what they work on."""
+    """Yield process ID and command line of each Snakemake that holds locks."""
     for directory in Path("/proc").glob("[0-9]*"):
         try:
-            words = [os.fsdecode(word) for word in (directory / "cmdline").read_bytes().split(b"\0")]
-            named = any(Path(word).name == "snakemake" for word in words)
-            if named and "--nolock" not in words and (directory / "cwd").resolve() == folder:
-                yield int(directory.name), words
+            arguments = [os.fsdecode(argument) for argument in (directory / "cmdline").read_bytes().split(b"\0")]
+            named = any(Path(argument).name == "snakemake" for argument in arguments)
+            if named and "--nolock" not in arguments and (directory / "cwd").resolve() == folder:
+                yield int(directory.name), arguments
         except OSError:
             continue

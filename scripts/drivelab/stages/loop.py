@@ -1,4 +1,4 @@
-"""The loop step: rounds of cells until steady state, as in the PTS, until they agree, or as many as are asked for."""
+"""The loop step: rounds of cells until steady state (as in the PTS), until they agree, or a given number."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from drivelab.stages.schedules import same_trace
 
 
 def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Run rounds until the stop rule ends them; goes on after what the journal has.
+    """Run rounds until the stop rule ends the loop; resume after the last cell in the journal.
 
-    After an interruption the rounds of a loop that looks for steady state count from there: those before can be in no
-    window. A pause that was interrupted begins anew. The line of a paused cell says what pause follows it, `pause_s`,
-    and how long the drive was without I/O before it, `idle_ms`; the loop's line how long after its last cell. Neither
-    is said of the first pause after an interruption: nobody knows when the last I/O before it was.
+    After an interruption, a loop with a steady-state rule counts its rounds from there: earlier rounds cannot be in the
+    window. An interrupted pause restarts. The journal line of a paused cell has the pause after the cell, `pause_s`,
+    and the drive's idle time before the cell, `idle_ms`. The loop's line has the idle time after its last cell. Both
+    idle times are omitted at the first pause after an interruption, because the time of the last I/O is unknown.
 
-    Raises CellFailed when a cell fails, UserError when the trace that the cells come from is not the one that the
-    recording began with, or no cell of an earlier loop can give the point that this one is to run at.
+    Raises CellFailed when a cell fails. Raises UserError when the trace of the cells changed since the recording
+    started, or when no cell of an earlier loop gives the point of this loop.
     """
     journal = bench.recording.journal()
     if any(line["event"] == "loop" and line["step"] == step for line in journal):
@@ -45,19 +45,19 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
 
 
 def _of_streams(bench: Bench, step: int, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Cells made of the trace's streams, put into the journal with the trace that they come from."""
+    """Return the cells of the trace's streams; append them and the trace's digest to the journal."""
     recording, path = bench.recording, Path(bench.plan.context["trace_paths"][0])
     name = bench.plan.subject["traces"][0]["name"]
     digest = same_trace(recording, name, path)
     cells = cells_of_trace(fields["streams"], path, bench.device.logical_block_bytes)
-    if not any(one["event"] == "streams" and one["step"] == step for one in recording.journal()):
+    if not any(line["event"] == "streams" and line["step"] == step for line in recording.journal()):
         recording.append("streams", step=step, trace=name, trace_sha256=digest, cells=cells)
     return cells
 
 
 @dataclass(frozen=True)
 class _Loop:
-    """A loop of the plan with its cells, and how far it has come."""
+    """A loop of the plan with its cells and progress."""
 
     step: int
     fields: Mapping[str, Any]
@@ -68,19 +68,19 @@ class _Loop:
         return pause_s(self.fields, cell.runtime_s or 0.0)
 
     def pause_after_last(self, journal: list[dict[str, Any]]) -> float:
-        """The pause after the last cell that the journal has, which may have been interrupted; 0 without one."""
+        """Return the pause after the journal's last cell, which may have been interrupted; 0 if there is none."""
         done = [line["cell"] for line in journal if line["event"] == "cell" and line["step"] == self.step]
         return self.pause_after(self.cells[done[-1]]) if done else 0.0
 
     def place(self, place: Place) -> dict[str, int]:
-        """For `Progress.note`."""
+        """Return the place for `Progress.note`."""
         number, cold = place[0], self.history.cold_rounds
         if self.history.is_cold(number):
             return {"round": number, "rounds_at_most": cold}
         return {"round": number - cold, "rounds_at_most": rounds_at_most(self.fields["until"])}
 
     def words(self, place: Place) -> str:
-        """For people."""
+        """Describe the place for progress messages."""
         round_number, index = place
         counted, rule = round_number - self.history.cold_rounds, self.fields["until"]
         number = f"cold round {round_number} of {self.history.cold_rounds}"
@@ -116,7 +116,7 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
         if (idle_ms := pauses.idle_ms(kept_s, index, facts)) is not None:
             marks["idle_ms"] = idle_ms
         pauses.owe(after_s)
-    found = metrics(result)
-    progress.note(iops=round(found["iops"], 1))
-    bench.recording.append("cell", **numbers, workload=cell.to_mapping(), metrics=found, **marks, **facts)
-    loop.history.add(index, found)
+    values = metrics(result)
+    progress.note(iops=round(values["iops"], 1))
+    bench.recording.append("cell", **numbers, workload=cell.to_mapping(), metrics=values, **marks, **facts)
+    loop.history.add(index, values)

@@ -1,4 +1,4 @@
-"""The measuring process: one recording from the first cell to the manifest, resumed where it was interrupted."""
+"""The measuring process: makes one recording, from the first cell to the manifest, and resumes it if interrupted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from drivelab.stages.resume import lost_state, other_versions
 from drivelab.stages.scenario import note_scenario, require_scenario
 from drivelab.stages.schedules import Schedules
 from drivelab.stages.soak import run_soak
-from drivelab.stages.together import ANEW, start_together
+from drivelab.stages.together import NOT_RESUMED, start_together
 from drivelab.telemetry.log import read_lines
 
 _STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay,
@@ -37,19 +37,19 @@ _STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_re
 
 
 def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
-    """Make the recording of a plan, or find that it is there.
+    """Make the recording of a plan, unless it exists.
 
-    A drive in the state that the seal says is measured at once; one in another state is purged and preconditioned
-    first; an interrupted measurement goes on where it stopped, with the gap marked. Raises UserError when a cell
-    fails; what was finished before is kept, and the next call goes on from there.
+    A drive in the sealed state is measured at once; otherwise it is purged and preconditioned first. An interrupted
+    measurement resumes, with the gap marked. Raises UserError when a cell fails; finished cells are kept, and the next
+    call resumes.
 
-    With a `barrier` it begins every step together with the measurements of other drives, and is never resumed.
+    With a `barrier` each step starts together with the measurements of other drives. Such a measurement never resumes.
     """
     if (barrier is None) == ("simultaneous" in plan.subject):
         raise UserError(
-            f"{plan.recording}: is measured at the same time as other drives; use 'drivelab measure-together'"
+            f"{plan.recording} is measured at the same time as other drives; use 'drivelab measure-together'"
             if barrier is None
-            else f"{plan.recording}: is measured alone; use 'drivelab measure'"
+            else f"{plan.recording} is measured alone; use 'drivelab measure'"
         )
     recording = Recording(plan)
     if recording.complete:
@@ -85,11 +85,11 @@ def _ready(
     plan: Plan, device: Device, recording: Recording, seal_in: Path, host: Mapping[str, Any], progress: Progress,
     *, alone: bool,
 ) -> None:  # fmt: skip
-    """Resume, or make sure that the drive is in the state to start from."""
+    """Resume, or ensure that the drive is in its initial state."""
     journal = recording.journal()
     if any(line["event"] == "measure" for line in journal):
         samples = read_lines(recording.part)
-        reason = ANEW if not alone else lost_state(
+        reason = NOT_RESUMED if not alone else lost_state(
             plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
         )  # fmt: skip
         reason = reason or other_versions(recording.part, {**host, **device.identity()})
@@ -100,7 +100,7 @@ def _ready(
             )
             print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
             return
-        print(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; beginning anew")
+        print(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; restarting")
         recording.set_aside(reason)
         recording.open()
         prepare(plan, device, recording, progress)
@@ -120,8 +120,8 @@ def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> No
                 _STEPS[kind](bench, progress, number, fields)
             except CellFailed as failure:
                 recording.append("failed", step=number, reason=str(failure))
-                then = "to go on from there" if barrier is None else "to begin anew"
+                then = "to resume" if barrier is None else "to restart"
                 raise UserError(
                     f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
-                    f"{recording.part}; mend the cause and run again {then}."
+                    f"{recording.part}; fix the cause and run again {then}."
                 ) from None

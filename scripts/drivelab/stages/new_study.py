@@ -1,4 +1,4 @@
-"""A first draft of a study, from the drive sheet."""
+"""Write a first draft of a study from the drive sheet."""
 
 from __future__ import annotations
 
@@ -18,58 +18,60 @@ from drivelab.stages.planning import PROTOCOLS, Campaign
 SHEET = Path("config/drives.tsv")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _NAMED = 4
-"""Drives and protocols that are suggested."""
+"""Number of drives and protocols to suggest."""
 _FIRST = ("pts-throughput", "pts-write-saturation")
-"""Protocols that are suggested before others: almost any drive can do them."""
+"""Protocols to suggest first: almost any drive can run them."""
 _DRAFT = """\
-# What each key means: docs/configuration.md. What it will do: ./drivelab plan {path}
+# docs/configuration.md explains each key. To see what this study will do: ./drivelab plan {path}
 name: {name}
 title: Study {name}
 drives: [{drives}]
-# What the others are compared with.
+# The drive that the others are compared with.
 basis: {basis}
 measurements:
 {measurements}
-# How often each measurement is made, with purge and preconditioning: an odd number; 3 tell how well it repeats.
+# Repetitions of each measurement, with purge and preconditioning: an odd number. 3 runs show how well it repeats.
 runs: 1
-# In which order: fixed, as above, or in random order, so that no drive is always the last: {{random: 1}}
+# Order: fixed, as above, or random, so that no drive is always the last: {{random: 1}}
 order: fixed
-# Measurements at a time on each host; two at once disturb each other.
+# Measurements at a time on each host; concurrent measurements disturb each other.
 concurrency: 1
-# Beyond it nothing is run; also 'endurance: 5%', where the drive sheet tells the endurance.
+# drivelab runs nothing beyond the budget. 'endurance: 5%' also works, if the drive sheet has the endurance.
 # budget: {{time: 3d, written: 20TB}}
-# Combinations to leave out, and to make besides or more often.
+# Combinations to leave out, to add, or to repeat more often.
 # exclude: [{{drives: [{basis}], measurements: [{first}]}}]
 # include: [{{drives: [{basis}], measurements: [{first}], runs: 3}}]
 """
 
 
 def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str]) -> Path:
-    """Write config/NAME.yaml and return its path; of all drives that may be written to if none are named.
+    """Write config/NAME.yaml and return its path; without `drives`, use all drives that may be written to.
 
-    Raises UserError for names that are none, not known or taken, a file that is there, or a study that would not hold.
+    Raises UserError for invalid, unknown or taken names, an existing file, or an invalid study.
     """
     if not _NAME.fullmatch(name):
-        raise UserError(f"'{name}' is no name of a study; use lower-case letters, digits and hyphens")
+        raise UserError(f"'{name}' is not a valid study name; use lower-case letters, digits and hyphens")
     path = Path("config") / f"{name}.yaml"
     if path.exists():
-        raise UserError(f"{path}: is there already; choose another name, or delete it first")
+        raise UserError(f"{path}: already exists; choose another name, or delete it first")
     if name in IN_RESULTS:
-        raise UserError(f"'{name}' is what studies call a part of their own results; choose another name")
+        raise UserError(f"'{name}' is a reserved name of a study's results; choose another name")
     _refuse_taken(name)
     sheet = load_sheet(SHEET)
     chosen, wanted = _drives(sheet, drives), list(dict.fromkeys(protocols))
     try:
-        text = _held(path, name, chosen, wanted)
+        text = _checked_text(path, name, chosen, wanted)
     except UnfitError as error:
-        able = [row.drive for row in sheet.values() if row.destructive and _holds(path, name, [row.drive], wanted)]
-        known = sorted((one.stem for one in PROTOCOLS.glob("*.yaml")), key=lambda one: (one not in _FIRST, one))
-        fitting = [one for one in known if _holds(path, name, chosen, [one])]
+        able = [row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted)]
+        known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in _FIRST, stem))
+        fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol])]
         advice = [
-            f"{what} ({option} {' '.join(names[:_NAMED])})"
-            for what, option, names in (("drives that can", "--drives", able), ("what fits", "--protocols", fitting))
+            f"{kind} ({option} {' '.join(names[:_NAMED])})"
+            for kind, option, names in (
+                ("drives that can", "--drives", able), ("protocols that fit", "--protocols", fitting),
+            )
             if names
-        ]
+        ]  # fmt: skip
         raise UserError(
             f"{path} (not written): {error.fault}; name {', or '.join(advice) or 'other drives and protocols'}"
         ) from None
@@ -80,25 +82,25 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
 
 
 def _refuse_taken(name: str) -> None:
-    """Raise UserError if another study has that name, or the results folder that comes with it."""
+    """Raise UserError if another study has this name, or its results folder."""
     for path in sorted(Path("config").glob("*.yaml")):
         try:
             body = load_yaml(path)
-        except UserError:  # not this command's affair
+        except UserError:  # reported when that study runs
             continue
         if "measurements" not in body:
             continue  # applications, or models of drives
         results = f"results/{name}"
         if body.get("name") == name or body.get("results", f"results/{body.get('name')}") == results:
-            what = "is a study of that name" if body.get("name") == name else f"has its results in {results}"
-            raise UserError(f"{path}: {what} already; choose another name than '{name}'")
+            reason = "is a study of that name" if body.get("name") == name else f"has its results in {results}"
+            raise UserError(f"{path}: already {reason}; choose another name than '{name}'")
 
 
-def _held(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> str:
-    """Text of a study, which was tried; raises UserError if it would not hold."""
+def _checked_text(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> str:
+    """Return the text of a study after validating it; raises UserError if it is invalid."""
     text = _DRAFT.format(
         path=path, name=name, drives=", ".join(drives), basis=drives[0], first=protocols[0],
-        measurements="\n".join(f"  - {{protocol: {one}}}  # {_title(one)}" for one in protocols),
+        measurements="\n".join(f"  - {{protocol: {protocol}}}  # {_title(protocol)}" for protocol in protocols),
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         trial = Path(folder) / path.name
@@ -112,9 +114,9 @@ def _held(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]
     return text
 
 
-def _holds(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> bool:
+def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> bool:
     try:
-        _held(path, name, drives, protocols)
+        _checked_text(path, name, drives, protocols)
     except UserError:
         return False
     return True
@@ -124,17 +126,17 @@ def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[st
     chosen = list(dict.fromkeys(wanted or (row.drive for row in sheet.values() if row.destructive)))
     if not chosen:
         raise UserError(
-            f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' writes rows to be filled in"
+            f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' prints rows to fill in"
         )
     for drive in chosen:
         if drive not in sheet:
-            raise UserError(f"{SHEET}: has no drive '{drive}'; it has: {', '.join(sheet) or 'none'}")
+            raise UserError(f"{SHEET}: has no drive '{drive}'; the drives are: {', '.join(sheet) or 'none'}")
     return chosen
 
 
 def _title(protocol: str) -> str:
     path = PROTOCOLS / f"{protocol}.yaml"
     if not path.exists():
-        known = ", ".join(sorted(one.stem for one in PROTOCOLS.glob("*.yaml")))
+        known = ", ".join(sorted(file.stem for file in PROTOCOLS.glob("*.yaml")))
         raise UserError(f"there is no protocol '{protocol}'; {PROTOCOLS} has: {known}")
     return str(load(path).body["title"])

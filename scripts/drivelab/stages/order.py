@@ -1,4 +1,4 @@
-"""The order in which a host makes the measurements of a study."""
+"""The order of a study's measurements on each host."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from drivelab.stages.platforms import host_of
 
 
 def positions(plans: Iterable[Plan], seed: int | None, drives: Sequence[str] | None = None) -> dict[str, int]:
-    """Position of each recording among those of its host, from 0.
+    """Return the position of each recording among the recordings of its host, from 0.
 
-    Without a seed, as the plans come. With one, in randomised complete blocks (Montgomery, Design and Analysis of
-    Experiments, chapter 4): a run is a block, which has every combination once, and within it they are in random
-    order. So a course of time - the room warms up, the drives wear - spreads over all drives, and what differs from
-    block to block is the same for all.
+    Without a seed the plans keep their order. With a seed they form randomised complete blocks (Montgomery, Design and
+    Analysis of Experiments, chapter 4): a run is a block with every combination once, in random order. So drift over
+    time - the room warms up, the drives wear - spreads over all drives, and differences between blocks are the same for
+    all drives.
 
-    With `drives`, those of a fleet, a host does all of one drive before the next: in that order, or with a seed in a
-    random one, and only within a drive each run in random order. The drives are in no blocks then: a course of time is
-    a difference between drives, only not one that follows their names.
+    With `drives` (a fleet) a host finishes one drive before the next: in that order, or with a seed in random order;
+    the seed also randomises each run within a drive. The drives are then not in blocks: drift over time looks like a
+    difference between drives, but is independent of their names.
     """
     hosts: dict[str, list[Plan]] = {}
     for plan in plans:
@@ -35,18 +35,18 @@ def positions(plans: Iterable[Plan], seed: int | None, drives: Sequence[str] | N
 
 
 def _in_turn(drives: Sequence[str], seed: int | None, host: str) -> Sequence[str]:
-    """Drives of a fleet in the order in which a host comes to them."""
+    """Return the drives of a fleet in the order in which a host measures them."""
     return drives if seed is None else sorted(drives, key=lambda drive: (_drawn(seed, host, drive), drive))
 
 
 def _lot(seed: int, host: str, plan: Plan) -> bytes:
-    """A number drawn by hashing: the same on every machine, and the same for the others when a drive is added.
+    """Return a hash for sorting: the same on every machine, and unchanged when other drives are added.
 
-    Drives that are measured at the same time draw one together.
+    Drives that are measured at the same time share one hash.
     """
-    who = plan.subject.get("simultaneous") or plan.sheet_drive
+    drives = plan.subject.get("simultaneous") or plan.sheet_drive
     platform = plan.subject.get("platform", {}).get("name", "")
-    return _drawn(seed, host, plan.run, plan.measurement, platform, who)
+    return _drawn(seed, host, plan.run, plan.measurement, platform, drives)
 
 
 def _drawn(seed: int, *of: object) -> bytes:

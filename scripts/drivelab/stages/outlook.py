@@ -1,4 +1,4 @@
-"""What a study will do to its drives, for people to read before they agree to it."""
+"""What a study will do to its drives, shown to users before they agree."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from drivelab.stages.platforms import host_of, is_recorded, this_host
 from drivelab.units import format_amount, format_duration
 
 ASSUMED_CAPACITY_BYTES = 10**12
-"""Of a drive that is not attached here."""
+"""Assumed for a drive that is not attached here."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """One drive of a study: what it holds now, and what is left to be done to it."""
+    """One drive of a study: its present content, and the work left."""
 
     drive: str
     device: str
@@ -30,45 +30,45 @@ class Outlook:
     model: str
     capacity_bytes: int
     holds: tuple[str, ...]
-    """Signatures of what will be erased, in words."""
+    """Descriptions of the signatures that will be erased."""
     to_do: int
-    """Measurements that are not recorded yet."""
+    """Number of measurements that are not recorded yet."""
     estimate: Estimate
     bandwidth_mib_s: float
-    """Assumed for the estimate."""
+    """Bandwidth assumed for the estimate."""
     ceiling_mib_s: float | None
-    """Bounds the most that is written, by the link of a real drive and the bus of a virtual one; None where no speed
-    does."""
+    """Bandwidth that bounds the written bytes: a real drive's link, a virtual drive's bus; None if no bandwidth bounds
+    them."""
     endurance_bytes: float | None
     applications: tuple[str, ...] = ()
-    """Names of those that will run; how long they take and how much they write is not known beforehand."""
+    """Names of the applications that will run; their time and writes are not known beforehand."""
     attached: bool = True
-    """Whether its capacity and what it holds are known; the capacity is ASSUMED_CAPACITY_BYTES else."""
+    """Whether capacity and content are known; otherwise the capacity is ASSUMED_CAPACITY_BYTES."""
     by_host: Mapping[str, Estimate] = field(default_factory=dict)
-    """The estimate by the host that is to do it."""
+    """The estimate by host."""
     firmware: str | None = None
-    """That the drive sheet pins it to."""
+    """Firmware that the drive sheet requires."""
 
     @property
     def assumption(self) -> str:
-        """In words, what the most that may be written rests on; empty if it is nothing."""
+        """Describe the assumptions of the upper bound of written bytes; empty if there are none."""
         capacity = "" if self.attached else f"its capacity is {format_amount(self.capacity_bytes)}"
-        conditions = [words for words in (capacity, self._ceiling()) if words]
+        conditions = [condition for condition in (capacity, self._ceiling()) if condition]
         return f" (if {' and '.join(conditions)})" if conditions else ""
 
     def lines(self) -> list[str]:
-        """For people."""
+        """Return the printed lines of this drive."""
         pinned = f", pinned to firmware {self.firmware}" if self.firmware else ""
         capacity = format_amount(self.capacity_bytes) if self.attached else "capacity not known here"
         head = f"{self.drive}: {self.model}, serial {self.serial}{pinned}, {capacity}, {self.device}"
         hosts = [host for host in self.by_host if host != ANY_HOST]
         head += f" of host {', '.join(hosts)}" if hosts else "" if self.attached else ", which is not attached"
         if self.to_do == 0:
-            return [f"{head}: all is recorded, nothing will be written"]
+            return [f"{head}: all measurements are recorded, nothing will be written"]
         span = self.estimate
         written = _span(format_amount(span.least_bytes), format_amount(span.most_bytes))
         time = _span(format_duration(span.least_s), format_duration(span.most_s))
-        holds = ", ".join(self.holds) or "all that it holds"
+        holds = ", ".join(self.holds) or "all data"
         if self.attached and not self.holds:
             holds += "; no file system or partition table was found"
         return [
@@ -77,21 +77,21 @@ class Outlook:
             f"    will be written: {written}{self._share()}{self._premises()}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
-            *(f"    not known beforehand: time and writes of the application {one}" for one in self.applications),
+            *(f"    not known beforehand: time and writes of the application {name}" for name in self.applications),
         ]
 
     def _premises(self) -> str:
-        """As `assumption`, of the span."""
+        """Describe the assumptions of the range of written bytes, like `assumption`."""
         capacity = "" if self.attached else f"if its capacity is {format_amount(self.capacity_bytes)}"
-        ceiling = f"the most if {words}" if (words := self._ceiling()) else ""
-        premises = [words for words in (capacity, ceiling) if words]
+        ceiling = f"upper bound if {condition}" if (condition := self._ceiling()) else ""
+        premises = [premise for premise in (capacity, ceiling) if premise]
         return f" ({'; '.join(premises)})" if premises else ""
 
     def _ceiling(self) -> str:
         if self.virtual or self.ceiling_mib_s is None:
             return ""
         link = "its link" if self.attached else "any link"
-        return f"its cells wrote {self.ceiling_mib_s:,.0f} MiB/s all the time, as fast as {link}"
+        return f"its cells write at {self.ceiling_mib_s:,.0f} MiB/s all the time, the limit of {link}"
 
     def _share(self) -> str:
         if self.virtual:
@@ -113,7 +113,7 @@ def _span(least: str, most: str) -> str:
 
 
 def outlook(campaign: Campaign) -> list[Outlook]:
-    """A row for each drive of the study; reads the drives that are attached, writes nothing."""
+    """Return an outlook for each drive of the study; reads attached drives, writes nothing."""
     plans: dict[str, list[Plan]] = {}
     for plan in campaign.here:
         plans.setdefault(plan.sheet_drive, []).append(plan)
@@ -122,14 +122,14 @@ def outlook(campaign: Campaign) -> list[Outlook]:
 
 
 class Estimates:
-    """Estimates of a campaign's plans; what drives have in common is reckoned once."""
+    """Estimates of a campaign's plans; estimates that drives share are computed once."""
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
         self._known: dict[tuple[object, ...], Estimate] = {}
 
     def of(self, plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, fastest_mib_s: float | None) -> Estimate:
-        """As `drivelab.stages.estimate.estimate`."""
+        """Return the estimate of `drivelab.stages.estimate.estimate`."""
         drive = plan.subject["drive"]
         key = (
             id(plan.subject["measure"]), plan.subject["condition"]["purge"], plan.measurement,
@@ -154,11 +154,11 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     by_host: dict[str, Estimate] = {}
     ceiling_mib_s = None
     for plan in left:
-        one = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
+        bounded = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
         slower = estimates.of(plan, capacity_bytes, bandwidth_mib_s, None)
-        if one.most_bytes > slower.most_bytes:
+        if bounded.most_bytes > slower.most_bytes:
             ceiling_mib_s = fastest
-        by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + one
+        by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + bounded
     total = sum(by_host.values(), Estimate())
     applications = tuple(
         dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)
@@ -178,7 +178,7 @@ def _facts(virtual: bool, name: str | None) -> Mapping[str, object]:
 
 
 def _attached(device: str, plans: Iterable[Plan]) -> str | None:
-    """Kernel name of a drive; None where it is not attached here."""
+    """Return the kernel name of a drive; None if it is not attached here."""
     if not {host_of(plan) for plan in plans} & {ANY_HOST, this_host()}:
         return None
     try:
@@ -191,7 +191,7 @@ def _holds(name: str | None) -> tuple[str, ...]:
     if name is None:
         return ()
     try:
-        found = signatures.read([name, *holders.partitions(name, Host())])
+        read = signatures.read([name, *holders.partitions(name, Host())])
     except OSError as error:
-        return (f"what cannot be read ({error})",)
-    return tuple(dict.fromkeys(one.words for one in found))
+        return (f"unreadable content ({error})",)
+    return tuple(dict.fromkeys(signature.words for signature in read))

@@ -1,10 +1,11 @@
-"""Pauses between the cells of a loop, in which the drive gets no I/O for as long as the plan asks.
+"""Pauses between the cells of a loop, without I/O, as long as the plan says.
 
-What counts is the time from the last I/O of a cell to the first of the next. A process of fio does none for about
-0.3 s after its start, while it sets up its threads and logs; so the wait is shorter by what that took before.
-fio tells neither moment itself, but when it printed its result and how long the I/O had lasted
-(drivelab.stages.cell.io_span); by how much that is late is the same for two cells but for about 10 ms, the time in
-which fio's main thread looks after its workers (fio's backend.c, run_threads), and falls out of the difference.
+A pause lasts from the last I/O of a cell to the first I/O of the next. After its start, fio issues no I/O for about
+0.3 s, while it sets up its threads and logs; so the wait is shortened by the start-up time of earlier cells. fio does
+not report the times of first and last I/O, but when it printed its result and how long the I/O lasted
+(drivelab.stages.cell.io_span). That print is late by nearly the same time for all cells, so the difference cancels
+it. About 10 ms of error remain: the interval at which fio's main thread polls its workers (fio's backend.c,
+run_threads).
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from drivelab.stages.progress import Progress
 
 
 class Pauses:
-    """Keeps the pauses of one loop, and knows how long they were."""
+    """Keeps the pauses of one loop, and measures them."""
 
     def __init__(self, bench: Bench, progress: Progress, owed_s: float = 0.0) -> None:
-        """`owed_s` is the pause after a cell of an interrupted measurement: it begins anew, now.
+        """Start; `owed_s` is an interrupted pause, which restarts now.
 
-        Where that is not undone, how long the drive was idle altogether is known from the next cell on only.
+        Unless the device undoes the interruption, the drive's idle time is known only from the next cell on.
         """
         self._bench, self._progress = bench, progress
         self._virtual = bench.plan.clock == "virtual"
         self._owed_s = owed_s
         self._idle_known = not owed_s or bench.device.undoes
         self._leads_s: dict[int, list[float]] = {}
-        """From the end of a wait to the first I/O, for each cell of the loop: more threads take longer to start."""
+        """Seconds from the end of a wait to the first I/O, by cell: more threads take longer to start."""
         self._woke_s = self._last_io_s = 0.0 if self._virtual else bench.telemetry.now_s()
 
     def keep(self, text: str, fraction: float, cell: int | None = None) -> float | None:
-        """Wait for what is left of the pause that is owed; returns the pause, None where there is none to keep.
+        """Wait for the rest of the pause that is due; return the pause, or None if none is due.
 
-        `cell` is the number of the one that follows. After the last cell of a loop no process is to be started, so the
-        wait is not shortened.
+        `cell` is the number of the next cell. After the last cell of a loop no process starts, so the wait is not
+        shortened.
         """
         owed_s, self._owed_s = self._owed_s, 0.0
         if self._virtual:
@@ -56,10 +57,10 @@ class Pauses:
         return owed_s or None
 
     def idle_ms(self, kept_s: float | None, cell: int, facts: Mapping[str, Any]) -> float | None:
-        """How long the drive was without I/O before the run of a cell that has these `facts`.
+        """Return how long the drive was without I/O before the cell run with these `facts`.
 
-        None without a pause, and where a measurement that was interrupted goes on: the drive was idle meanwhile, too.
-        `kept_s` is what `keep` returned before it. Called once for each run, also of a cell that is run again.
+        None without a pause, and after an interruption, which is also idle time. `kept_s` is the result of `keep`
+        before the run. Call this once for each run, also when a cell is repeated.
         """
         known, self._idle_known = self._idle_known and kept_s is not None, True
         if self._virtual:
@@ -71,17 +72,17 @@ class Pauses:
         return round(1000 * idle_s, 1) if known else None
 
     def owe(self, seconds: float) -> None:
-        """The cell that has just ended asks for a pause."""
+        """Note the pause after the cell that has just ended."""
         self._owed_s = seconds
 
     def _lead_s(self, cell: int | None) -> float:
-        """What starting takes: the median, as a start that was held up tells nothing of the next; 0 where unknown."""
+        """Return the start-up time: the median, so that one delayed start has no effect; 0 if unknown."""
         if cell is None or not self._leads_s:
             return 0.0
         return median(self._leads_s.get(cell) or itertools.chain.from_iterable(self._leads_s.values()))
 
     def idle_so_far_ms(self, kept_s: float | None) -> float | None:
-        """Since the last I/O, after a pause that `keep` returned; None as in `idle_ms`."""
+        """Return the time since the last I/O, after a pause from `keep`; None as in `idle_ms`."""
         if kept_s is None or not self._idle_known:
             return None
         if self._virtual:
@@ -90,10 +91,10 @@ class Pauses:
 
 
 def io_span_s(facts: Mapping[str, Any]) -> tuple[float, float]:
-    """First and last I/O of a cell by its line in the journal, Unix time in seconds.
+    """Return the times of a cell's first and last I/O from its journal line, Unix time in seconds.
 
-    fio's times lie within `started_s` and `ended_s`, those of its process: a host's clock that was set meanwhile shifts
-    them by no more than fio took to start.
+    fio's times are clamped to its process's `started_s` and `ended_s`. So if the host's clock was set in between, they
+    shift by at most fio's start-up time.
     """
     begun_s, ended_s = float(facts["started_s"]), float(facts["ended_s"])
     runtime_s = float(facts["io_ended_s"]) - float(facts["io_started_s"])

@@ -1,4 +1,4 @@
-"""Measurements at a time on a host, of whatever studies they are: two at once disturb each other."""
+"""Limit the concurrent measurements on a host, over all studies: concurrent measurements disturb each other."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from drivelab.stages.platforms import host_of
 from drivelab.stages.progress import Progress
 
 RESERVED_S = 60.0
-"""How long a place is kept for the next stage of a chain: Snakemake takes seconds to start it."""
+"""How long a place is reserved for the next stage of a chain: Snakemake takes seconds to start it."""
 _POLL_S = 0.5
 _FILE = "concurrency.json"
 
 
 def announce(campaign: Campaign) -> None:
-    """Write down beside the results how many measurements at a time each host may make; it is no part of any plan."""
+    """Record in the results folder how many concurrent measurements each host may make; no plan contains this."""
     hosts = dict.fromkeys(host_of(plan) for plan in campaign.here)
     write_json(campaign.study.results / _FILE, {host: campaign.study.concurrency_of(host) for host in hosts})
 
 
 @contextmanager
 def place(plan: Plan, progress: Progress, *, last: bool) -> Iterator[None]:
-    """Take one of the host's places for a stage, waiting for it as long as need be.
+    """Take one of the host's places for a stage, and wait until one is free.
 
-    There are as many as the least that any study at work allows. Unless the stage is the `last` of its chain, the
-    place is kept for the next one for a while, so that no other study's measurement slips in between preconditioning
-    and measurement. Drives that are measured at the same time share a place. Simulated drives need none.
+    The strictest limit of all running studies applies. Unless the stage is the `last` of its chain, the place stays
+    reserved for the next stage for a while, so that no other study's measurement runs between preconditioning and
+    measurement. Drives that are measured at the same time share a place. Simulated drives need none.
     """
     if plan.clock == "virtual":
         yield
@@ -60,7 +60,7 @@ def place(plan: Plan, progress: Progress, *, last: bool) -> Iterator[None]:
 
 
 def _enter(path: Path, plan: Plan, progress: Progress) -> int:
-    """Descriptor of the place's file, locked: the kernel lets go of it however the process ends."""
+    """Lock the place's file and return its descriptor; the kernel releases the lock when the process ends."""
     while True:
         with _alone(path.parent):
             others = _others(path)
@@ -69,13 +69,13 @@ def _enter(path: Path, plan: Plan, progress: Progress) -> int:
                 descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
                 fcntl.flock(descriptor, fcntl.LOCK_SH)
                 return descriptor
-        progress.say(f"waits for its turn on this host, which is at work on {', '.join(others)}", 0.0)
+        progress.say(f"waits for its turn on this host; running now: {', '.join(others)}", 0.0)
         time.sleep(_POLL_S)
 
 
 def _others(own: Path) -> dict[str, int]:
-    """Who has, or keeps, the other places, with the number that each allows; what the dead left is removed."""
-    found = {}
+    """Return the holders of the other places with their limits; remove places of dead processes."""
+    limits = {}
     for path in own.parent.glob("*.json"):
         if path == own:
             continue
@@ -87,17 +87,17 @@ def _others(own: Path) -> dict[str, int]:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                found[str(body["who"])] = int(body["limit"])
+                limits[str(body["who"])] = int(body["limit"])
                 continue
         if body["until_s"] > time.time():
-            found[str(body["who"])] = int(body["limit"])
+            limits[str(body["who"])] = int(body["limit"])
         else:
             path.unlink()
-    return found
+    return limits
 
 
 def _write(path: Path, plan: Plan, until_s: float) -> None:
-    """In place, as others may have the file locked; nobody reads it meanwhile."""
+    """Overwrite the file in place, because others may hold its lock; `_alone` keeps out readers."""
     who = f"{plan.recording} ({Path(plan.context['results']).absolute()})"
     path.write_text(json.dumps({"who": who, "limit": _limit(plan), "until_s": until_s}), encoding="utf-8")
 
@@ -105,20 +105,20 @@ def _write(path: Path, plan: Plan, until_s: float) -> None:
 def _limit(plan: Plan) -> int:
     try:
         return int(json.loads((Path(plan.context["results"]) / _FILE).read_text())[host_of(plan)])
-    except (OSError, ValueError, KeyError):  # a stage that is run by itself
+    except (OSError, ValueError, KeyError):  # a stage that runs without a study
         return 1
 
 
 def _name(plan: Plan) -> str:
-    """The same for all stages of a chain, and for drives that are measured at the same time."""
-    who = plan.subject.get("simultaneous") or plan.drive
-    chain = (str(Path(plan.context["results"]).absolute()), plan.measurement, plan.run, who)
+    """Return the place's name: the same for all stages of a chain, and for drives measured at the same time."""
+    drives = plan.subject.get("simultaneous") or plan.drive
+    chain = (str(Path(plan.context["results"]).absolute()), plan.measurement, plan.run, drives)
     return hashlib.sha256(repr(chain).encode()).hexdigest()[:16]
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Nobody else looks at the places meanwhile, which takes no time."""
+    """Keep other processes from the places for a moment."""
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""The application and the traces of a measurement in its plan: checked as far as that goes without touching a drive."""
+"""Check a measurement's application and traces, and add them to its plan, without reading a drive."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ APPLICATIONS = Path("config/applications.yaml")
 
 
 def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:
-    """Raise UserError unless a measurement names an application just where its protocol has a step for one."""
+    """Raise UserError unless a measurement names an application exactly if its protocol runs one."""
     if runs_one and choice.application is None:
         raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' runs an application; give it an 'application', a name of "
+            f"{choice.source}: protocol '{choice.protocol}' runs an application; add 'application' with a name from "
             f"{APPLICATIONS}"
         )
     if choice.application is not None and not runs_one:
         raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' runs no application; leave out its 'application'"
+            f"{choice.source}: protocol '{choice.protocol}' runs no application; remove its 'application'"
         )
 
 
 def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
-    """The plan with its application, and on the virtual clock with the trace in `traces` that stands in for it.
+    """Return the plan with its application, and on the virtual clock with the trace in `traces` that replaces it.
 
-    Raises UserError when there is no such application, when its file system is larger than a virtual drive, and when
-    nothing can stand in for it.
+    Raises UserError when the application is unknown, when its file system is larger than a virtual drive, and when no
+    trace can replace it.
     """
     try:
         spec = application.load(APPLICATIONS, name)
@@ -49,26 +49,26 @@ def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
         "application": {"title": spec.title, "requires": dict(spec.requires)},
     }
     if plan.clock == "virtual":
-        found = stand_in.find(name, traces, source)
-        subject["stand_in"] = {"trace": found.name, "trace_sha256": found.sha256, "choice": stand_in.CHOICE}
-        context["stand_in_path"] = str(found.path)
+        trace = stand_in.find(name, traces, source)
+        subject["stand_in"] = {"trace": trace.name, "trace_sha256": trace.sha256, "choice": stand_in.CHOICE}
+        context["stand_in_path"] = str(trace.path)
     return Plan(subject, context)
 
 
 def refuse_on_drive(plan: Plan, capacity_bytes: int) -> None:
-    """Raise UserError when the application of a plan does not fit a real drive; nothing for a plan without one."""
+    """Raise UserError when the application of a plan, if any, does not fit a real drive."""
     if "application" in plan.subject:
         application.refuse_small_drive(application.of_plan(plan), capacity_bytes, f"drive '{plan.drive}'")
 
 
 def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
-    """Raise UserError unless a measurement names traces just where its protocol uses them."""
+    """Raise UserError unless a measurement names traces exactly if its protocol uses them."""
     if protocol.replays and not choice.traces:
-        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; give it a 'trace'")
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; add a 'trace'")
     if protocol.takes_streams and len(choice.traces) != 1:
         raise UserError(
             f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
-            f"{len(choice.traces)} are named; give it one 'trace'"
+            f"but {len(choice.traces)} are named; name one 'trace'"
         )
     if choice.traces and not (protocol.replays or protocol.takes_streams):
-        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; leave out its 'trace'")
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; remove its 'trace'")

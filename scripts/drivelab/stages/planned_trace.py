@@ -1,4 +1,4 @@
-"""The trace of a measurement in its plan."""
+"""The trace's part of a plan."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ def trace_subject(
     name: str, source: TraceSource, traces: Path, key: str, model: Callable[[str, str], DriveModel],
     is_captured: Callable[[], bool],
 ) -> dict[str, Any]:  # fmt: skip
-    """What a replay depends on: the content of a trace that is there, or how a captured one is made.
+    """Return what a replay depends on: the content of an existing trace, or how a trace is captured.
 
-    `traces` has the shipped ones, `key` is file and key for errors, without its closing quote; `model` finds the
-    virtual drive of a capture, `is_captured` says whether this host makes it. Raises UserError for what is not there.
+    `traces` is the folder of shipped traces; `key` is file and key for errors, without the closing quote; `model`
+    finds the virtual drive of a capture; `is_captured` returns whether this host captures the trace. Raises UserError
+    for a missing trace.
     """
     if source.file is not None:
         return {"name": name, "sha256": _digest(source.file, f"{key}.file'")}
-    assert source.shipped is not None  # the schema wants one of the two
+    assert source.shipped is not None  # the schema requires one of the two
     shipped = catalogue.entry(source.shipped, traces)
     if not shipped.path.is_file():
         raise UserError(f"{key}': {shipped.path} is missing; restore it with git")
     if source.capture is None or source.origin is None:
         return {"name": name, "sha256": shipped.sha256}
-    spec = application.load(APPLICATIONS, source.capture)  # checked also where this host cannot trace
+    spec = application.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
     origin = model(source.origin, f"{key}.origin'")
     if not is_captured():
         return {"name": name, "sha256": shipped.sha256}

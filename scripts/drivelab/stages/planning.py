@@ -1,4 +1,4 @@
-"""A study resolved into plans: one for each drive, measurement, variant and run."""
+"""Resolve a study into plans: one for each drive, measurement, variant and run."""
 
 from __future__ import annotations
 
@@ -43,79 +43,79 @@ class Planned:
     plan: Plan
     protocol: Protocol
     altered: tuple[str, ...]
-    """How the protocol was shortened or changed, in words; empty for the full-length one. No part of the plan: the
-    words change with the full-length protocol, what is measured does not."""
+    """How the protocol was shortened or changed; empty for the full-length protocol. These texts are not part of the
+    plan: they change with the full-length protocol, while the measurement does not."""
 
 
 class Campaign:
-    """A study with everything that it refers to, checked whole: making one raises UserError for the first fault."""
+    """A study with everything that it refers to. The constructor checks all of it and raises UserError for an error."""
 
     def __init__(self, study: Study, *, everywhere: bool = False) -> None:
-        """With `everywhere` the plans of all hosts are carried out, by jobs that are sent there."""
+        """Load the sheet and make the plans; with `everywhere`, of all hosts, as jobs are sent to them."""
         self.study, self.everywhere = study, everywhere
         self.sheet = load_sheet(study.drives_sheet)
         for drive in study.drives:
             if drive not in self.sheet:
                 known = ", ".join(self.sheet) or "none"
                 raise UserError(
-                    f"{study.path}: key 'drives' names '{drive}', {study.drives_sheet} has: {known}; add a row"
+                    f"{study.path}: key 'drives' names '{drive}', but {study.drives_sheet} has: {known}; add a row"
                 )
         self._protocols: dict[str, Protocol] = {}
-        wanted = [one for choice in study.measurements for one in self._plans(choice)]
+        wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
         self.fleet = is_fleet(
-            study, [one.plan for one in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
+            study, [planned.plan for planned in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
         )
-        """Whether it is run drive by drive, each drive with results of its own."""
+        """Whether the study runs drive by drive, each drive with its own results."""
         if self.fleet:
-            wanted = [replace(one, plan=in_part(one.plan, study)) for one in wanted]
-        refuse_kept_early(study, self.sheet, (one.plan for one in wanted))
+            wanted = [replace(planned, plan=in_part(planned.plan, study)) for planned in wanted]
+        refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
         self.wanted = tuple(wanted)
-        """All that the study asks for: the two that follow."""
-        at_hand = [self.is_here(one.plan) or is_recorded(one.plan) for one in wanted]
+        """All plans of the study: `plans` and `elsewhere`."""
+        at_hand = [self.is_here(planned.plan) or is_recorded(planned.plan) for planned in wanted]
         self.plans = tuple(compress(wanted, at_hand))
-        """What is measured here, and what was measured on another host and is recorded here too."""
+        """Plans to measure on this host, and plans of other hosts whose recordings are here."""
         self.elsewhere = tuple(compress(wanted, map(not_, at_hand)))
-        """What is still to be measured on another host, and left out until then."""
+        """Plans that other hosts still have to measure; they are left out until then."""
         if not self.plans:
             raise UserError(
-                f"{study.path}: nothing of it is for this host, '{this_host()}', or recorded already. "
-                f"{still_elsewhere(one.plan for one in wanted)}"
+                f"{study.path}: has no measurement for this host, '{this_host()}', and no recording of another host. "
+                f"{still_elsewhere(planned.plan for planned in wanted)}"
             )
-        self.scenarios = scenarios(study, (one.plan for one in self.plans))
+        self.scenarios = scenarios(study, (planned.plan for planned in self.plans))
 
     @classmethod
     def load(cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False) -> Campaign:
-        """With `drive` the part of the study that is this drive, see `Study.part`; `everywhere` as in making one."""
+        """Load a study; with `drive` only this drive's part (`Study.part`); `everywhere` as in the constructor."""
         study = load_study(Path(path))
         return cls(study if drive is None else study.part(drive), everywhere=everywhere)
 
     def is_here(self, plan: Plan) -> bool:
-        """Whether this process has a plan carried out."""
+        """Return whether this process runs a plan, or sends it to its host."""
         return self.everywhere or is_here(plan)
 
     def order(self, plan: Plan) -> int:
-        """Position of a plan's chain among those of its host, from 0."""
+        """Return the position of a plan's chain on its host, from 0."""
         return self._positions[plan.recording]
 
     @cached_property
     def _positions(self) -> dict[str, int]:
         drives = self.study.drives if self.fleet else None
-        return positions((one.plan for one in self.wanted), self.study.order, drives)
+        return positions((planned.plan for planned in self.wanted), self.study.order, drives)
 
     @cached_property
     def by_recording(self) -> dict[str, Planned]:
-        return {one.plan.recording: one for one in self.plans}
+        return {planned.plan.recording: planned for planned in self.plans}
 
     @cached_property
     def clock(self) -> tuple[str, str | None]:
-        """Clock of the virtual drives, `wall` or `virtual`, and why it is the virtual one."""
+        """Clock of the virtual drives, `wall` or `virtual`, and the reason for the virtual clock."""
         if self.study.clock == "virtual":
-            return "virtual", f"{self.study.path} asks for it"
+            return "virtual", f"{self.study.path} sets it"
         reason = manage.possible()
         if reason is None:
             return "wall", None
         if self.study.clock == "wall":
-            raise UserError(f"{self.study.path}: key 'clock' is wall, but {reason}; mend that or use 'auto'")
+            raise UserError(f"{self.study.path}: key 'clock' is wall, but {reason}; fix that or use 'auto'")
         return "virtual", reason
 
     @cached_property
@@ -124,35 +124,35 @@ class Campaign:
 
     @cached_property
     def here(self) -> list[Plan]:
-        """Plans that this host carries out, or has carried out elsewhere."""
-        return [one.plan for one in self.plans if self.is_here(one.plan)]
+        """Plans that this host runs, or sends to other hosts."""
+        return [planned.plan for planned in self.plans if self.is_here(planned.plan)]
 
     @cached_property
     def to_do(self) -> list[Plan]:
-        """Plans that this host is to carry out and that are not recorded: nothing is asked of the drives of others."""
+        """Plans of `here` without a recording; only their drives are checked."""
         return [plan for plan in self.here if not is_recorded(plan)]
 
     @property
     def basis_is_there(self) -> bool:
-        """Whether anything can be compared: the basis may still have to be measured on another host."""
-        return any(one.plan.drive == self.study.basis for one in self.plans)
+        """Whether the basis for comparisons is available; another host may still have to measure it."""
+        return any(planned.plan.drive == self.study.basis for planned in self.plans)
 
     @property
     def needs_fio(self) -> bool:
-        """Whether anything is to be measured in real time."""
+        """Whether any measurement runs in real time."""
         return any(plan.clock == "wall" for plan in self.to_do)
 
     def approve_drives(self, *, attached_only: bool = False) -> None:
-        """As `drivelab.stages.approval.approve`."""
+        """Run `drivelab.stages.approval.approve`."""
         approve(self, attached_only=attached_only)
 
     def real_drives(self) -> list[str]:
-        """Kernel names of the attached real drives that are to be measured."""
+        """Return the kernel names of the attached real drives to measure."""
         devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if not plan.virtual}
         return sorted(sysfs.kernel_name(device) for device in devices)
 
     def capacity_bytes(self, plan: Plan) -> int:
-        """Capacity of the drive of a plan, as far as it can be known without touching it."""
+        """Return the capacity of a plan's drive; raises UserError if a real drive is not attached."""
         model = plan.subject["drive"].get("virtual")
         if model is not None:
             return DriveModel.from_mapping(plan.drive, model).capacity_bytes
@@ -164,36 +164,36 @@ class Campaign:
             ) from None
 
     def model(self, name: str, source: str) -> DriveModel:
-        """Model of a virtual drive of config/virtual_drives.yaml."""
+        """Return the model of a virtual drive from config/virtual_drives.yaml."""
         return model_among(self.models, name, source)
 
     def trace_path(self, name: str) -> Path:
-        """Where the trace of a study lies once it is there."""
+        """Return the path of a study's trace, which may not be captured yet."""
         if self.trace_is_captured(name):
             return self.study.results / "traces" / f"{name}.parquet"
-        return self._standing_trace(name)
+        return self._existing_trace(name)
 
     def traces_of(self, plan: Plan) -> tuple[Trace, ...]:
-        """What one replay of each of a plan's traces means; of one still to be captured, by the shipped one."""
-        return tuple(self._trace_extent(one["name"]) for one in plan.subject.get("traces", ()))
+        """Return the extent of each of a plan's traces; of the shipped trace, if it is not captured yet."""
+        return tuple(self._trace_extent(trace["name"]) for trace in plan.subject.get("traces", ()))
 
     @cache  # noqa: B019 - a campaign lives as long as the process
     def _trace_extent(self, name: str) -> Trace:
-        from drivelab.trace.extent import extent  # with pyarrow, which a mere plan must not wait for
+        from drivelab.trace.extent import extent  # imports pyarrow, which is slow; plans do not need it
 
         captured = self.trace_path(name)
-        return Trace(*extent(captured if captured.exists() else self._standing_trace(name)))
+        return Trace(*extent(captured if captured.exists() else self._existing_trace(name)))
 
-    def _standing_trace(self, name: str) -> Path:
-        """The trace that is there without a capture: the user's own, or the shipped one."""
+    def _existing_trace(self, name: str) -> Path:
+        """Return the trace that exists without a capture: the user's own, or the shipped trace."""
         source = self.study.traces[name]
         if source.file is not None:
             return source.file
-        assert source.shipped is not None  # the schema wants one of the two
+        assert source.shipped is not None  # the schema requires one of the two
         return catalogue.path_of(source.shipped, TRACES)
 
     def trace_is_captured(self, name: str) -> bool:
-        """Whether this host captures the trace itself; else the shipped one is replayed."""
+        """Return whether this host captures the trace itself; otherwise the shipped trace is replayed."""
         return self.study.traces[name].capture is not None and self.cannot_capture is None
 
     @cached_property
@@ -204,10 +204,10 @@ class Campaign:
         return capture.possible()
 
     def _protocol(self, name: str, source: str) -> Protocol:
-        """A protocol, checked at full length even if the study shortens it."""
+        """Return a protocol, checked at full length even if the study shortens it."""
         path = PROTOCOLS / f"{name}.yaml"
         if not path.exists():
-            known = ", ".join(sorted(p.stem for p in PROTOCOLS.glob("*.yaml")))
+            known = ", ".join(sorted(path.stem for path in PROTOCOLS.glob("*.yaml")))
             raise UserError(f"{source}: there is no protocol '{name}'; {PROTOCOLS} has: {known}")
         if name not in self._protocols:
             self._protocols[name] = load(path)
@@ -218,18 +218,18 @@ class Campaign:
         protocol = self._protocol(choice.protocol, choice.source)
         check_traces(choice, protocol)
         check_application(choice, runs_one=protocol.applications)
-        resolved = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
+        variants = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
         plans = [
-            Planned(self._plan(choice, self.sheet[drive], platform, one, run), protocol, one.altered)
+            Planned(self._plan(choice, self.sheet[drive], platform, variant, run), protocol, variant.altered)
             for drive in choice.drives
             if drive in self.study.drives
             for platform in self.study.platforms or (None,)
-            for one in resolved
+            for variant in variants
             for run in range(1, choice.runs.get((drive, _name(platform)), 0) + 1)
         ]
-        for first, then in pairwise(plans):  # runs differ in nothing; most of the time of a large study is its digests
-            if then.plan.subject == first.plan.subject:
-                then.plan.__dict__["digest"] = first.plan.digest
+        for first, following in pairwise(plans):  # runs share a digest; digests dominate the time of a large study
+            if following.plan.subject == first.plan.subject:
+                following.plan.__dict__["digest"] = first.plan.digest
         return plans
 
     def _plan(
@@ -277,13 +277,13 @@ class Campaign:
         return plan
 
     def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
-        """Steps of a plan with the study's method in the place of the protocol's bare wish for a purge."""
+        """Return the steps of a plan with the study's purge method, if the protocol has a purge."""
         if steps["condition"]["purge"] == "none":
             return dict(steps)
         return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
 
     def _trace(self, name: str) -> dict[str, Any]:
-        """What a replay depends on: the content of a trace that is there, or how a captured one is made."""
+        """Return the plan's entry for a trace, see `trace_subject`."""
         return trace_subject(
             name, self.study.traces[name], TRACES, f"{self.study.path}: key 'traces.{name}",
             self.model, lambda: self.trace_is_captured(name),
@@ -295,7 +295,7 @@ def _name(platform: Platform | None) -> str:
 
 
 def model_among(models: Mapping[str, Any], name: str, source: str) -> DriveModel:
-    """A model by its name; raises UserError with `source`, the place that asks for it, when there is none."""
+    """Return a model by its name; raises UserError with `source`, the place of the name, if it is unknown."""
     if name not in models:
         raise UserError(
             f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(models)}"

@@ -1,4 +1,4 @@
-"""Points of a plan: threads and queue depth that are chosen from what an earlier loop of the same measurement found."""
+"""Points of a plan: threads and queue depth chosen from the results of an earlier loop of the same measurement."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ _DEMAND = ("threads", "queue_depth")
 
 
 def resolved(bench: Bench, fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A loop's or a soak's fields with threads and queue depth of its point; unchanged where it has no point."""
+    """Return a loop's or a soak's fields with the threads and queue depth of its point, if it has one."""
     if "point" not in fields:
         return fields
-    found = demand(bench, fields["point"])
-    at_point = {key: found[key] for key in _DEMAND}
+    chosen = demand(bench, fields["point"])
+    at_point = {key: chosen[key] for key in _DEMAND}
     if "cells" in fields:
         return {**fields, "cells": [{**at_point, **cell} for cell in fields["cells"]]}
     return {**fields, "cell": {**at_point, **fields["cell"]}}
 
 
 def demand(bench: Bench, point: Mapping[str, Any]) -> dict[str, Any]:
-    """`threads` and `queue_depth` of a point of the plan, and a `title` for people.
+    """Return `threads` and `queue_depth` of a point of the plan, and a `title`.
 
-    Chosen once, from the cells of the point's loop averaged over the last rounds that count: those of its steady-state
-    window, or all of a loop with another stop rule. The choice goes into the journal and holds from then on. Raises
-    UserError when no cell of the loop is what the point asks for.
+    They are chosen once, from the cells of the point's loop, averaged over the rounds of the steady-state window, or
+    over all counted rounds of a loop with another stop rule. The journal keeps the choice. Raises UserError when no
+    cell of the loop matches the point.
     """
     recording = bench.recording
     journal = recording.journal()
     key = {name: point[name] for name in ("step", "name", "of", "response_time_us")}
-    known = (one for one in journal if one["event"] == "point")
-    line = next((one for one in known if all(one[name] == value for name, value in key.items())), None)
+    points = (entry for entry in journal if entry["event"] == "point")
+    line = next((entry for entry in points if all(entry[name] == value for name, value in key.items())), None)
     if line is None:
         loop = bench.plan.subject["measure"][point["step"]]["loop"]
-        found = candidates(journal, point, loop["until"].get("window"))
-        if not found:
+        matching = candidates(journal, point, loop["until"].get("window"))
+        if not matching:
             raise UserError(
-                f"{bench.plan.measurement}: no cell of step {point['step'] + 1} is what its point '{point['name']}' is "
-                f"to be taken from ({_words(point['of'])}); change the point's 'of'"
+                f"{bench.plan.measurement}: no cell of step {point['step'] + 1} matches its point '{point['name']}' "
+                f"({_criteria(point['of'])}); change the point's 'of'"
             )
-        chosen = choose(point["name"], found, point["response_time_us"])
+        chosen = choose(point["name"], matching, point["response_time_us"])
         line = {**key, **asdict(chosen), "limit_met": chosen.mean_latency_us < point["response_time_us"]}
         recording.append("point", **line)
     title = f"point {point['name'].upper()}, T{line['threads']}Q{line['queue_depth']}"
@@ -54,9 +54,9 @@ def demand(bench: Bench, point: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def candidates(journal: Iterable[Mapping[str, Any]], point: Mapping[str, Any], window: int | None) -> list[Candidate]:
-    """The cells of the point's loop that match its `of`, each averaged over its last `window` rounds that count.
+    """Return the cells of the point's loop that match its `of`, each averaged over its last `window` counted rounds.
 
-    All rounds that count where there is no window. What `of` does not name matches anything.
+    Without a window, all counted rounds are averaged. A field that `of` lacks matches any value.
     """
     rounds: dict[int, list[Mapping[str, Any]]] = {}
     for line in journal:
@@ -68,9 +68,9 @@ def candidates(journal: Iterable[Mapping[str, Any]], point: Mapping[str, Any], w
 
 def _average(lines: list[Mapping[str, Any]]) -> Candidate:
     cell, count = lines[0]["workload"], len(lines)
-    iops, latency_us = (fsum(one["metrics"][name] for one in lines) / count for name in ("iops", "mean_latency_us"))
+    iops, latency_us = (fsum(line["metrics"][name] for line in lines) / count for name in ("iops", "mean_latency_us"))
     return Candidate(cell["threads"], cell["queue_depth"], iops, latency_us)
 
 
-def _words(of: Mapping[str, Any]) -> str:
+def _criteria(of: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} {value}" for key, value in of.items()) or "any cell"

@@ -1,4 +1,4 @@
-"""What a protocol does to a drive, step by step, in words and numbers: for people who choose or write one."""
+"""Describe what a protocol does to a drive, step by step, for users who choose or write a protocol."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ METRICS = {"iops": "IOPS", "bandwidth_mib_s": "bandwidth", "mean_latency_us": "m
 
 
 _OF_A_GRID = ("block_size_bytes", "read_share", "threads", "queue_depth")
-"""Fields in which the cells of a grid may differ."""
+"""Fields that may differ between the cells of a grid."""
 _FEW = 6
-"""Fewer cells than this are named one by one."""
+"""Fewer cells than this are listed individually."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The drive that a protocol is looked at for."""
+    """The drive for which a protocol is described."""
 
     name: str
     capacity_bytes: int
     write_mib_s: float
-    """Assumed for volumes."""
+    """Bandwidth assumed for volumes."""
     over_provisioning: float
     traces: tuple[Trace, ...] = ()
-    """What replays mean; empty where no trace is named, and their time is unknown then."""
+    """Traces of replays; without them, the time of replays is unknown."""
     logical_block_bytes: int = 512
     fastest_mib_s: float | None = None
-    """What bounds the bytes that are written in a time; None: the assumed speed."""
+    """Upper bound of the write bandwidth; None: `write_mib_s`."""
     virtual: Mapping[str, Any] | None = None
     """The model of a virtual drive."""
 
@@ -51,7 +51,7 @@ class Part:
     words: str
     details: tuple[str, ...]
     estimate: Estimate | None
-    """None where it depends on something that is not known: a trace, an application."""
+    """None if it depends on an unknown trace or application."""
 
     @property
     def time(self) -> str:
@@ -66,15 +66,15 @@ class Part:
         return _span(self.estimate.least_bytes, self.estimate.most_bytes, format_amount)
 
 
-def _span(least: float, most: float, words: Any) -> str:
-    low, high = words(least), words(most)
+def _span(least: float, most: float, format_value: Any) -> str:
+    low, high = format_value(least), format_value(most)
     return low if low == high else f"{low} to {high}"
 
 
 def procedure(resolved: Resolved, subject: Subject) -> tuple[Part, ...]:
-    """The parts of one measurement in the order in which they are carried out.
+    """Return the parts of one measurement in the order of execution.
 
-    Raises UserError for what the drive cannot be asked for, as for a study.
+    Raises UserError, as for a study, if the drive cannot carry out the protocol.
     """
     refuse_unfit(_plan(resolved, subject, resolved.steps["condition"], resolved.steps["measure"]),
                  subject.capacity_bytes, subject.logical_block_bytes)  # fmt: skip
@@ -82,50 +82,50 @@ def procedure(resolved: Resolved, subject: Subject) -> tuple[Part, ...]:
 
 
 def total(parts: Sequence[Part]) -> Part:
-    """All parts together; what is unknown is left out and said."""
+    """Return the total of all parts; its text says if unknown parts are left out."""
     known = [part.estimate for part in parts if part.estimate is not None]
-    rest = "" if len(known) == len(parts) else ", without what is unknown"
-    return Part(f"altogether{rest}", (), sum(known, Estimate()))
+    rest = "" if len(known) == len(parts) else ", without the unknown parts"
+    return Part(f"total{rest}", (), sum(known, Estimate()))
 
 
 def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
     condition = resolved.steps["condition"]
     if condition.get("scenario_required"):
-        yield Part("host settings must be as the scenario wants them, or nothing begins", (), Estimate())
+        yield Part("host settings must match the scenario, or the measurement does not start", (), Estimate())
     bare = {"purge": condition["purge"], **{key: condition[key] for key in ("settle_s",) if key in condition}}
     if condition["purge"] == "none":
-        yield Part("no purge: the drive as it is", (), Estimate())
+        yield Part("no purge: the drive keeps its state", (), Estimate())
     else:
         settle = f", then {format_seconds(condition['settle_s'])} of rest" if "settle_s" in condition else ""
         yield Part(f"purge{settle}", (), _estimate(resolved, subject, {**bare, "purge": "auto"}, []))
-    for one in fills(condition):
-        yield Part(_fill(one), (), _estimate(resolved, subject, {"purge": "none", "fill": one}, []))
+    for fill in fills(condition):
+        yield Part(_fill(fill), (), _estimate(resolved, subject, {"purge": "none", "fill": fill}, []))
     if "rest_s" in condition:
         rest_s = condition["rest_s"]
         yield Part(f"flush of the drive's cache, then {format_seconds(rest_s)} of rest", (), Estimate(rest_s, rest_s))
 
 
-def _fill(one: Mapping[str, Any]) -> str:
-    workload = Cell(one["pattern"], 0, one["block_size_bytes"], 1, one["queue_depth"]).label
-    span = f"{one['range_share']:.0%} of the active range" if "range_share" in one else "the active range"
-    if "range_bytes" in one:
-        span = f"the first {format_amount(one['range_bytes'])}"
-    if "raw_capacity_multiple" in one:
+def _fill(fill: Mapping[str, Any]) -> str:
+    workload = Cell(fill["pattern"], 0, fill["block_size_bytes"], 1, fill["queue_depth"]).label
+    span = f"{fill['range_share']:.0%} of the active range" if "range_share" in fill else "the active range"
+    if "range_bytes" in fill:
+        span = f"the first {format_amount(fill['range_bytes'])}"
+    if "raw_capacity_multiple" in fill:
         within = "" if span == "the active range" else f", within {span}"
-        return f"fill: {workload}, {one['raw_capacity_multiple']:g} x the raw capacity{within}"
-    return f"fill: {workload}, {one['capacity_multiple']:g} x {span}"
+        return f"fill: {workload}, {fill['raw_capacity_multiple']:g} x the raw capacity{within}"
+    return f"fill: {workload}, {fill['capacity_multiple']:g} x {span}"
 
 
 def _measure(resolved: Resolved, subject: Subject) -> Iterator[Part]:
     for number, step in enumerate(resolved.steps["measure"]):
         ((kind, fields),) = step.items()
         known = kind != "application" and (kind != "replay" or subject.traces)
-        words, details = _WORDS[kind](fields)
+        title, details = _DESCRIBE[kind](fields)
         if "phase" in fields:
             value = f" {fields['phase_value']}" if "phase_value" in fields else ""
-            words = f"[{fields['phase']}{value or ' ' + str(fields['phase_pass'])}] {words}"
-        found = _estimate(resolved, subject, {"purge": "none"}, [step]) if known else None
-        yield Part(f"step {number + 1}, {words}", tuple(details), found)
+            title = f"[{fields['phase']}{value or ' ' + str(fields['phase_pass'])}] {title}"
+        estimated = _estimate(resolved, subject, {"purge": "none"}, [step]) if known else None
+        yield Part(f"step {number + 1}, {title}", tuple(details), estimated)
 
 
 def _estimate(
@@ -152,35 +152,35 @@ def _loop(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
     if "cold_rounds" in fields:
         rounds = f"{fields['cold_rounds']} uncounted and {rounds}"
     if "streams" in fields:
-        what, details = _streams(fields["streams"])
+        content, details = _streams(fields["streams"])
     else:
         cells = fields["cells"]
-        runtimes = {one["runtime_s"] for one in fields["cells"]}
-        each = f" of {format_seconds(runtimes.pop())}" if len(runtimes) == 1 else ""
-        what = f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}{each}"
+        runtimes_s = {cell["runtime_s"] for cell in fields["cells"]}
+        each = f" of {format_seconds(runtimes_s.pop())}" if len(runtimes_s) == 1 else ""
+        content = f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}{each}"
         details = _grids(fields["cells"])
     order = ", all rounds of a cell before the next cell" if fields.get("order") == "cells" else ""
     if "pause_s" in fields:
         order += f", {format_seconds(fields['pause_s'])} of rest after each cell"
     if "duty_cycle" in fields:
         order += f", active {fields['duty_cycle']:.0%} of the time"
-    return f"loop: {rounds} of {what}{order}{_loop_until(until)}", details
+    return f"loop: {rounds} of {content}{order}{_loop_until(until)}", details
 
 
 def _grids(cells: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The cells in a line: those that differ in the fields of a grid only, and are all its combinations, as a grid."""
-    same = [tuple(sorted((k, str(v)) for k, v in one.items() if k not in _OF_A_GRID)) for one in cells]
-    groups = [[one for _, one in group] for _, group in groupby(zip(same, cells, strict=True), lambda pair: pair[0])]
+    """Describe the cells in a line; cells that are all combinations of a grid's fields are described as a grid."""
+    same = [tuple(sorted((k, str(v)) for k, v in cell.items() if k not in _OF_A_GRID)) for cell in cells]
+    groups = [[cell for _, cell in group] for _, group in groupby(zip(same, cells, strict=True), lambda pair: pair[0])]
     return ["; ".join(_grid(group) or "; ".join(map(_cell, group)) for group in groups)]
 
 
 def _grid(cells: Sequence[Mapping[str, Any]]) -> str | None:
-    """In words, if the cells are more than a few and all combinations of their values."""
-    values = {key: list(dict.fromkeys(one.get(key) for one in cells)) for key in _OF_A_GRID}
+    """Describe the cells as a grid; None if they are few, or not all combinations of their values."""
+    values = {key: list(dict.fromkeys(cell.get(key) for cell in cells)) for key in _OF_A_GRID}
     if (
         len(cells) < _FEW
         or prod(map(len, values.values())) != len(cells)
-        or any(None in one for one in values.values())
+        or any(None in column for column in values.values())
     ):
         return None
     kind, size, *_ = _cell(cells[0], demand=False).partition(", ")[0].split(" ")
@@ -195,13 +195,13 @@ def _grid(cells: Sequence[Mapping[str, Any]]) -> str | None:
     return " x ".join(parts) + (f", {after}" if after else "")
 
 
-def _list(values: Sequence[Any], words: Callable[[Any], str]) -> str:
-    return "/".join(map(words, values))
+def _list(values: Sequence[Any], format_value: Callable[[Any], str]) -> str:
+    return "/".join(map(format_value, values))
 
 
 def _loop_until(until: Mapping[str, Any]) -> str:
     if "track" in until:
-        return f", until steady state of {' and '.join(_tracked(one) for one in until['track'])}"
+        return f", until steady state of {' and '.join(_tracked(variable) for variable in until['track'])}"
     if "threshold" in until:
         return f", until the relative standard error of {METRICS[until['metric']]} is at most {until['threshold']:.0%}"
     return ""
@@ -224,8 +224,8 @@ def _tracked(variable: Mapping[str, Any]) -> str:
 
 def _streams(streams: Mapping[str, Any]) -> tuple[str, list[str]]:
     demand = [f"T{t}Q{q}" for t in streams["threads"] for q in streams["queue_depth"]]
-    what = "a composite" if streams["kind"] == COMPOSITE else "each"
-    return f"{what} of the trace's {streams['most']} most frequent streams", [", ".join(demand)]
+    kind = "a composite" if streams["kind"] == COMPOSITE else "each"
+    return f"{kind} of the trace's {streams['most']} most frequent streams", [", ".join(demand)]
 
 
 def _soak(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
@@ -254,30 +254,30 @@ def _idle(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
 
 
 def _replay(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
-    from drivelab.replay.choice import ReplayChoice  # with pyarrow, which other protocols must not wait for
+    from drivelab.replay.choice import ReplayChoice  # imports pyarrow, which is slow; only replays need it
 
-    return f"replay: {_cold(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}", []
+    return f"replay: {_runs(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}", []
 
 
 def _application(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
-    return f"application: {_cold(fields)}", []
+    return f"application: {_runs(fields)}", []
 
 
-def _cold(fields: Mapping[str, Any]) -> str:
+def _runs(fields: Mapping[str, Any]) -> str:
     until = fields["until"]
     if "passes" in until:
-        often = f"{until['passes']} passes"
+        warm = f"{until['passes']} passes"
     else:
-        often = (f"3 to 7 warm runs, until the relative standard error of {METRICS[until['metric']]} is at most "
-                 f"{until['threshold']:.0%}")  # fmt: skip
-    return f"{fields['cold_runs']} cold and {often}" if fields["cold_runs"] else often
+        warm = (f"3 to 7 warm runs, until the relative standard error of {METRICS[until['metric']]} is at most "
+                f"{until['threshold']:.0%}")  # fmt: skip
+    return f"{fields['cold_runs']} cold and {warm}" if fields["cold_runs"] else warm
 
 
-_WORDS = {"loop": _loop, "soak": _soak, "idle": _idle, "replay": _replay, "application": _application}
+_DESCRIBE = {"loop": _loop, "soak": _soak, "idle": _idle, "replay": _replay, "application": _application}
 
 
 def format_seconds(seconds: float) -> str:
-    """For people, exact below a minute: `0.7 s`, `5 min`, `2 h 10 min`."""
+    """Format a duration, exactly below a minute: `0.7 s`, `5 min`, `2 h 10 min`."""
     if seconds < 60:
         return f"{seconds:.3g} s"
     return format_duration(seconds).removesuffix(" 00 s").removesuffix(" 00 min")

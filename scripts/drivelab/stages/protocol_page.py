@@ -1,4 +1,4 @@
-"""What is told of a protocol: on the terminal, and as its page and the index of docs/protocols."""
+"""Describe protocols: on the terminal, as pages of docs/protocols, and as its index."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from drivelab.protocol.grammar import Protocol, Resolved, resolve
 from drivelab.stages.procedure import Part, Subject, procedure, total
 
 _WIDTH = 110
-_NEEDS = (("simultaneous", "all its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
+_NEEDS = (("simultaneous", "all of its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
           ("applications", "an application"))  # fmt: skip
 _ESTIMATES = (
-    "Times and volumes are estimates: the first if all goes fast and steady state comes early, the second at the most."
+    "Times and volumes are estimates: a lower bound, for a fast drive and an early steady state, and an upper bound."
 )
 _BEGIN, _END = "<!-- made by drivelab protocol {} --markdown; a test compares -->\n\n", "\n"
 
@@ -25,15 +25,15 @@ def text(
     drive_class: str,
     scale: str | None,
 ) -> str:
-    """For the terminal."""
+    """Return the description of a protocol for the terminal; `words` describe the drive."""
     lines = [f"{protocol.name}: {protocol.body['title']}", f"    after {protocol.body['source']}"]
     lines += [f"    needs {needs}" for needs in _needs(protocol)]
     lines += ["", *textwrap.wrap(protocol.description.strip(), _WIDTH), ""]
-    length = f"scale {scale}: REDUCED, no result of the full-length test" if scale else "full length"
+    length = f"scale {scale}: REDUCED, not a result of the full-length test" if scale else "full length"
     lines.append(f"{drive_class} class, {length}, for {words}:")
-    for one in resolved:
-        parts = procedure(one, subject)
-        lines += [""] + ([f"{one.variant}:"] if one.variant is not None else [])
+    for variant in resolved:
+        parts = procedure(variant, subject)
+        lines += [""] + ([f"{variant.variant}:"] if variant.variant is not None else [])
         for part in (*parts, total(parts)):
             lines += _wrapped(part)
     for difference in resolved[0].altered:
@@ -49,41 +49,44 @@ def _wrapped(part: Part) -> Iterator[str]:
 
 
 def page(protocol: Protocol, words: str, subject: Subject) -> str:
-    """Markdown: what the test asks, what it does to a drive, and where each parameter comes from."""
+    """Return Markdown: what the test answers, what it does to a drive, and the source of each parameter."""
     body = protocol.body
     lines = [f"# {protocol.name}", "", f"**{body['title']}**. After: {body['source']}.", "",
              *textwrap.wrap(protocol.description.strip(), 118), ""]  # fmt: skip
     if needs := list(_needs(protocol)):
-        lines += [f"It needs {' and '.join(needs)}, which the study names.", ""]
+        lines += [f"It needs {' and '.join(needs)}; name them in the study.", ""]
     lines += [f"In a study: `- {{protocol: {protocol.name}}}`. More: `./drivelab protocol show {protocol.name}`.", ""]
     lines += ["## What it does", "", f"At full length, enterprise class, to {words}. {_ESTIMATES}", ""]
-    for one in resolve(protocol, "enterprise", None, {}, protocol.name):
-        if one.variant is not None:
-            lines += [f"### {one.variant}", ""]
-        parts = procedure(one, subject)
+    for variant in resolve(protocol, "enterprise", None, {}, protocol.name):
+        if variant.variant is not None:
+            lines += [f"### {variant.variant}", ""]
+        parts = procedure(variant, subject)
         lines += ["| part | time | written |", "|---|---|---|"]
         lines += [f"| {_cell(part)} | {part.time} | {part.written} |" for part in (*parts, total(parts))]
         lines.append("")
-    lines += ["## Where its parameters come from", "", "| parameter | source |", "|---|---|"]
+    lines += ["## Sources of the parameters", "", "| parameter | source |", "|---|---|"]
     lines += [f"| `{path}` | {source} |" for path, source in body["sources"].items()]
     scales = ", ".join(f"`{name}`" for name in body.get("scale", {}))
-    lines += ["", f"Scales that shorten it (its results are *reduced* then): {scales or 'none'}."]
+    lines += ["", f"Scales that shorten it (the results are then *reduced*): {scales or 'none'}."]
     return _BEGIN.format(f"show {protocol.name}") + "\n".join(lines) + _END
 
 
 def _cell(part: Part) -> str:
-    return "<br>".join((part.words, *(textwrap.shorten(one, 400, placeholder=" …") for one in part.details)))
+    return "<br>".join((part.words, *(textwrap.shorten(detail, 400, placeholder=" …") for detail in part.details)))
 
 
 def index(protocols: Sequence[Protocol]) -> str:
-    """Markdown: all protocols with their pages."""
+    """Return Markdown: the index of all protocols."""
     lines = ["# The protocols", "", "[How to write one](../protocols.md).", "", "| protocol | what | after |",
              "|---|---|---|"]  # fmt: skip
-    lines += [f"| [{one.name}]({one.name}.md) | {one.body['title']} | {one.body['source']} |" for one in protocols]
+    lines += [
+        f"| [{protocol.name}]({protocol.name}.md) | {protocol.body['title']} | {protocol.body['source']} |"
+        for protocol in protocols
+    ]
     return _BEGIN.format("list") + "\n".join(lines) + _END
 
 
 def _needs(protocol: Protocol) -> Iterator[str]:
-    for name, words in _NEEDS:
+    for name, need in _NEEDS:
         if getattr(protocol, name) and not (name == "replays" and protocol.takes_streams):
-            yield words
+            yield need

@@ -1,4 +1,4 @@
-"""The drive that a protocol is looked at for: one of the sheet, or an imagined one."""
+"""The drive for which a protocol is described: from the sheet, or imagined."""
 
 from __future__ import annotations
 
@@ -20,27 +20,33 @@ from drivelab.units import format_amount, parse_size
 
 SHEET = Path("config/drives.tsv")
 OVER_PROVISIONING = 0.07
-"""Of an imagined drive, and of one whose sheet does not say: 2^30 bytes of flash for 10^9 of capacity."""
+"""Assumed if the drive is imagined or the sheet has no value: 2^30 bytes of flash for 10^9 of capacity."""
 _DECIMAL = re.compile(r"(\d+(?:\.\d+)?)(G|T)B")
 
 
 def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
-    """A drive of a capacity such as `1TB` (10^12 bytes) or `512GiB`, in words and numbers; raises UserError."""
+    """Return description and figures of a drive with a capacity such as `1TB` (10^12 bytes) or `512GiB`.
+
+    Raises UserError for an invalid capacity.
+    """
     if (match := _DECIMAL.fullmatch(capacity)) is not None:
         capacity_bytes = int(float(match[1]) * {"G": 10**9, "T": 10**12}[match[2]])
     else:
         capacity_bytes = parse_size(capacity)
     if not capacity_bytes:
-        raise UserError(f"a drive of {capacity} holds nothing; give its capacity, such as 1TB")
+        raise UserError(f"a drive of {capacity} has no capacity; give a capacity such as 1TB")
     words = f"a drive of {capacity} that writes {write_mib_s:g} MiB/s, with {OVER_PROVISIONING:.0%} over-provisioning"
     return words, Subject(f"of {capacity}", capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
 
 
 def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
-    """A drive of config/drives.tsv, in words and numbers; raises UserError for one that is unknown or not attached."""
+    """Return description and figures of a drive in config/drives.tsv.
+
+    Raises UserError for an unknown drive, or one that is not attached.
+    """
     rows = load_sheet(ROOT / SHEET)
     if name not in rows:
-        raise UserError(f"{SHEET}: has no drive '{name}'; it has: {', '.join(rows) or 'none'}")
+        raise UserError(f"{SHEET}: has no drive '{name}'; the drives are: {', '.join(rows) or 'none'}")
     row = rows[name]
     over_provisioning = OVER_PROVISIONING if row.over_provisioning is None else row.over_provisioning
     if row.virtual is not None:
@@ -68,8 +74,8 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
 
 
 def trace(name: str) -> Trace:
-    """What replaying a trace means: of the catalogue by name, else of a file."""
-    from drivelab.trace.extent import extent  # with pyarrow, which other protocols must not wait for
+    """Return the extent of a trace: a `.parquet` file, or a name in the catalogue."""
+    from drivelab.trace.extent import extent  # imports pyarrow, which is slow; only replays need it
 
     path = Path(name) if name.endswith(".parquet") else catalogue.path_of(name, ROOT / TRACES)
     return Trace(*extent(path))

@@ -1,4 +1,4 @@
-"""The replay step: passes over the plan's traces, after passes that do not count, until they agree or are enough."""
+"""The replay step: repeat passes over the plan's traces until they agree, or a given number of times."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from drivelab.stages.schedules import Scheduled
 
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Replay the plan's traces in their order, pass after pass: cold ones, then 3, 5 or 7 warm ones as their relative
-    standard error asks, or a given number.
+    """Replay the plan's traces in their order, pass after pass: first cold passes, then warm passes.
 
-    Raises CellFailed when a replay fails.
+    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Raises
+    CellFailed when a replay fails.
     """
     journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
@@ -39,7 +39,7 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
 
 
 def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
-    """Journal lines of each whole pass."""
+    """Return the journal lines of each complete pass."""
     return [done[first : first + traces] for first in range(0, len(done) - traces + 1, traces)]
 
 
@@ -49,15 +49,15 @@ def _enough(passes: Sequence[Sequence[Mapping[str, Any]]], fields: Mapping[str, 
         return len(warm) >= int(until["passes"])
     if not warm:
         return False
-    told = [pass_metrics([line["metrics"] for line in one])[until["metric"]] for one in warm]
-    values = [value for value in told if value is not None]
-    if len(values) < len(told):
-        raise CellFailed(f"a replay tells no {until['metric']}; stop by passes, or take another metric")
+    metrics = [pass_metrics([line["metrics"] for line in lines])[until["metric"]] for lines in warm]
+    values = [value for value in metrics if value is not None]
+    if len(values) < len(metrics):
+        raise CellFailed(f"a replay has no {until['metric']}; stop by passes, or choose another metric")
     return len(warm) >= MOST or next_action(values, 100 * until["threshold"]).enough
 
 
 def _is_watched(when: str, warm: bool) -> bool:
-    """`cold`: while it does not count, so that what counts is not disturbed."""
+    """Return whether the kernel is traced during a pass; `cold` traces only passes that do not count."""
     return when == "always" or (when == "cold" and not warm)
 
 
@@ -87,11 +87,11 @@ def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
 def _replay_once(
     bench: Bench, progress: Progress, step: int, repeat: int, trace: Scheduled, fields: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One replay of one trace, its evidence evaluated and entered into the journal."""
+    """Replay one trace once, evaluate the evidence and append it to the journal."""
     warm = repeat > fields["cold_runs"]
     phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
-    words = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
-    text = f"replay {repeat} ({'warm' if warm else 'cold'}) of at most {_most(fields)} of {trace.name}{words}"
+    suffix = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
+    text = f"replay {repeat} ({'warm' if warm else 'cold'}) of at most {_most(fields)} of {trace.name}{suffix}"
     expected_s = max(trace.prepared.trace_duration_s, 1.0)
 
     def tick(elapsed_s: float) -> None:
@@ -112,8 +112,9 @@ def _replay_once(
             raise CellFailed("; ".join(report["marks"]))
     except CellFailed as failure:
         raise CellFailed(f"replay in {name}: {failure}") from None
-    reads_and_writes = sum(report["completed"].get(one, {}).get("requests", 0) for one in ("read", "write"))
-    moved = sum(report["completed"].get(one, {}).get("bytes", 0) for one in ("read", "write"))
+    completed = [report["completed"].get(operation, {}) for operation in ("read", "write")]
+    reads_and_writes = sum(counts.get("requests", 0) for counts in completed)
+    moved = sum(counts.get("bytes", 0) for counts in completed)
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
@@ -126,9 +127,9 @@ def _replay_once(
 
 
 def replay_writes(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the `own_writes` of a replay by its report.
+    """Return the `own_writes` of a replay from its report.
 
-    The kernel counts zeroes as written (include/linux/blk_types.h, op_stat_group).
+    The kernel counts write-zeroes as writes (include/linux/blk_types.h, op_stat_group).
     """
 
     def moved(counts: Mapping[str, Mapping[str, int]], *operations: str) -> int:

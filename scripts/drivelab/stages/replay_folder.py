@@ -1,4 +1,4 @@
-"""The folder in which a replay works, beside its output: locked, and what a killed replay left in it is saved."""
+"""The locked work folder of a replay, next to its output; results of a killed replay are saved from it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from drivelab.replay.records import open_results, open_schedule
 from drivelab.trace.outputs import writable
 
 PLAN = "trace"
-"""Stem of the schedule and of what is planned."""
+"""Stem of the schedule and of the planned requests."""
 _LOCK = "replay.lock"
 _MARK = b"work folder of drivelab replay; it is emptied and removed\n"
 """Content of the lock file. A file of that name with other content is not drivelab's."""
@@ -50,8 +50,8 @@ def folder_of(output: Path) -> Iterator[Path]:
                 yield folder
             finally:
                 _empty(held)
-                with suppress(OSError):  # the folder was moved meanwhile, or something new is in it
-                    os.unlink(_LOCK, dir_fd=held)  # last: without its mark the folder would be in the way
+                with suppress(OSError):  # the folder was moved, or has new content
+                    os.unlink(_LOCK, dir_fd=held)  # last: without its mark, drivelab would refuse the folder
                     os.rmdir(folder.name, dir_fd=parent)
         finally:
             os.close(lock)
@@ -61,7 +61,7 @@ def folder_of(output: Path) -> Iterator[Path]:
 
 
 def _open(parent: int, folder: Path) -> int:
-    """Descriptor of the folder, made if there is none. Raises UserError for a link, a file, another user's folder."""
+    """Open the folder, or make it; raises UserError for a link, a file or another user's folder."""
     with suppress(FileExistsError):
         os.mkdir(folder.name, 0o700, dir_fd=parent)
     try:
@@ -75,13 +75,13 @@ def _open(parent: int, folder: Path) -> int:
 
 
 def _lock(held: int, folder: Path, output: Path) -> int:
-    """Descriptor of the folder's marked and locked file; raises UserError as `folder_of`."""
+    """Open, mark and lock the folder's lock file; raises UserError as in `folder_of`."""
     foreign = UserError(f"{folder}: is not a work folder of drivelab replay. {_REMEDY}")
     empty = set(os.listdir(held)) <= {_LOCK}
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if empty else 0)
     try:
         lock = os.open(_LOCK, flags, 0o600, dir_fd=held)
-    except OSError:  # none among other files, or a link or a folder of that name
+    except OSError:  # missing among other files, or a link or a folder
         raise foreign from None
     try:
         status = os.fstat(lock)
@@ -92,7 +92,7 @@ def _lock(held: int, folder: Path, output: Path) -> int:
         except BlockingIOError:
             raise UserError(f"{output}: another replay is writing it; wait for it, or give -o another name") from None
         content = os.pread(lock, len(_MARK) + 1, 0)
-        if empty and _MARK.startswith(content):  # new, or its maker was killed while it wrote
+        if empty and _MARK.startswith(content):  # new, or its process was killed during the write
             os.pwrite(lock, _MARK, 0)
         elif content != _MARK:
             raise foreign
@@ -126,9 +126,9 @@ def _save(folder: Path, output: Path) -> None:
         kept = _free_name(output)
         write_outcome(planned, results, kept, {"engine": "native"})
     except UserError as error:
-        print(f"an interrupted replay had begun, but what it left is of no use: {error}")
+        print(f"an earlier replay was interrupted, but its results are unusable: {error}")
     else:
-        print(f"an interrupted replay had begun; the part that it did is in {kept}")
+        print(f"an earlier replay was interrupted; its completed part is in {kept}")
 
 
 def _free_name(output: Path) -> Path:

@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 
 def snakemake_arguments() -> list[str]:
-    """Return how Snakemake finds this project's workflow and profile from a restored folder; empty elsewhere."""
+    """Return the arguments that point Snakemake from a restored folder to this project; empty elsewhere."""
     if restored_folder(Path.cwd()) is None:
         return []
     return ["--snakefile", str(ROOT / "Snakefile"), "--workflow-profile", str(ROOT / "profiles/default")]
 
 
 def snakemake_environment() -> dict[str, str]:
-    """Return variables that keep Python from importing what is in a restored folder; empty elsewhere."""
+    """Return variables that keep Python from importing files of a restored folder; empty elsewhere."""
     return {} if restored_folder(Path.cwd()) is None else {"PYTHONSAFEPATH": "1"}
 
 
 def refuse_foreign_commands(plan: Plan) -> None:
-    """Raise UserError if a plan of a restored study would run a command that the project does not have itself."""
+    """Raise UserError if a plan of a restored study would run a command that this project lacks."""
     folder = restored_folder(Path(plan.context["results"]))
     if folder is None or plan.clock == "virtual":
         return
@@ -58,7 +58,7 @@ def refuse_foreign_application(spec: Application, place: Path) -> None:
     except UserError:
         own = {}
     if own != spec.to_mapping():
-        commands = "; ".join(_quoted(one) for one in (*spec.set_up, spec.command, *spec.tear_down))
+        commands = "; ".join(_quoted(words) for words in (*spec.set_up, spec.command, *spec.tear_down))
         raise UserError(
             f"{folder}: application '{spec.name}' of the restored study would run {commands}. A command from an "
             f"archive is not run. If you trust it, copy its entry into {ROOT / APPLICATIONS}."
@@ -66,7 +66,7 @@ def refuse_foreign_application(spec: Application, place: Path) -> None:
 
 
 def refuse_foreign_campaign(campaign: Campaign) -> None:
-    """Raise UserError, before anything is run, for the first foreign command that is left to be run."""
+    """Raise UserError for the first foreign command that the remaining work would run."""
     for plan in campaign.to_do:
         refuse_foreign_commands(plan)
     for name, source in campaign.study.traces.items():
@@ -75,5 +75,5 @@ def refuse_foreign_campaign(campaign: Campaign) -> None:
 
 
 def _quoted(words: Iterable[Any]) -> str:
-    """A command as Python writes it, without control characters."""
+    """Return a command in Python notation, without control characters."""
     return ascii([str(word) for word in words])

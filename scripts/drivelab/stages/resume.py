@@ -1,4 +1,4 @@
-"""Whether an interrupted measurement may go on: nobody else must have used the drive meanwhile."""
+"""Decide whether an interrupted measurement may resume: nothing else may have used the drive in the meantime."""
 
 from __future__ import annotations
 
@@ -13,59 +13,62 @@ from drivelab.drives.sysfs import SECTOR_BYTES, Wear
 from drivelab.units import format_amount
 
 BLIND_S = 5.0
-"""Longest time between the last sample and the last write of a process that was killed: samples come every second."""
+"""Longest time between the last sample and the last write of a killed process: samples come every second."""
 _IN_FLIGHT_BYTES = 2**20
-"""Writes that were under way when the measurement ended in order, and are counted when they complete."""
+"""Writes in flight when the measurement ended normally; the drive counts them when they complete."""
 
 
 def lost_state(
     recording: str, last_user: str | None, journal: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]],
     live: Wear, *, virtual_clock: bool = False,
 ) -> str | None:  # fmt: skip
-    """Why the drive is no longer in the state that an interrupted measurement left, in words; None if it may go on.
+    """Return why the drive's state is not the one that an interrupted measurement left; None if it may resume.
 
-    `lines` are those of the recording's telemetry. No other measurement must have used the drive, and it must have
-    stayed attached and the host running, or have a write counter of its own. How much the interrupted cell wrote is
-    not known to the byte, but at the most BLIND_S at the highest rate that was seen after the last sample: what is
-    beyond that, others wrote. On the virtual clock nobody else can write.
+    `lines` are the recording's telemetry. No other measurement may have used the drive. The drive must have stayed
+    attached and the host running, or the drive must have its own write counter. The interrupted cell wrote at most
+    BLIND_S at the highest observed rate after the last sample; any more was written by others. On the virtual clock
+    nothing else can write.
     """
     if last_user != recording:
-        return f"the drive was used for {last_user or 'something unknown'} since"
-    begun = next((line.get("wear") for line in reversed(journal) if line["event"] == "measure"), None)
-    if begun is None:
-        return "nobody noted the drive's counters when the measurement began"
-    before = Wear(**begun)
+        return f"the drive was used for {last_user or 'something unknown'} in the meantime"
+    first = next((line.get("wear") for line in reversed(journal) if line["event"] == "measure"), None)
+    if first is None:
+        return "the drive's counters were not recorded when the measurement began"
+    before = Wear(**first)
     lost = counters_lost(before, live)
     written_bytes = _written_bytes(before, live, lost is not None)
     if written_bytes is None:
-        return f"{lost} since, and the drive has no counter of its own"
+        return f"{lost} in the meantime, and the drive has no write counter"
     if written_bytes < 0:
-        return "the drive's write counter went back"
+        return "the drive's write counter decreased"
     if virtual_clock:
         return None
     foreign = foreign_bytes(lines, before.sectors_written, before.sectors_written + written_bytes // SECTOR_BYTES)
-    return f"others wrote about {format_amount(foreign)} since" if foreign else None
+    return f"others wrote about {format_amount(foreign)} in the meantime" if foreign else None
 
 
 def other_versions(part: Path, now: Mapping[str, Any]) -> str | None:
-    """What the unfinished recording in `part` began with and is another one now, in words; None where all is the same.
+    """Return the first version that changed since the unfinished recording in `part` began; None if none did.
 
-    `now` has what host.json and identity.json have; cells of several versions are never one recording.
+    `now` has the fields of host.json and identity.json. One recording never mixes cells of several versions.
     """
-    begun: dict[str, Any] = {}
+    first: dict[str, Any] = {}
     for name in ("host.json", "identity.json"):
         if (part / name).exists():
-            begun |= json.loads((part / name).read_text(encoding="utf-8"))
+            first |= json.loads((part / name).read_text(encoding="utf-8"))
     changed = (
-        f"{words} was {begun[name]} and is {now[name]}"
-        for name, words in VERSIONS.items()
-        if name in begun and name in now and begun[name] != now[name]
+        f"{title} was {first[name]} and is now {now[name]}"
+        for name, title in VERSIONS.items()
+        if name in first and name in now and first[name] != now[name]
     )
     return next(changed, None)
 
 
 def _written_bytes(sealed: Wear, live: Wear, lost: bool) -> int | None:
-    """Since the seal, by the kernel's counter or, where that began anew, by the drive's own; None without one."""
+    """Return the bytes written since the seal: by the kernel's counter, or if that was reset, by the drive's counter.
+
+    None if the drive has no counter.
+    """
     if not lost:
         return SECTOR_BYTES * (live.sectors_written - sealed.sectors_written)
     if sealed.lifetime_bytes_written is None or live.lifetime_bytes_written is None:
@@ -74,10 +77,10 @@ def _written_bytes(sealed: Wear, live: Wear, lost: bool) -> int | None:
 
 
 def foreign_bytes(lines: Iterable[Mapping[str, Any]], first_sectors: int, sectors: int) -> int:
-    """Bytes written since the last sample that the measurement itself cannot have written.
+    """Return the bytes written since the last sample that the measurement cannot have written itself.
 
-    `first_sectors` is the counter of sectors written when the measurement last began, `sectors` the counter now. The
-    rate is the highest since the very first beginning; where nothing is known of it, nothing is the measurement's own.
+    `first_sectors` is the counter of written sectors when the measurement last started or resumed, `sectors` the
+    counter now. The rate is the highest since the recording began. Without a rate, no bytes count as the measurement's.
     """
     runs: list[list[tuple[float, int]]] = [[]]
     ended = False
@@ -94,7 +97,7 @@ def foreign_bytes(lines: Iterable[Mapping[str, Any]], first_sectors: int, sector
 
 
 def _rates(samples: Sequence[tuple[float, int]]) -> Iterator[float]:
-    """Sectors a second over stretches of at least half a second: samples at the edges of cells lie close together."""
+    """Yield sectors per second over at least half a second, because samples at cell edges lie close together."""
     for place, (start_s, start) in enumerate(samples):
         later = ((at_s, value) for at_s, value in samples[place + 1 :] if at_s - start_s >= 0.5)
         if (end := next(later, None)) is not None:

@@ -1,4 +1,4 @@
-"""The host as the study's scenario wants it: for a protocol that asks for it, the condition of beginning at all."""
+"""Require the host settings of the study's scenario, if the protocol demands it."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from drivelab.stages.device import Device
 
 
 def require_scenario(plan: Plan, device: Device) -> dict[str, Any] | None:
-    """What the journal says of the host's settings; None if the protocol does not ask for a scenario.
+    """Return the journal's facts on the host's settings; None if the protocol requires no scenario.
 
-    On the virtual clock no host takes part. A setting that cannot be read here does not deviate; how many there are
-    is told. Raises UserError, before anything is touched, that names what deviates.
+    On the virtual clock the host has no effect. An unreadable setting does not deviate; the facts count such settings.
+    Raises UserError with the settings that deviate, before drivelab writes to the drive.
     """
     if not plan.subject["condition"].get("scenario_required"):
         return None
     scenario = plan.subject["scenario"]
     if plan.clock == "virtual":
-        return {"scenario": scenario, "checked": False, "reason": "on the virtual clock no host takes part"}
+        return {"scenario": scenario, "checked": False, "reason": "on the virtual clock the host has no effect"}
     rows = snapshot([device.name], scenario)
     wrong = deviations(rows)
     if wrong:
-        told = "; ".join(_words(row) for row in wrong)
+        details = "; ".join(_deviation(row) for row in wrong)
         raise UserError(
-            f"drive '{plan.drive}': {plan.measurement} asks for a host set as for scenario '{scenario}', and "
-            f"{len(wrong)} of its settings are not: {told}. Put `host_settings: apply` into the study, or set them by "
-            "hand as docs/host_settings.md says, and run again; nothing was touched"
+            f"drive '{plan.drive}': {plan.measurement} requires the host settings of scenario '{scenario}', but "
+            f"{len(wrong)} settings differ: {details}. Set `host_settings: apply` in the study, or change them by hand "
+            "as docs/host_settings.md says, and run again. Nothing was written."
         )
     return {"scenario": scenario, "checked": True, "deviations": [], "settings": len(rows),
             "unknown": sum(row["deviation"] is None for row in rows)}  # fmt: skip
 
 
 def note_scenario(recording: Recording, stage: str, facts: Mapping[str, Any] | None) -> None:
-    """Enter into the journal what `require_scenario` found, if it was asked."""
+    """Append the facts of `require_scenario` to the journal, if there are any."""
     if facts is not None:
         recording.append("scenario", stage=stage, **facts)
 
 
-def _words(row: dict[str, Any]) -> str:
+def _deviation(row: dict[str, Any]) -> str:
     name = row["name"] if row["scope"] == HOST else f"{row['name']} of {row['scope']}"
-    return f"{name} is {row['state']}, wanted {row['wanted']}"
+    return f"{name} is {row['state']}, required {row['wanted']}"

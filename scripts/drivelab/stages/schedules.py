@@ -1,4 +1,4 @@
-"""Schedules of a plan's traces for the drive, made before the first step: a drive recovers while one waits for them."""
+"""Schedules of a plan's traces, made before the first step: a drive recovers if it has to wait for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from drivelab.trace.catalogue import sha256_of
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A trace of the plan, ready to be replayed."""
+    """A trace of the plan, ready for replay."""
 
     name: str
     sha256: str
@@ -29,7 +29,7 @@ class Scheduled:
 
 
 class Schedules:
-    """The plan's traces under each choice of its replay steps; the files are gone at the end of the `with` block."""
+    """The plan's traces for each choice of its replay steps; their files exist only within the `with` block."""
 
     def __init__(self, plan: Plan, device: Device, recording: Recording) -> None:
         self._plan, self._device, self._recording = plan, device, recording
@@ -37,7 +37,7 @@ class Schedules:
         self._made: dict[str, list[Scheduled]] = {}
 
     def __enter__(self) -> Self:
-        """Make those of all steps that are not done. Raises UserError as `same_trace` and `prepare` do."""
+        """Make the schedules of all replay steps; raises the UserErrors of `same_trace` and `prepare`."""
         shutil.rmtree(self._folder, ignore_errors=True)
         for step in self._plan.subject["measure"]:
             if "replay" in step:
@@ -47,7 +47,7 @@ class Schedules:
         return self
 
     def of(self, choice: Mapping[str, Any]) -> list[Scheduled]:
-        """The plan's traces, in its order."""
+        """Return the plan's traces for a choice, in the plan's order."""
         return self._made[json.dumps(choice, sort_keys=True)]
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -57,16 +57,16 @@ class Schedules:
         device, folder = self._device, self._folder / str(number)
         folder.mkdir(parents=True)
         choice = self._within_range(ReplayChoice.from_mapping(body))
-        made: list[Scheduled] = []
-        for one, path in zip(self._plan.subject["traces"], self._plan.context["trace_paths"], strict=True):
-            digest = same_trace(self._recording, one["name"], Path(path))
-            stem = folder / one["name"]
+        schedules: list[Scheduled] = []
+        for trace, path in zip(self._plan.subject["traces"], self._plan.context["trace_paths"], strict=True):
+            digest = same_trace(self._recording, trace["name"], Path(path))
+            stem = folder / trace["name"]
             prepared = prepare(Path(path), stem, choice, device.capacity_bytes, device.logical_block_bytes)
-            made.append(Scheduled(one["name"], digest, prepared))
-        return made
+            schedules.append(Scheduled(trace["name"], digest, prepared))
+        return schedules
 
     def _within_range(self, choice: ReplayChoice) -> ReplayChoice:
-        """The choice with the active range of the plan's class of drives."""
+        """Return the choice limited to the active range of the plan's drive class."""
         share, block = self._plan.subject["class"]["active_range"], self._device.logical_block_bytes
         if share == 1:
             return choice
@@ -75,13 +75,13 @@ class Schedules:
 
 
 def same_trace(recording: Recording, name: str, path: Path) -> str:
-    """SHA-256 of a trace; raises UserError when a recording that goes on began with another one of that name."""
+    """Return the SHA-256 of a trace; raises UserError if the recording began with a different trace of this name."""
     digest = sha256_of(path)
     lines = [line for line in recording.journal() if line.get("trace") == name]
-    begun = {line["trace_sha256"] for line in lines if "trace_sha256" in line}
-    if begun - {digest}:
+    earlier = {line["trace_sha256"] for line in lines if "trace_sha256" in line}
+    if earlier - {digest}:
         raise UserError(
-            f"{path}: is not the trace that {recording.plan.recording} began with; remove {recording.part} to begin "
-            "anew"
+            f"{path}: this is not the trace that {recording.plan.recording} began with; remove {recording.part} to "
+            "restart"
         )
     return digest

@@ -1,4 +1,4 @@
-"""What each job of the workflow asks of the host, and of a cluster: places, cores, wall time, the drive's own host."""
+"""Resources of the workflow's jobs on a host or a cluster: places, cores, wall time, the drive's host."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from drivelab.stages.platforms import host_of, is_recorded, this_host
 from drivelab.stages.progress import keeps_drive, read_status
 
 STAGES = ("purge", "precondition", "measure")
-"""In the order of a chain: what is further on comes first."""
+"""In the order of a chain; later stages have a higher priority."""
 LARGEST_BYTES = 32 * 10**12
-"""Capacity reckoned for a drive that is on another host, where nobody can look: more than most have."""
+"""Capacity assumed for a drive on another host, where drivelab cannot read it: more than most drives have."""
 _MARGIN = 1.5
 _START_MIN = 10.0
-"""What a job needs besides, on a slow file system."""
+"""Additional time of a job on a slow file system."""
 _NOTHING: list[Mapping[str, Any]] = []
-"""Steps of a plan that is purged and preconditioned alone; one object, as estimates are kept by it."""
+"""Steps of a plan that only purges and preconditions; a single object, because estimates are cached by identity."""
 _PART_CORES = 4
-"""A process of the analysis takes some 250 MB, and a job of profiles/slurm has 2 GB."""
+"""Cores of a part: an analysis process takes some 250 MB, and a job of profiles/slurm has 2 GB."""
 _ANALYSIS_MIN = 60
-"""For the analysis of a drive within its part, as a job of the analysis has by profiles/slurm."""
+"""Time for the analysis within a drive's part, the same as for an analysis job in profiles/slurm."""
 
 Use = int | str | Callable[..., int | str]
 
@@ -39,56 +39,57 @@ class Scheduling:
     """Resources, priorities and limits of a study's jobs, for the workflow's rules."""
 
     def __init__(self, campaign: Campaign, cluster: Cluster | None = None) -> None:
-        """With a `cluster` jobs say there where and how long they run; raises UserError for what it cannot do."""
+        """With a `cluster`, jobs carry its host and time options; raises UserError if the study does not fit it."""
         self.campaign, self.cluster = campaign, cluster
         if cluster is not None:
             cluster.refuse(campaign)
 
     def limits(self) -> dict[str, int]:
-        """Snakemake resources with their limits: a resource without a limit is unlimited."""
+        """Return Snakemake resources with their limits: a resource without a limit is unlimited."""
         places = {_name("host", host): limit for host, limit in self._hosts.items()}
         return places | {_name("drive", drive): 1 for drive in self._side_by_side}
 
     def cores(self, cores: int | None) -> int:
-        """Cores that a measuring job claims, so that no analysis disturbs it: its share of all there are."""
+        """Return the cores of a measuring job: its share of all cores, so that no analysis disturbs it."""
         places = max(self._hosts.values(), default=1)
         return max(1, (cores or 1) // places)
 
     def part_cores(self, cores: int | None) -> int:
-        """Cores for the part of a fleet; on a cluster as many as keep within the memory of a job there."""
+        """Return the cores of a fleet's part; on a cluster, limited by the memory of a job."""
         return self.cores(cores) if self.cluster is None else min(self.cores(cores), _PART_CORES)
 
     def priority(self, stage: str) -> Callable[[object], int]:
-        """Earlier chains come first, and within a chain what is further on: a chain goes on without a break."""
+        """Return the priority of a stage: earlier chains first, then later stages, so that chains are not split."""
         place = STAGES.index(stage)
         return lambda wildcards: self._priority(self._planned(wildcards), place)
 
     def priority_together(self, recordings: Iterable[str]) -> int:
-        """Of a job that measures several drives at the same time."""
-        return max(self._priority(self.campaign.by_recording[one].plan, len(STAGES) - 1) for one in recordings)
+        """Return the priority of a job that measures several drives at the same time."""
+        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
+        return max(self._priority(plan, len(STAGES) - 1) for plan in plans)
 
     @property
     def first(self) -> int:
-        """Above every chain but one that was interrupted."""
+        """Priority above every chain except interrupted chains."""
         return len(STAGES) * (len(self.campaign.plans) + 1)
 
     @property
     def priority_of_plan(self) -> int:
-        """Above every chain there is."""
+        """Priority above every chain."""
         return self.first + len(STAGES)
 
     def planning(self) -> dict[str, Use]:
-        """Resources of the job that writes a plan: a place on the drive's host.
+        """Return the resources of the job that writes a plan: a place on the drive's host.
 
-        By its priority all plans of a host are written before the first of its chains begins; that would be the one
-        whose plan happens to be there, whatever the study's order.
+        The priority makes a host write all plans before its first chain starts. Otherwise the first chain would be the
+        one whose plan happens to exist, not the first in the study's order.
         """
         return self._at_host(self._planned)
 
     def chain(self, stage: str) -> dict[str, Use]:
-        """Resources of a stage: a place on the drive's host, there the drive if several are in use, and the cluster's.
+        """Return the resources of a stage's job, which has the wildcards of a recording.
 
-        For jobs with the wildcards of a recording.
+        They are: a place on the drive's host, the drive if the host measures several at a time, and the cluster's.
         """
         uses = self._at_host(self._planned)
         for drive in self._side_by_side:
@@ -105,8 +106,8 @@ class Scheduling:
         return uses
 
     def together(self, recordings: Iterable[str]) -> dict[str, Use]:
-        """Resources of a job that uses several drives of a host at the same time: one place there, and the drives."""
-        plans = [self.campaign.by_recording[one].plan for one in recordings]
+        """Return the resources of a job that measures several drives at the same time: one place and the drives."""
+        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
         uses: dict[str, Use] = {_name("host", self._place(plans[0])): 1}
         uses |= {_name("drive", plan.sheet_drive): 1 for plan in plans if plan.sheet_drive in self._side_by_side}
         if self.cluster is not None:
@@ -120,10 +121,10 @@ class Scheduling:
         return uses
 
     def part(self, of_drive: Callable[[str], Sequence[Plan]]) -> dict[str, Use]:
-        """Resources of a job that carries out all plans of a drive, chain after chain, with the wildcard `drive`.
+        """Return the resources of a job that runs all plans of a drive in sequence, with the wildcard `drive`.
 
-        A place on the drive's host from the first chain to the last, and of a cluster the time of those that are not
-        recorded yet, one after another, and of the analysis. One job for each drive there is: drives are no resource.
+        They are: a place on the drive's host, and on a cluster the total time of the unfinished chains and the
+        analysis. Drives need no resource, because each drive has only one job.
         """
 
         def wall_min(drive: str) -> int:
@@ -143,33 +144,33 @@ class Scheduling:
         return uses
 
     def here(self) -> dict[str, int]:
-        """Resources of a job that keeps this host busy with no drive of the study: one of its places, whoever's."""
+        """Return the resources of a job that uses this host but no drive of the study: one place."""
         return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
 
     def _at_host(self, plan_of: Callable[[Any], Plan]) -> dict[str, Use]:
-        """A place on the host of the plan that a job is for."""
+        """Return a place on the host of a job's plan."""
         return {
             _name("host", host): lambda wildcards, host=host: int(self._place(plan_of(wildcards)) == host)
             for host in self._hosts
         }
 
     def _place(self, plan: Plan) -> str:
-        """Where a plan is carried out; what may be anywhere is, without a cluster."""
+        """Return the host that runs a plan; without a cluster, this host runs plans for any host."""
         host = host_of(plan)
         return this_host() if host == ANY_HOST and self.cluster is None else host
 
     @cached_property
     def _hosts(self) -> dict[str, int]:
-        """Measurements at a time by host: as many as the least that is said of any of its drives."""
-        found: dict[str, int] = {}
+        """Concurrent measurements by host: the strictest limit that applies to its drives."""
+        limits: dict[str, int] = {}
         for plan in self.campaign.here:
             place, limit = self._place(plan), self.campaign.study.concurrency_of(host_of(plan))
-            found[place] = min(limit, found.get(place, limit))
-        return found
+            limits[place] = min(limit, limits.get(place, limit))
+        return limits
 
     @cached_property
     def _side_by_side(self) -> list[str]:
-        """Drives whose host measures several at once: one job for each."""
+        """Drives whose host measures several drives at a time; each drive has one job at a time."""
         used = [plan for plan in self.campaign.here if self._hosts[self._place(plan)] > 1]
         return list(dict.fromkeys(plan.sheet_drive for plan in used))
 
@@ -182,22 +183,22 @@ class Scheduling:
 
     @cached_property
     def _interrupted(self) -> set[str]:
-        """Recordings that their drives are left to until they have gone on, whatever the order has become since."""
-        found = read_status(self.campaign.study.results)
-        return {status.recording for status in found if keeps_drive(status)}
+        """Interrupted recordings that reserve their drives; they come first, whatever the study's order is now."""
+        statuses = read_status(self.campaign.study.results)
+        return {status.recording for status in statuses if keeps_drive(status)}
 
     def _gres(self, plan: Plan) -> str:
-        """The drive as a generic resource. Drives that are measured together have none: a job can name one alone."""
+        """Return the drive as a generic resource; empty for simultaneous drives, as a job can name only one drive."""
         assert self.cluster is not None
         return "" if "simultaneous" in plan.subject else self.cluster.gres_of(plan)
 
     def _extra(self, plan: Plan) -> str:
-        """The same for all stages of a chain, or they could not be one submission."""
+        """Return the cluster's options: the same for all stages of a chain, so that one submission can hold them."""
         assert self.cluster is not None
         return self.cluster.extra_of(plan, sum(self._runtime_min(plan, stage) for stage in STAGES))
 
     def _runtime_min(self, plan: Plan, stage: str) -> int:
-        """At the most, with a margin: a measurement may have to purge and precondition anew, so it has time for all."""
+        """Return the upper estimate with a margin; a measurement has time to purge and precondition again."""
         if stage != "measure":
             plan = replace(plan, subject={**plan.subject, "measure": _NOTHING})
         capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
@@ -210,11 +211,11 @@ class Scheduling:
 
 
 def reckoned_capacity_bytes(campaign: Campaign, plan: Plan) -> int:
-    """Capacity of the drive of a plan, or the largest for a drive of another host."""
+    """Return the capacity of a plan's drive; LARGEST_BYTES for a drive on another host."""
     if plan.virtual or host_of(plan) in (ANY_HOST, this_host()):
         return campaign.capacity_bytes(plan)
     return LARGEST_BYTES
 
 
-def _name(kind: str, what: str) -> str:
-    return f"{kind}_{re.sub('[^A-Za-z0-9]', '_', what)}"
+def _name(kind: str, name: str) -> str:
+    return f"{kind}_{re.sub('[^A-Za-z0-9]', '_', name)}"

@@ -10,7 +10,7 @@ from drivelab.plan.plan import Plan
 
 @dataclass(frozen=True)
 class Simultaneous:
-    """Files of one such job, drive by drive in one order, and its drives."""
+    """Files and drives of one such job; all lists have the same order of drives."""
 
     recordings: list[str]
     plans: list[str]
@@ -22,7 +22,7 @@ class Simultaneous:
 
 
 def simultaneous_jobs(plans: Iterable[Plan], path: Callable[[str], str]) -> list[Simultaneous]:
-    """One for each measurement, run and platform; `path` makes paths as `Layout.path` does."""
+    """Return a job for each measurement, run and platform; `path` makes paths like `Layout.path`."""
     groups: dict[tuple[str, int, str], list[Plan]] = {}
     for plan in plans:
         if serials := plan.subject.get("simultaneous"):
