@@ -1,7 +1,7 @@
 """drivelab: reproducible performance studies of storage drives.
 
-One study a run: snakemake --config study=config/demo.yaml
-With `--config png=no` figures are not made as PNG, which the report needs none of: a third less time for them.
+One study per run: snakemake --config study=config/demo.yaml
+`--config png=no` skips the PNG figures, which the report does not need, and saves a third of the drawing time.
 """
 
 import shlex
@@ -27,7 +27,7 @@ from drivelab.termination import on_termination
 
 try:
     require_file_backend(workflow.workflow_settings.persistence_backend)
-    png = str(config.get("png", "yes")).lower() in ("yes", "true")  # what is given by --config is text
+    png = str(config.get("png", "yes")).lower() in ("yes", "true")  # --config gives text
     cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
     study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")
     layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
@@ -42,7 +42,7 @@ except UserError as error:
     raise WorkflowError(str(error)) from None
 
 workflow.global_resources.update(fleet.limits(scheduling) if fleet else scheduling.limits())
-# A Snakemake that is killed takes the stage with it: nothing goes on with a drive that nobody watches.
+# If Snakemake is killed, its stage ends too: no process uses a drive unsupervised.
 STAGE = shlex.join(["exec", *ending_with_parent("TERM"), "drivelab"])
 
 
@@ -93,7 +93,7 @@ onstart:
     layout.claim()
     on_termination(workflow.scheduler.exit_gracefully)
     if workflow.local_exec and workflow.is_main_process:
-        # What the scripts of each recording import.
+        # The scripts of each recording import these modules.
         imported = [
             "snakemake.script",
             "drivelab.tables.collect",
@@ -102,8 +102,8 @@ onstart:
         ]
         forks = Forks([*imported, *DRAWING])
         PythonScript.execute_script = lambda script, path, edit=False: forks.run(path)
-        # Snakemake's limit of jobs a second has it look for jobs once a second for each job that has ended (its pull
-        # request 3744): hours into a study that is a core of the host that measures.
+        # With a limit of jobs per second, Snakemake polls once a second for each job that has ended (its pull request
+        # 3744). After some hours that takes a whole core of the measuring host.
         workflow.scheduler.job_rate_limiter = None
 
 

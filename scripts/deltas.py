@@ -1,4 +1,4 @@
-"""Deltas of every drive against the basis, and what can be said of them."""
+"""Compute the deltas of every drive against the basis, with verdicts."""
 
 from drivelab.analysis.deltas import deltas_table
 from drivelab.errors import reported
@@ -6,7 +6,7 @@ from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     summary = io.read(snakemake.input.summary, "summary")
-    if not snakemake.params.basis_is_there:  # it is still to be measured on another host
+    if not snakemake.params.basis_is_there:  # another host still has to measure it
         summary = summary.head(0)
     table = deltas_table(
         summary,

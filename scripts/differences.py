@@ -1,4 +1,4 @@
-"""What recordings were made under, and what compared ones differ in."""
+"""Collect the conditions of recordings, and the differences between compared recordings."""
 
 from pathlib import Path
 
@@ -13,5 +13,5 @@ with reported(snakemake.log[0]):
     table = conditions(recordings, snakemake.params.altered, io.read(snakemake.input.cells, "cells"))
     io.write(table, snakemake.output.conditions, "conditions")
     sound = counted(table, io.read(snakemake.input.exclusions, "exclusions"))
-    found = differences_table(sound, snakemake.params.pairs, snakemake.params.intended)
-    io.write(found, snakemake.output.differences, "differences")
+    differences = differences_table(sound, snakemake.params.pairs, snakemake.params.intended)
+    io.write(differences, snakemake.output.differences, "differences")

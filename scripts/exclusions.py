@@ -1,4 +1,4 @@
-"""What is left out of every result of a study."""
+"""List what is excluded from the results of a study."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from drivelab.tables.facts import recording_facts, strangers
 with reported(snakemake.log[0]):
     recordings = recording_facts([Path(manifest).parent for manifest in snakemake.input.manifests])
     others = strangers(
-        [Path(one) for one in snakemake.params.others], snakemake.params.drives, snakemake.params.measurements
+        [Path(folder) for folder in snakemake.params.others], snakemake.params.drives, snakemake.params.measurements
     )
     runs = {name: io.read(snakemake.input[name], name) for name in ("replays", "application_runs")}
     table = exclusions_table(io.read(snakemake.input.cells, "cells"), recordings, others, **runs)

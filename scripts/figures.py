@@ -1,4 +1,4 @@
-"""The figures of one measurement, or of the comparison of the drives in one."""
+"""Draw the figures of one recording, or the comparison figures of one measurement."""
 
 from pathlib import Path
 
@@ -14,4 +14,4 @@ with reported(snakemake.log[0]):
     measurement = snakemake.wildcards.measurement
     tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")}
     subject = f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}"
-    sheets.draw(stems, tables, subject, png=any(one.suffix == ".png" for one in files), made_from=made_from)
+    sheets.draw(stems, tables, subject, png=any(file.suffix == ".png" for file in files), made_from=made_from)

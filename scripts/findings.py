@@ -1,4 +1,4 @@
-"""What stands out in one recording, and where write saturation leads."""
+"""Detect anomalies in one recording, and compute its write saturation."""
 
 from pathlib import Path
 

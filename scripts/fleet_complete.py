@@ -1,4 +1,4 @@
-"""Whether every drive of a fleet was measured."""
+"""Fail unless every drive of a fleet was measured."""
 
 from pathlib import Path
 

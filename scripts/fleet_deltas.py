@@ -1,4 +1,4 @@
-"""Deltas of every drive of a fleet against the basis, p-values adjusted for all of them."""
+"""Compute the deltas of every drive of a fleet against the basis, with p-values adjusted over all drives."""
 
 import shutil
 from pathlib import Path
@@ -10,7 +10,7 @@ from drivelab.tables.fleet import write_deltas
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
     study = snakemake.params.study
-    made = Path(snakemake.output.deltas)
-    shutil.rmtree(made.parent)  # those of drives that are no longer the study's
-    write_deltas(outcomes, study["basis"], made.parent, study["comparison"], study["intended"])
-    made.write_text("".join(f"{one.name}\n" for one in sorted(made.parent.iterdir())))
+    listing = Path(snakemake.output.deltas)
+    shutil.rmtree(listing.parent)  # it may hold drives that are no longer in the study
+    write_deltas(outcomes, study["basis"], listing.parent, study["comparison"], study["intended"])
+    listing.write_text("".join(f"{file.name}\n" for file in sorted(listing.parent.iterdir())))

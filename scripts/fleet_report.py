@@ -1,4 +1,4 @@
-"""The report of a fleet, one self-contained HTML file."""
+"""Write the report of a fleet: one self-contained HTML file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How the values of all drives of a fleet are spread, and which drives stand apart."""
+"""Compute the spread of values over a fleet's drives, and the drives that deviate."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Drives, hosts and traces of a study."""
+"""Write the tables of a study's drives, hosts and traces."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The report of a study, one self-contained HTML file."""
+"""Write the report of a study: one self-contained HTML file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The pages of the tests of a study, one PDF."""
+"""Write the test pages of a study: one PDF."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Steady-state windows of one recording."""
+"""Find the steady-state windows of one recording."""
 
 from drivelab.analysis.windows import windows_table
 from drivelab.errors import reported

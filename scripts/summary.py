@@ -1,4 +1,4 @@
-"""One value per drive, measurement and cell, with its spread and verdict."""
+"""Summarise each drive, measurement and cell in one value, with spread and verdict."""
 
 from drivelab.analysis.exclusions import counted
 from drivelab.analysis.summary import summary_table

@@ -1,4 +1,4 @@
-"""Tables of one recording."""
+"""Write the tables of one recording."""
 
 from pathlib import Path
 

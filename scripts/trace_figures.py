@@ -1,4 +1,4 @@
-"""The figures of one trace."""
+"""Draw the figures of one trace."""
 
 from pathlib import Path
 
@@ -11,4 +11,4 @@ with reported(snakemake.log[0]):
     made_from = kept.origins(snakemake.params.code, dict(snakemake.input.items()), trace_sheet.tables_of)
     stems = kept.not_right(files, made_from)
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
-    trace_sheet.draw(stems, tables, png=any(one.suffix == ".png" for one in files), made_from=made_from)
+    trace_sheet.draw(stems, tables, png=any(file.suffix == ".png" for file in files), made_from=made_from)

@@ -1,4 +1,4 @@
-"""Tables of what a trace holds."""
+"""Write the tables of trace statistics."""
 
 from pathlib import Path
 

@@ -1,9 +1,9 @@
-"""Run scripts in forks of one Python process that has already imported their modules.
+"""Run scripts in forks of one Python process that has imported their modules.
 
-Importing pandas and matplotlib takes longer than the work of most workflow scripts. The server idles until the first
-script arrives, then imports the modules and forks once per script. Each script still has its own process and memory,
-but starts in milliseconds. A script ends with the server, and the server ends with the client, however the client
-ends: otherwise an old script could write the same files as a script of the next client.
+A new Python needs longer to import pandas and matplotlib than most scripts of the workflow run. The server waits at
+almost no cost for the first script, then imports the modules, and forks for each script. Each script is still a process
+with its own memory, but starts in milliseconds. Scripts end with the server, and the server ends with its client, in
+any way: no leftover script may write the files of the next client's scripts.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 
 class Forks:
-    """The client's handle of the server; create it in the main thread, because the server ends with it (prctl(2))."""
+    """The client's side of the server; make it in the main thread, because the server ends with it (prctl(2))."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        """`modules` are imported before the first script runs."""
+        """Start the server, which imports `modules` before the first script."""
         with (
-            tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # accessible to its owner only
+            tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # only its owner can read it
             socket.socket(socket.AF_UNIX) as listener,
         ):
             place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
-            name = f"/proc/self/fd/{place}/scripts"  # a socket address holds 107 bytes, and TMPDIR may be longer
+            name = f"/proc/self/fd/{place}/scripts"  # an address has at most 107 bytes, and TMPDIR may be deep
             listener.bind(name)
             listener.listen(socket.SOMAXCONN)
-            self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # stays usable after its name is removed
+            self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, so no file is left
             os.close(place)
             self._server = parent.start(
                 [sys.executable, "-m", __name__, str(listener.fileno()), *modules],
@@ -52,7 +52,7 @@ class Forks:
         atexit.register(self.end)
 
     def run(self, script: str) -> None:
-        """Run a script as Python runs a file; raises CalledProcessError if it fails, or if it or the server dies."""
+        """Run a script like `python FILE`; raises CalledProcessError if it fails, or if it or the server dies."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(f"/proc/self/fd/{self._socket}")
@@ -64,7 +64,7 @@ class Forks:
             raise subprocess.CalledProcessError(int(status or 1), script)
 
     def end(self) -> None:
-        """End the server after its running scripts end."""
+        """End the server after its running scripts."""
         self._server.terminate()
         self._server.wait()
         os.close(self._socket)
@@ -84,19 +84,19 @@ class _Handler(StreamRequestHandler):
 
 
 class _Server(ForkingMixIn, UnixStreamServer):
-    max_children = sys.maxsize  # the client limits how many scripts run at a time
+    max_children = sys.maxsize  # the client limits the number of concurrent scripts
     modules: Sequence[str] = ()
     pid = 0
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         for module in self.modules:
             import_module(module)
-        gc.freeze()  # else a garbage collection in each fork would touch, and so copy, all imported objects
+        gc.freeze()  # a garbage collection over the imports in each fork would copy them
         super().process_request(request, client_address)
 
 
 def end_with(server: int) -> None:
-    """Ask the kernel to kill this process when its parent ends (prctl(2))."""
+    """Make the kernel kill this process when its parent ends (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != server:
         os._exit(1)
@@ -121,10 +121,10 @@ def main() -> None:
 
     def end(*_: object) -> None:
         if os.getppid() != client:
-            os._exit(1)  # its forks end with it
+            os._exit(1)  # its forks end too
         sys.exit()  # waits for the forks
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends when its client does
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the server ends with its client
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with _Server("", _Handler, bind_and_activate=False) as server:

@@ -1,7 +1,7 @@
-"""Snakemake's records of how files were made, used only if they describe the present files.
+"""Snakemake's records of how files were made; each record must match the present file.
 
-Only the workflow imports this module, because it imports Snakemake. `drivelab run` runs it as a program to check
-Snakemake's options before anything is touched.
+Only the workflow imports this module, because it imports Snakemake. `drivelab run` runs it as a program to check the
+options of Snakemake before the study starts.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from snakemake.settings.enums import PersistenceBackend
 from drivelab.errors import UserError
 
 _ARCHIVED_S = 1.0
-"""Largest difference between the times of a file and of its record: archives may cut times to whole seconds."""
+"""Largest difference between the times of a file and its record: archives may truncate times to whole seconds."""
 
 
 def require_file_backend(backend: PersistenceBackend) -> None:
-    """Raise UserError unless Snakemake keeps its records in files, where `Records` replaces its own class."""
+    """Raise UserError unless Snakemake keeps its records in files, as `Records` replaces only that class."""
     if backend is not PersistenceBackend.FILE:
         raise UserError(
             f"Snakemake's persistence backend '{backend}' cannot be used. drivelab's study locks and its protection of "
@@ -37,13 +37,14 @@ def require_file_backend(backend: PersistenceBackend) -> None:
 
 
 class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type information
-    """Records in `.snakemake`, trusted only if they describe the present file.
+    """Records in `.snakemake`, used only if they match the present file.
 
-    Snakemake keeps a file that has no readable record, and assumes that a record describes whatever file is present.
-    If `.snakemake` is lost, if the version differs, or if two checkouts share results, a table of other parameters or
-    code would therefore stay. An analysis, whose rule carries a digest of its code, takes seconds, so it runs again.
+    Snakemake keeps a file without a readable record, and takes any present file for the recorded one. So a table made
+    with other parameters or code would stay if `.snakemake` was lost, if the version of Snakemake changed, or if two
+    checkouts share results. This class makes such a file again if its rule carries a digest of its code (an analysis,
+    which takes seconds).
 
-    The locks belong to one study and lie in the folder `locks`.
+    The locks are those of one study, in the folder `locks`.
     """
 
     locks: Path
@@ -61,39 +62,39 @@ class Records(FilePersistence):  # type: ignore[misc]  # Snakemake ships no type
         return True
 
     def has_outdated_metadata(self, job: Any) -> bool:
-        """Return False: `params_changed` handles records of another format."""
+        """Return False: `params_changed` handles records in another format."""
         return False
 
     def input_changed(self, job: Any, file: Any = None) -> Any:
-        """Return Snakemake's result, but no change for a job that leads to a measurement."""
+        """Return Snakemake's changes, but none for a job that leads to a measurement."""
         return [] if _uses_drive(job) else super().input_changed(job, file)
 
     def params_changed(self, job: Any, file: Any = None) -> Any:
-        """Return Snakemake's result, plus a change for an analysis output that no record describes.
+        """Return Snakemake's changes, plus a change for each analysis output without a matching record.
 
-        Return no change for a job that leads to a measurement.
+        A job that leads to a measurement has no change.
         """
         if _uses_drive(job):
             return NO_PARAMS_CHANGE
-        is_analysis = "code" in job.rule.params.keys()  # noqa: SIM118 - a list with names
+        is_judged = "code" in job.rule.params.keys()  # noqa: SIM118 - a list with names
         manifest = _Manifest(job.input.get("manifest"))
         changes = NO_PARAMS_CHANGE
-        for path in job.output if file is None else [file]:  # one at a time, to keep few records in memory
+        for path in job.output if file is None else [file]:  # one by one: Snakemake keeps few records in memory
             changes |= super().params_changed(job, path)
-            if is_analysis and not _describes(self.metadata(path), path, manifest):
+            if is_judged and not _matches(self.metadata(path), path, manifest):
                 changes |= ParamsChange(only_old={"no record of this file"}, files={path})
         return changes
 
 
 class _Manifest:
-    """The manifest of the recording that an analysis uses, if it uses one."""
+    """The manifest of the analysed recording, if the analysis has only one."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
         self._checksum: str | None = None
 
-    def describes_input_of(self, record: MetadataRecord) -> bool:
-        """Whether the output was made from this manifest; True if unknown."""
+    def matches(self, record: MetadataRecord) -> bool:
+        """Return whether the output was made from this manifest; True if that is unknown."""
         known = (record.input_checksums or {}).get(self.path)
         if self.path is None or known is None:
             return True
@@ -103,19 +104,19 @@ class _Manifest:
 
 
 def _uses_drive(job: Any) -> bool:
-    """Whether the job leads to a measurement, whose path holds a digest of everything that it depends on.
+    """Return whether a job leads to a measurement, which depends only on the digest in its path.
 
-    A plan also holds settings that do not change the measurement, such as limits of taint and the path of the drive.
-    Rewriting the plan for those would repeat the measurement.
+    A plan also contains facts that do not affect a measurement, such as taint limits and the drive's path. If a change
+    of these rewrote the plan, Snakemake would measure the drive again.
     """
     return job.rule.name in ("plan", "capture") or not {"plan", "plans"}.isdisjoint(job.rule.input.keys())
 
 
-def _describes(record: MetadataRecord | None, path: str, manifest: _Manifest) -> bool:
-    """Whether a record describes the present output and the recording that the output was made from.
+def _matches(record: MetadataRecord | None, path: str, manifest: _Manifest) -> bool:
+    """Return whether the record of an output matches the present file and the present recording.
 
-    A recording that is copied into place keeps its time, which may be older than the tables of the recording that it
-    replaces. So the manifest is compared too.
+    A copied recording keeps its modification time, which may be earlier than the tables of the recording that it
+    replaces. So the manifest is compared as well.
     """
     if record is None or record.record_format_version != RECORD_FORMAT_VERSION or record.endtime is None:
         return False
@@ -123,11 +124,11 @@ def _describes(record: MetadataRecord | None, path: str, manifest: _Manifest) ->
         changed_s = Path(path).stat().st_mtime
     except FileNotFoundError:
         return True  # Snakemake sees that it is missing
-    return abs(changed_s - record.endtime) < _ARCHIVED_S and manifest.describes_input_of(record)
+    return abs(changed_s - record.endtime) < _ARCHIVED_S and manifest.matches(record)
 
 
 def _main(arguments: list[str]) -> int:
-    """Check the options of a Snakemake command, profiles included; return 2 and print the reason if refused.
+    """Check the options of a Snakemake command, profiles included; if they are refused, print why and return 2.
 
     Snakemake itself reports other errors in the options.
     """

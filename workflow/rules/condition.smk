@@ -1,4 +1,4 @@
-# Purge, precondition and measure are a group: to a cluster they are one job, so that nothing comes between.
+# Purge, precondition and measure are a group: a cluster runs them as one job, so that no other job comes between.
 rule purge:
     input:
         plan=ancient(layout.path("plans/RECORDING.json")),

@@ -1,7 +1,7 @@
 from drivelab.stages.figure_kinds import OVER_SIZES, figure_code
 
-# A recording has the figures that its plan leads to, all drawn by one job: a rule for each combination there is. What
-# is right already is kept, so the files are there while a job runs (update).
+# One job draws all figures of a recording; there is a rule for each combination of figures that the plans need.
+# Current figures are kept, so the files stay in place while a job runs (update).
 for number, kinds in enumerate(layout.figure_sets(), start=1):
 
     rule:
@@ -21,7 +21,7 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
             "../../scripts/figures.py"
 
 
-# So have measurements of several drives: one job draws all that compares them.
+# One job draws all comparison figures of a measurement with several drives.
 for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1):
 
     rule:
@@ -41,7 +41,7 @@ for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1
             "../../scripts/figures.py"
 
 
-# Measurements of one protocol that differ in their block size have a figure over all of them, with all drives.
+# Measurements of one protocol with different block sizes share figures over block size, with all drives.
 rule size_figures:
     input:
         **layout.tables_over_sizes(),

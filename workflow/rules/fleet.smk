@@ -1,4 +1,4 @@
-# A large study: one job for each drive, which is the whole workflow for that drive alone, and what joins the drives.
+# A large study: one job per drive, which runs the whole workflow for that drive, and rules that join the drives.
 rule drive:
     output:
         outcome=fleet.path("drives/{drive}/outcome.{turn}.json"),
@@ -72,7 +72,7 @@ rule fleet_report:
         "../../scripts/fleet_report.py"
 
 
-# The last: the study has failed if a drive has, when all others are measured, joined and reported.
+# The last rule: it fails if a drive failed, after all other drives are measured, joined and reported.
 rule fleet_complete:
     input:
         outcomes=fleet.outcomes(),

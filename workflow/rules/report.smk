@@ -37,7 +37,7 @@ rule report:
         "../../scripts/report.py"
 
 
-# The pages of the tests for print, from the same files.
+# The printable test pages, from the same files.
 rule report_pdf:
     input:
         **{name: paths for name, paths in rules.report.input.items() if name != "every_table"},

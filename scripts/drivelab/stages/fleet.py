@@ -113,9 +113,7 @@ class Fleet:
             "altered": sorted(
                 {f"{planned.protocol.name}: {change}" for planned in plans for change in planned.altered}
             ),
-            "elsewhere": sorted(
-                {planned.plan.sheet_drive for planned in self.campaign.elsewhere} - self.plans.keys()
-            ),
+            "elsewhere": sorted({planned.plan.sheet_drive for planned in self.campaign.elsewhere} - self.plans.keys()),
         }
 
     def _outcome(self, drive: str, turn: int) -> Path:
@@ -205,9 +203,7 @@ def outcomes_of(paths: Iterable[Path]) -> list[dict[str, Any]]:
 
 def require_complete(outcomes: Sequence[Mapping[str, Any]], report: str) -> None:
     """Raise UserError if drives failed; the message names the first few and their reasons."""
-    failed = {
-        outcome["drive"]: "; ".join(outcome["reasons"]) for outcome in outcomes if outcome["state"] != "measured"
-    }
+    failed = {outcome["drive"]: "; ".join(outcome["reasons"]) for outcome in outcomes if outcome["state"] != "measured"}
     if failed:
         details = ". ".join(f"Drive '{drive}': {reason}" for drive, reason in list(failed.items())[:_NAMED])
         more = f" And {len(failed) - _NAMED} more, see {report}." if len(failed) > _NAMED else ""

@@ -165,8 +165,7 @@ class Layout(FigureLayout):
     def scores(self) -> dict[str, dict[str, Any]]:
         """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""
         return {
-            planned.plan.measurement: dict(planned.protocol.body.get("analysis", {}))
-            for planned in self.campaign.plans
+            planned.plan.measurement: dict(planned.protocol.body.get("analysis", {})) for planned in self.campaign.plans
         }
 
     def check_owner(self) -> None:

@@ -125,9 +125,7 @@ def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[
 def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[str]:
     chosen = list(dict.fromkeys(wanted or (row.drive for row in sheet.values() if row.destructive)))
     if not chosen:
-        raise UserError(
-            f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' prints rows to fill in"
-        )
+        raise UserError(f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' prints rows to fill in")
     for drive in chosen:
         if drive not in sheet:
             raise UserError(f"{SHEET}: has no drive '{drive}'; the drives are: {', '.join(sheet) or 'none'}")

@@ -24,9 +24,7 @@ def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:
             f"{APPLICATIONS}"
         )
     if choice.application is not None and not runs_one:
-        raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' runs no application; remove its 'application'"
-        )
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' runs no application; remove its 'application'")
 
 
 def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:

@@ -1,4 +1,4 @@
-"""What a running stage is doing, in a small file that anybody may read: one per drive, and one per bad end."""
+"""Status files: what each drive's stage is doing, and why stages failed or were interrupted."""
 
 from __future__ import annotations
 
@@ -22,58 +22,58 @@ from drivelab.trace.capturing.processes import alive, boot_id, started
 
 _RECORDING = re.compile(r"[A-Za-z0-9@._-]{1,200}(/[A-Za-z0-9@._-]{1,200}){2}")
 _MOST = 1e11
-"""Of a number in a status: as a time the year 5138, later than which the C library's calendar may not go."""
+"""Limit of a number in a status: as a time, the year 5138; the C library's calendar may not handle later times."""
 HEARTBEAT_S = 10.0
-"""A stage shows that it is alive at least so often, whatever it is doing."""
+"""Seconds between a stage's signs of life, at most."""
 _TRIES = 2
-"""A measurement that failed so often no longer keeps its drive from others."""
+"""Failures after which a measurement no longer reserves its drive."""
 _MISSED = 3
-"""Heartbeats after which a stage on another machine is called silent: its clock and the file system's may be late."""
+"""Missed heartbeats after which a remote stage counts as silent; its clock and the file system may lag."""
 
 
 @dataclass(frozen=True)
 class Status:
-    """What a stage said last."""
+    """The last status of a stage."""
 
     recording: str
     stage: str
     text: str
-    """For people, for example `round 4 of at most 25, RND 4KiB 0/100 T2Q8, 2,310 IOPS`."""
+    """Present activity, for example `round 4 of at most 25, RND 4KiB 0/100 T2Q8, 2,310 IOPS`."""
     fraction: float
-    """Share of the stage that is done, as far as one can know; 1 at the end."""
+    """Estimated share of the stage that is done; 1 at the end."""
     pid: int
     at_s: float
-    """Last sign of life, time of day, seconds since 1970."""
+    """Last sign of life, Unix time in seconds."""
     state: str = "running"
-    """`running`, `done`, `failed` or `interrupted`, as the stage itself said; what became of it: `state_now`."""
+    """`running`, `done`, `failed` or `interrupted`, as the stage itself reported; see also `state_now`."""
     reason: str | None = None
-    """Why it failed, in a sentence."""
+    """Why the stage failed, in a sentence."""
     since_s: float = 0.0
-    """When the stage began, seconds since 1970."""
+    """When the stage began, Unix time in seconds."""
     host: str = ""
     boot_id: str = ""
-    """Of the host's kernel: with another one, the process is gone."""
+    """Boot ID of the host's kernel: if the host has another boot ID now, the process is gone."""
     process: str = ""
-    """Start of the process in ticks since boot, as numbers of processes come again, and its PID namespace."""
+    """Start of the process in ticks since boot, because process IDs recur, and its PID namespace."""
     round: int | None = None
-    """Of a loop, from 1; cold rounds count for themselves."""
+    """Round of a loop, from 1; cold rounds are counted separately."""
     rounds_at_most: int | None = None
     iops: float | None = None
-    """Of the last cell that is finished."""
+    """IOPS of the last finished cell."""
     failures: int = 0
-    """How often a stage of the recording has failed since the drive was last used for another one."""
+    """Failures of the recording's stages since the drive was last used for another recording."""
 
     @property
     def drive(self) -> str:
-        """As in `Plan.drive`."""
+        """The drive, as in `Plan.drive`."""
         return self.recording.partition("/")[0]
 
 
 class Progress:
-    """Writes `status/DRIVE.json` in the results folder; a reader always finds a whole file.
+    """Writes `status/DRIVE.json` in the results folder; a reader always finds a complete file.
 
-    From entering to leaving it shows that the process is alive. When the drive goes on to another recording, what
-    failed or was killed is kept in `status/RECORDING.json`, with its reason, until that recording is gone on with.
+    Within the `with` block the file shows that the process is alive. When the drive starts another recording, the
+    status of a failed or killed one moves to `status/RECORDING.json`, with its reason, until that recording resumes.
     """
 
     def __init__(self, plan: Plan, stage: str) -> None:
@@ -85,8 +85,11 @@ class Progress:
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Progress:
-        """Raises UserError where the plan is for another host: the status there is not to be lost; and where the drive
-        is to be left to a measurement that was killed, or that failed and was not tried again."""
+        """Start the status file.
+
+        Raises UserError if the plan belongs to another host, whose status must not be lost, or if the drive is reserved
+        for a measurement that was killed, or that failed and was not retried.
+        """
         refuse_elsewhere(self._plan)
         before = _status_in(status_path(self._plan))
         if before is not None and before.recording != self._plan.recording:
@@ -107,7 +110,7 @@ class Progress:
         if error is None:
             self._put(state="done", text="done", fraction=1.0)
             return
-        with suppress(OSError):  # on a full disk the error that is under way counts
+        with suppress(OSError):  # on a full disk, the original error matters more
             if isinstance(error, Exception):
                 reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
                 self._put(state="failed", reason=reason, failures=self._status.failures + 1)
@@ -115,15 +118,15 @@ class Progress:
                 self._put(state="interrupted")
 
     def begin(self, stage: str) -> None:
-        """Another stage within the same process."""
+        """Start another stage within the same process."""
         self._put(stage=stage, since_s=time.time(), text="begins", fraction=0.0, round=None, rounds_at_most=None)
 
     def say(self, text: str, fraction: float) -> None:
-        """What is being done; see `Status`."""
+        """Report the present activity; see `Status`."""
         self._put(text=text, fraction=round(min(fraction, 1.0), 4))
 
     def note(self, **facts: Any) -> None:
-        """Take down `round`, `rounds_at_most` or `iops`, told with what is said next."""
+        """Set `round`, `rounds_at_most` or `iops`, written with the next `say`."""
         with self._lock:
             self._status = replace(self._status, **facts)
 
@@ -149,7 +152,7 @@ def _refuse_to_lose(plan: Plan, before: Status) -> None:
     if not planned.exists():  # no longer part of the study
         return
     other = Recording(Plan.read(planned))
-    if "simultaneous" in other.plan.subject or other.measured:  # never resumed; needs the drive no more
+    if "simultaneous" in other.plan.subject or other.measured:  # never resumed, or no longer needs the drive
         return
     if any(line["event"] in ("fill", "measure") for line in other.journal()):
         raise UserError(
@@ -163,13 +166,13 @@ _ENDS = {"interrupted": "was interrupted", "failed": "failed"}
 
 
 def keeps_drive(status: Status) -> bool:
-    """Whether a measurement keeps its drive from others: it was killed, or it failed and was not tried again since."""
+    """Return whether a measurement reserves its drive: it was killed, or it failed and was not retried."""
     state = state_now(status)
     return state == "interrupted" or (state == "failed" and status.failures < _TRIES)
 
 
 def _put_aside(plan: Plan, before: Status) -> None:
-    """Keep what the stage before said, unless that came to a good end: its file is about to be overwritten."""
+    """Keep the previous stage's status, unless it succeeded, before its file is overwritten."""
     state = "failed" if before.state == "failed" else "interrupted"
     if state_now(before) in ("failed", "interrupted", "silent"):
         write_json(_aside(plan, before.recording), asdict(replace(before, state=state)))
@@ -180,19 +183,19 @@ def _aside(plan: Plan, recording: str) -> Path:
 
 
 def status_path(plan: Plan) -> Path:
-    """Where the status of the drive of a plan is."""
+    """Return the path of the status file of a plan's drive."""
     return Path(plan.context["results"]) / "status" / f"{plan.drive}.json"
 
 
 def read_status(results: Path) -> list[Status]:
-    """The statuses in a results folder, those of a fleet's drives included; files that hold none are left out."""
+    """Return the statuses in a results folder, including a fleet's drives; invalid files are skipped."""
     return sorted(_read(results), key=lambda status: status.drive)
 
 
 def read_aside(results: Path, recording: str) -> Status | None:
-    """What a stage of a recording said when it failed, or before it was killed; None where nothing was put aside.
+    """Return the kept status of a recording that failed or was killed, or None.
 
-    `results` is, of a fleet, the drive's own.
+    In a fleet, `results` is the drive's own folder.
     """
     return _status_in(results / "status" / f"{recording}.json")
 
@@ -209,9 +212,9 @@ def _status_in(path: Path) -> Status | None:
 
 
 def status_of(body: Mapping[str, Any]) -> Status | None:
-    """Return the status that a file has, or None where a field lacks or is of another kind: anybody may write it."""
-    values = {one.name: body[one.name] for one in fields(Status) if one.name in body}
-    if not all(_is_of_kind(one.type, values[one.name]) for one in fields(Status) if one.name in values):
+    """Return the status in a file, or None if a field is missing or has a wrong type: any process may write files."""
+    values = {field.name: body[field.name] for field in fields(Status) if field.name in body}
+    if not all(_is_of_kind(field.type, values[field.name]) for field in fields(Status) if field.name in values):
         return None
     try:
         status = Status(**values)
@@ -221,7 +224,7 @@ def status_of(body: Mapping[str, Any]) -> Status | None:
 
 
 def _is_of_kind(kind: Any, value: Any) -> bool:
-    """Whether a value is of a field's type, as written in `Status`; numbers are finite and times are of a calendar."""
+    """Return whether a value has a field's type, as declared in `Status`; numbers must be finite and below `_MOST`."""
     wanted = str(kind).split(" | ")
     if value is None:
         return "None" in wanted
@@ -233,10 +236,10 @@ def _is_of_kind(kind: Any, value: Any) -> bool:
 
 
 def state_now(status: Status, now_s: float | None = None) -> str:
-    """`running`, `done`, `failed`, `interrupted` or `silent`, as far as this machine can tell.
+    """Return `running`, `done`, `failed`, `interrupted` or `silent`, as far as this machine can know.
 
-    Of a process of this machine the kernel knows whether it runs. Of one elsewhere there are only its signs of life:
-    without any for some heartbeats it is silent, which may be its host, the network or the file system.
+    The kernel knows whether a local process runs. A remote process has only its signs of life: after some missed
+    heartbeats it is silent, because of its host, the network or the file system.
     """
     if status.state != "running":
         return status.state
@@ -253,5 +256,5 @@ def _process(pid: int) -> str:
 
 
 def _namespace() -> str:
-    """PID namespace: numbers of processes of another container mean nothing here."""
+    """Return the PID namespace: process IDs of another container mean nothing here."""
     return f"@{Path('/proc/self/ns/pid').stat().st_ino}"

@@ -9,7 +9,7 @@ from drivelab.protocol.grammar import Protocol, Resolved, resolve
 from drivelab.stages.procedure import Part, Subject, procedure, total
 
 _WIDTH = 110
-_NEEDS = (("simultaneous", "all of its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
+_NEEDS = (("simultaneous", "its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
           ("applications", "an application"))  # fmt: skip
 _ESTIMATES = (
     "Times and volumes are estimates: a lower bound, for a fast drive and an early steady state, and an upper bound."

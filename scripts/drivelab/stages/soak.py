@@ -1,4 +1,4 @@
-"""The soak step: one workload without a pause, cut into slices, until a volume, a time or a steady state is reached."""
+"""The soak step: one continuous workload, cut into slices, until a volume, a time or steady state."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from drivelab.stages.steady_soak import SteadySlices
 def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Run one fio process for the whole soak; its cumulative status documents are the slices.
 
-    An interrupted soak keeps the slices that fio had printed and goes on with what is left in a further process, so
-    `parts` may be several; the journal has a gap between them. On the virtual clock it was undone, and begins anew.
-    A steady state ends the process before its time; its window lies within one part. Raises CellFailed when the
-    evidence does not hold.
+    An interrupted soak keeps the slices that fio had printed, and another process continues with the rest. So there may
+    be several `parts`, with a gap in the journal between them. On the virtual clock an interruption is undone, and the
+    soak restarts. Steady state ends the process early; its window lies within one part. Raises CellFailed when the
+    evidence is invalid.
     """
     fields = resolved(bench, fields)
     plan, device, recording = bench.plan, bench.device, bench.recording
@@ -58,7 +58,7 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
 
 
 def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Mapping[str, Any]] = ()) -> Cell:
-    """What is left of a soak after the parts that the journal has."""
+    """Return the cell for the rest of a soak after the journal's `parts`."""
     wanted, until = Cell(**fields["cell"]), fields["until"]
     volume_bytes, runtime_s = None, until.get("time_s")
     if "capacity_multiple" in until:
@@ -66,7 +66,7 @@ def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Ma
         volume_bytes = max(whole - sum(part["bytes"] for part in parts), wanted.largest_block_bytes)
     if volume_bytes is None and runtime_s is None:
         raise UserError(
-            f"soak {wanted.label}: a drive that is never steady would be worn for ever; "
+            f"soak {wanted.label}: without steady state this soak would wear the drive for ever; "
             "add a time or a capacity_multiple to `until`"
         )
     if runtime_s is not None:
@@ -78,14 +78,14 @@ def _rule(until: Mapping[str, Any], cell: Cell) -> SteadySlices | None:
     if "steady_state" not in until:
         return None
     if cell.slice_s is None:
-        raise ValueError(f"soak {cell.label}: without slices nothing can be seen to be steady")
+        raise ValueError(f"soak {cell.label}: steady state needs slices")
     return SteadySlices(until["steady_state"], cell.slice_s)
 
 
 def _end(
     rule: SteadySlices | None, directory: Path, cell: Cell, slices: Sequence[FioResult], first_slice: int
 ) -> dict[str, Any]:
-    """What the journal says of the end of a soak that may be steady: why, and the window by number of slice."""
+    """Return the journal's facts on the end of a soak with a steady-state rule: reason, and window by slice number."""
     if rule is None:
         return {}
     if (reason := ended_early(directory)) is not None:
@@ -98,20 +98,22 @@ def _end(
 
 
 def _next_slice(parts: Sequence[Mapping[str, Any]]) -> int:
-    """Number, from 1, of the slice that follows the parts so far."""
+    """Return the number, from 1, of the first slice after `parts`."""
     return 1 + sum(int(part["slices"]) for part in parts)
 
 
 def _amount(slices: Sequence[FioResult]) -> dict[str, Any]:
     return {
-        "bytes": sum(one.read.bytes + one.write.bytes for one in slices),
-        "runtime_s": round(sum(one.runtime_s for one in slices), 3),
+        "bytes": sum(part.read.bytes + part.write.bytes for part in slices),
+        "runtime_s": round(sum(part.runtime_s for part in slices), 3),
     }
 
 
 def _recover(recording: Recording, step: int, *, undone: bool) -> list[dict[str, Any]]:
-    """Parts of this soak so far; one that was interrupted is entered into the journal with the slices it had, unless
-    it was undone."""
+    """Return the parts of this soak so far; append an interrupted part with its slices to the journal.
+
+    If the interruption was `undone`, nothing is appended.
+    """
     journal = recording.journal()
     parts = [line for line in journal if line["event"] == "soak" and line["step"] == step]
     if undone:

@@ -1,5 +1,4 @@
-"""What was spent on a study's recordings so far: bytes written by drive, seconds by host and drive, as their journals
-tell."""
+"""What a study's recordings have used so far, by their journals: bytes by drive, seconds by host and drive."""
 
 from __future__ import annotations
 
@@ -23,130 +22,132 @@ from drivelab.stages.platforms import host_of, this_host
 _MIB = 2**20
 _T = TypeVar("_T")
 _DEPTH = 3
-"""Of a recording below recordings/: drive, measurement, key."""
+"""Depth of a recording below recordings/: drive, measurement, key."""
 
 
 def written_bytes(campaign: Campaign) -> dict[str, float]:
-    """Bytes written so far to each drive, by its serial.
+    """Return the bytes written so far to each drive, by serial.
 
-    Counted is whatever lies in the study's results folder: also what is unfinished or abandoned, and what no plan leads
-    to any more. Raises UserError for a journal that is damaged.
+    All recordings in the study's results folder count, including unfinished and abandoned ones, and those without a
+    present plan. Raises UserError for a damaged journal.
     """
     known: dict[str, Trace | None] = {}
 
     def trace_of(name: str) -> Trace | None:
         if name not in known:
-            there = name in campaign.study.traces
-            known[name] = campaign.traces_of(Plan({"traces": [{"name": name}]}, {}))[0] if there else None
+            exists = name in campaign.study.traces
+            known[name] = campaign.traces_of(Plan({"traces": [{"name": name}]}, {}))[0] if exists else None
         return known[name]
 
-    found: dict[str, float] = {}
+    by_serial: dict[str, float] = {}
     for folder, plan in _recordings(campaign):
         serial = str(plan.subject["drive"]["serial"])
-        found[serial] = found.get(serial, 0.0) + sum(_told(folder, partial(written_in, trace_of=trace_of)))
-    return found
+        written = sum(_from_journal(folder, partial(written_in, trace_of=trace_of)))
+        by_serial[serial] = by_serial.get(serial, 0.0) + written
+    return by_serial
 
 
 def measured_s(campaign: Campaign) -> dict[str, dict[str, float]]:
-    """Seconds that recordings in real time took, by host and by the drive's serial: of each from its first word to its
-    last.
+    """Return the seconds that recordings in real time took, by host and serial: from first to last journal line.
 
-    The host is the one that measured, wherever the drive is attached today; ANY_HOST where nothing tells. Counted is
-    what `written_bytes` counts, but for what was simulated. Raises UserError likewise.
+    The host is the one that measured, wherever the drive is attached now; ANY_HOST if it is unknown. The same
+    recordings count as in `written_bytes`, except simulated ones. Raises UserError for a damaged journal.
     """
     hosts = _Hosts(campaign)
-    found: dict[str, dict[str, float]] = {}
+    by_host: dict[str, dict[str, float]] = {}
     for folder, plan in _recordings(campaign):
         if plan.clock == "wall":
-            times = list(_told(folder, lambda line: datetime.fromisoformat(line["at"]).timestamp(), ends_only=True))
-            of_host = found.setdefault(hosts.measured(folder, plan), {})
+            times_s = list(
+                _from_journal(folder, lambda line: datetime.fromisoformat(line["at"]).timestamp(), ends_only=True)
+            )
+            of_host = by_host.setdefault(hosts.measured(folder, plan), {})
             serial = str(plan.subject["drive"]["serial"])
-            of_host[serial] = of_host.get(serial, 0.0) + max(times, default=0.0) - min(times, default=0.0)
-    return found
+            of_host[serial] = of_host.get(serial, 0.0) + max(times_s, default=0.0) - min(times_s, default=0.0)
+    return by_host
 
 
 class _Hosts:
-    """Which hosts made recordings, by the names that the study has for them."""
+    """Finds the hosts that made recordings, by the study's names for them."""
 
     def __init__(self, campaign: Campaign) -> None:
-        self._of_plans = {host_of(one.plan) for one in campaign.wanted}
+        self._of_plans = {host_of(planned.plan) for planned in campaign.wanted}
         self._of_sheet = {row.serial: row.host for row in campaign.sheet.values()}
-        self._called: dict[tuple[str, str], str] = {}
+        self._names: dict[tuple[str, str], str] = {}
 
     def measured(self, folder: Path, plan: Plan) -> str:
-        """By the recording's host.json, else by its own plan, else by the drive sheet; else ANY_HOST.
+        """Return the host from the recording's host.json, else its plan, else the drive sheet, else ANY_HOST.
 
-        `plan` may be today's, which says where the drive is attached now. One small file is read of a recording, the
-        plan of one only where it must be.
+        `plan` may be the present plan, whose host is where the drive is attached now. To be fast, this reads only one
+        small file of most recordings, and a recording's own plan only if necessary.
         """
         name = _host_in(folder)
-        if name is None:  # it came to an end before that was written
+        if name is None:  # the measurement ended before it wrote host.json
             own = host_of(_plan_in(folder))
             return own if own != ANY_HOST else self._of_sheet.get(plan.subject["drive"]["serial"]) or ANY_HOST
         if name in self._of_plans:
             return name
-        if (key := (name, host_of(plan))) not in self._called:
-            # Slurm may call the host something else than it does itself, and then so does the plan.
+        if (key := (name, host_of(plan))) not in self._names:
+            # Slurm's name of the host may differ from the host's own; the plan has Slurm's name.
             own = host_of(_plan_in(folder))
             here = this_host() if name == platform.node() else name
-            self._called[key] = own if own != ANY_HOST else here
-        return self._called[key]
+            self._names[key] = own if own != ANY_HOST else here
+        return self._names[key]
 
 
 def _host_in(folder: Path) -> str | None:
-    """What the host that measured calls itself; None where the recording does not tell."""
+    """Return the measuring host's own name; None if the recording has none."""
     try:
-        told = json.loads((folder / "host.json").read_bytes())["host"]
+        name = json.loads((folder / "host.json").read_bytes())["host"]
     except (OSError, ValueError, TypeError, KeyError):
         return None
-    return told if isinstance(told, str) and told else None
+    return name if isinstance(name, str) and name else None
 
 
 def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:
-    """Folders with a journal below the study's results, of a fleet its drives', each with its plan.
+    """Yield each folder with a journal below the study's results, with its plan; a fleet has one results per drive.
 
-    Plans of the campaign are at hand; there may be tens of thousands.
+    There may be tens of thousands of plans, so plans of the campaign are not read again.
     """
-    at_hand = {one.plan.recording: one.plan for one in campaign.wanted}
+    known = {planned.plan.recording: planned.plan for planned in campaign.wanted}
     results = campaign.study.results
     for home in (str(results), *_below(f"{results}/{PARTS}", 1)):
         root = f"{home}/recordings"
         for path in _below(root, _DEPTH):
             if Path(f"{path}/journal.jsonl").exists():
                 name = UNFINISHED.sub("", path.removeprefix(f"{root}/"))
-                yield Path(path), at_hand.get(name) or _plan_in(Path(path))
+                yield Path(path), known.get(name) or _plan_in(Path(path))
 
 
 def _below(path: str, depth: int) -> list[str]:
-    """Folders so deep below one, sorted; none where it is not there."""
+    """Return the folders at `depth` below a path, sorted; none if the path is missing."""
     try:
         with os.scandir(path) as entries:
-            found = sorted(entry.path for entry in entries if entry.is_dir())
+            children = sorted(entry.path for entry in entries if entry.is_dir())
     except OSError:
         return []
-    return found if depth == 1 else [one for folder in found for one in _below(folder, depth - 1)]
+    return children if depth == 1 else [folder for child in children for folder in _below(child, depth - 1)]
 
 
 def _plan_in(folder: Path) -> Plan:
-    """As `Plan.read`, which makes the digest anew: too slow for all, and not needed here."""
+    """Read a plan without checking its digest, unlike `Plan.read`, which is too slow for all recordings."""
     path = folder / "plan.json"
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         plan = Plan(body["subject"], body["context"])
         _ = plan.clock, plan.subject["drive"]["serial"], host_of(plan)
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(path, "is no plan") from None
+        raise _damaged(path, "is not a plan") from None
     return plan
 
 
-def _told(folder: Path, of_line: Callable[[Mapping[str, Any]], _T], *, ends_only: bool = False) -> Iterator[_T]:
-    """What each line of a journal tells, or its first and last one only."""
+def _from_journal(folder: Path, value: Callable[[Mapping[str, Any]], _T], *, ends_only: bool = False) -> Iterator[_T]:
+    """Yield the value of each line of a journal, or only of its first and last line."""
     path, number = folder / "journal.jsonl", 0
     try:
         if ends_only:
             whole = [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
             for number in (1, len(whole)) if whole else ():
-                yield of_line(json.loads(whole[number - 1]))
+                yield value(json.loads(whole[number - 1]))
             return
         lines = read_journal(folder)
         while True:
@@ -154,23 +155,23 @@ def _told(folder: Path, of_line: Callable[[Mapping[str, Any]], _T], *, ends_only
             line = next(lines, None)
             if line is None:
                 return
-            yield of_line(line)
+            yield value(line)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise _damaged(path, f"line {number} is none of a journal") from None
+        raise _damaged(path, f"line {number} is not a journal line") from None
 
 
 def _damaged(path: Path, reason: str) -> UserError:
     return UserError(
-        f"{path}: {reason}, so that nobody can tell what the study has taken of its budget; restore it from a copy "
-        f"('drivelab verify {path.parent}' tells what else was altered)"
+        f"{path}: {reason}, so drivelab cannot compute the used budget; restore the file from a copy "
+        f"('drivelab verify {path.parent}' lists other altered files)"
     )
 
 
 def written_in(line: Mapping[str, Any], trace_of: Callable[[str], Trace | None]) -> float:
-    """Bytes written according to a line of a journal; 0 where it tells of none, as of an application.
+    """Return the bytes written according to a journal line; 0 if the line has none, as for an application.
 
-    Of a mix of reads and writes, the share of the workload: they are of one size. All that was replayed of a trace that
-    is not known, as it is of a study that has changed.
+    For a mix of reads and writes of one size, the workload's write share applies. If a trace is unknown, because the
+    study changed, all replayed bytes count as written.
     """
     match line["event"]:
         case "purge":

@@ -1,4 +1,4 @@
-"""How far a study is, by drive, from its files alone: on any machine that sees them, after any crash."""
+"""Progress of a study by drive, from its files alone: on any machine that can read them, after any crash."""
 
 from __future__ import annotations
 
@@ -30,64 +30,63 @@ from drivelab.stages.unfinished import Unfinished, last_words, unfinished_of
 from drivelab.telemetry import log
 
 STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do", "done")
-"""What a drive may be, what wants somebody's attention first."""
+"""States of a drive; the states that need attention come first."""
 _ENOUGH = 9
-"""Recordings that tell how long one like them takes: there may be thousands."""
+"""Recordings used to predict a measurement's duration; there may be thousands."""
 _MOST_DONE = 0.9
-"""Of the time that a measurement is expected to take, as long as it is not done."""
+"""Largest share of the expected duration that an unfinished measurement counts as done."""
 _TAIL_BYTES = 16384
 _LEAST_SPAN_S = 0.5
 
 
 @dataclass(frozen=True)
 class DriveStatus:
-    """One drive of a study; what is not known is None."""
+    """One drive of a study; unknown values are None."""
 
     drive: str
     """As in `Plan.drive`."""
     state: str
-    """One of STATES; `silent` is a stage on another host that gives no sign of life, `between stages` one that ended
-    well with more to come: no process is at work on the drive, whether or not the study goes on."""
+    """One of STATES. `silent`: a stage on another host gives no sign of life. `between stages`: a stage succeeded,
+    more are planned, and no process uses the drive now; the study may or may not be running."""
     done: int
     planned: int
     host: str | None = None
     recording: str | None = None
-    """That the stage is, or was, at work on."""
+    """Recording of the present or last stage."""
     stage: str | None = None
     text: str | None = None
     round: int | None = None
     rounds_at_most: int | None = None
     iops: float | None = None
     since_s: float | None = None
-    """When the stage began, or failed; seconds since 1970."""
+    """When the stage began or failed, Unix time in seconds."""
     seen_s: float | None = None
     """Last sign of life."""
     left_s: float | None = None
-    """Seconds of measuring that are left, as far as one can know; 0 when all is done."""
+    """Estimated seconds of measuring left; 0 when all is done."""
     reason: str | None = None
-    """Why it failed, or what is known of its end."""
+    """Why the stage failed or ended."""
     next_recording: str | None = None
-    """What comes next to a drive that nothing is at work on; None where its first stage is still to come."""
+    """Next recording of a drive that no process uses; None before its first stage."""
     next_stage: str | None = None
     unfinished: tuple[Unfinished, ...] = ()
-    """Measurements that failed or were interrupted, but the one that `recording` is: what the drive did since may be
-    another."""
+    """Failed or interrupted measurements other than `recording`."""
 
     def to_mapping(self) -> dict[str, Any]:
-        """JSON-able."""
+        """Return the fields for JSON."""
         return asdict(self)
 
 
 def campaign_of(study: Study) -> Campaign:
-    """The campaign of all hosts, as it was begun: where the clock is left to the host, the one that plans tell."""
+    """Return the campaign of all hosts; with `clock: auto`, the recordings' plans give the clock."""
     if study.clock == "auto" and (clock := _clock_of_virtual(study.results)) is not None:
         study = replace(study, clock=clock)
     return Campaign(study, everywhere=True)
 
 
 def _clock_of_virtual(results: Path) -> str | None:
-    """Clock of the virtual drives that recordings are there of. One recording tells what a drive is."""
-    roots = [results, *(results / PARTS / one for one in folders(str(results / PARTS)))]
+    """Return the clock of the recorded virtual drives, or None; reads one recording per drive."""
+    roots = [results, *(results / PARTS / part for part in folders(str(results / PARTS)))]
     for root in roots:
         for drive in folders(f"{root}/recordings"):
             for recording in folders(f"{root}/recordings/{drive}", drive, depth=2):
@@ -100,38 +99,39 @@ def _clock_of_virtual(results: Path) -> str | None:
 
 
 def study_status(campaign: Campaign) -> list[DriveStatus]:
-    """A row for each drive of the campaign, on each of its platforms, in the study's order."""
+    """Return the status of each drive on each of its platforms, in the study's order."""
     plans: dict[str, list[Plan]] = {}
-    for one in campaign.wanted:
-        plans.setdefault(one.plan.drive, []).append(one.plan)
+    for planned in campaign.wanted:
+        plans.setdefault(planned.plan.drive, []).append(planned.plan)
     statuses = {status.drive: status for status in read_status(campaign.study.results)}
-    recordings = {drive: Inventory.of(of_drive) for drive, of_drive in plans.items()}
-    remaining = Remaining(campaign, recordings.values())
-    return [_row(campaign, one, statuses.get(drive), remaining) for drive, one in recordings.items()]
+    inventories = {drive: Inventory.of(of_drive) for drive, of_drive in plans.items()}
+    remaining = Remaining(campaign, inventories.values())
+    return [_row(campaign, inventory, statuses.get(drive), remaining) for drive, inventory in inventories.items()]
 
 
 class Remaining:
-    """How long measurements take: as the same one took on another drive, else by the estimate."""
+    """Predicts durations: from finished recordings of the same measurement, else from the estimate."""
 
-    def __init__(self, campaign: Campaign, recordings: Iterable[Inventory]) -> None:
+    def __init__(self, campaign: Campaign, inventories: Iterable[Inventory]) -> None:
         self._campaign, self._estimates = campaign, Estimates(campaign)
         self._finished: dict[str, list[Path]] = {}
-        for one in recordings:
-            for name in one.finished:
-                known = self._finished.setdefault(one.plans[name].measurement, [])
+        for inventory in inventories:
+            for name in inventory.finished:
+                known = self._finished.setdefault(inventory.plans[name].measurement, [])
                 if len(known) < _ENOUGH:
-                    known.append(one.results / "recordings" / name)
+                    known.append(inventory.results / "recordings" / name)
         self._observed_s: dict[str, float | None] = {}
 
     def of_all(self, plans: Iterable[Plan]) -> float | None:
-        """Of measurements of one drive together; None if nothing is known of one of them."""
+        """Return the total seconds of one drive's measurements; None if a duration is unknown."""
         runs = Counter(plan.measurement for plan in plans)
         first = {plan.measurement: plan for plan in reversed(list(plans))}
-        each = [(count, self.expected_s(first[name])) for name, count in runs.items()]
-        return None if any(one is None for _, one in each) else sum(count * (one or 0.0) for count, one in each)
+        expected = [(count, self.expected_s(first[name])) for name, count in runs.items()]
+        known = [count * seconds for count, seconds in expected if seconds is not None]
+        return sum(known) if len(known) == len(expected) else None
 
     def expected_s(self, plan: Plan) -> float | None:
-        """Of a whole measurement with its purge and preconditioning."""
+        """Return the seconds of a whole measurement with purge and preconditioning, or None."""
         name = plan.measurement
         if name not in self._observed_s:
             seconds = [spent_s for folder in self._finished.get(name, ()) if (spent_s := worked_s(folder)) > 0]
@@ -140,7 +140,7 @@ class Remaining:
         return self._estimated_s(plan) if observed_s is None else observed_s
 
     def _estimated_s(self, plan: Plan) -> float | None:
-        """None in simulated time: a protocol tells nothing of how long it is waited for."""
+        """Return the estimate; None in simulated time, where a protocol does not determine the waiting time."""
         from drivelab.stages.estimate import assumed_mib_s
 
         if plan.clock == "virtual":
@@ -162,14 +162,14 @@ def _row(campaign: Campaign, recordings: Inventory, status: Status | None, remai
             row = _by_status(campaign, row, recordings, status, remaining)
         elif row.done:
             row = _with_next(campaign, row, left)
-        row = _with_what_failed(row, recordings, status)
+        row = _with_failed(row, recordings, status)
     return _with_misplaced(row, recordings) if row.state in ("to do", "done") else row
 
 
 def _by_status(
     campaign: Campaign, row: DriveStatus, recordings: Inventory, status: Status, remaining: Remaining
 ) -> DriveStatus:
-    """What the drive does now, or did last."""
+    """Return the row with the present or last activity of the drive."""
     state = state_now(status)
     row = replace(
         row, host=status.host or row.host, recording=status.recording, stage=status.stage, text=status.text,
@@ -178,8 +178,8 @@ def _by_status(
     at = recordings.plans.get(status.recording) if status.recording not in recordings.finished else None
     if state == "done":
         row = _with_next(campaign, row, recordings.left, at, status.stage)
-        goes_on = (at is not None or row.done > 0) and time.time() - status.at_s < RESERVED_S
-        return replace(row, state="between stages") if goes_on else row
+        continues = (at is not None or row.done > 0) and time.time() - status.at_s < RESERVED_S
+        return replace(row, state="between stages") if continues else row
     row = replace(row, state=state, reason=status.reason, round=status.round, rounds_at_most=status.rounds_at_most)
     if state == "interrupted":
         row = replace(row, reason=last_words(recordings.results, status))
@@ -193,11 +193,11 @@ def _by_status(
 
 
 def _with_misplaced(row: DriveStatus, recordings: Inventory) -> DriveStatus:
-    """That the analysis fails, where another recording is in the place of a finished one."""
+    """Mark the drive as failed if a finished recording's folder holds another recording: the analysis would fail."""
     remedy = "move the folder to its place, or remove it if it is a copy"
     for name in filter(recordings.finished.__contains__, recordings.plans):
-        if (words := misplaced(recordings.results / "recordings" / name)) is not None:
-            reason = f"{MANIFEST} is {words}; {remedy}"
+        if (fault := misplaced(recordings.results / "recordings" / name)) is not None:
+            reason = f"{MANIFEST} is {fault}; {remedy}"
             return replace(row, state="failed", recording=name, stage="tables", reason=reason)
     return row
 
@@ -205,30 +205,30 @@ def _with_misplaced(row: DriveStatus, recordings: Inventory) -> DriveStatus:
 def _with_next(
     campaign: Campaign, row: DriveStatus, left: Sequence[Plan], at: Plan | None = None, stage: str = ""
 ) -> DriveStatus:
-    """With what comes after a stage that ended well, of the recording `at` if that is not finished yet."""
+    """Return the row with the stage after a successful stage; `at` is its recording if that is unfinished."""
     after = dict(pairwise(CHAIN))
     if at is None or stage not in after:
         at, stage = min(left, key=campaign.order), ""
     return replace(row, next_recording=at.recording, next_stage=after.get(stage, CHAIN[0]))
 
 
-def _with_what_failed(row: DriveStatus, recordings: Inventory, status: Status | None) -> DriveStatus:
-    """Where the drive does nothing, and nothing else is left for it to do or tells of a process, that is its state."""
+def _with_failed(row: DriveStatus, recordings: Inventory, status: Status | None) -> DriveStatus:
+    """Show a failed measurement as the drive's state if the drive is idle and has nothing else to do."""
     idle = row.state in ("to do", "between stages")
     if not row.unfinished or not idle or (status is not None and len(row.unfinished) < len(recordings.left)):
         return row
-    first = min(row.unfinished, key=lambda one: STATES.index(one.state))
+    first = min(row.unfinished, key=lambda measurement: STATES.index(measurement.state))
     return replace(
         row, state=first.state, recording=first.recording, stage=first.stage, reason=first.reason, seen_s=first.seen_s,
         text=None, since_s=None, next_recording=None, next_stage=None,
-        unfinished=tuple(one for one in row.unfinished if one is not first),
+        unfinished=tuple(measurement for measurement in row.unfinished if measurement is not first),
     )  # fmt: skip
 
 
 def _iops_now(part: Path, status: Status) -> float | None:
-    """By the kernel's counts in the last samples, else of the last cell that is finished."""
+    """Return the present IOPS from the kernel's counters in the last samples, else from the last finished cell."""
     folder = part / FOLDER if status.stage == "precondition" else part
-    samples = [one for one in _last_samples(folder / log.NAME) if "reads" in one and "writes" in one]
+    samples = [sample for sample in _last_samples(folder / log.NAME) if "reads" in sample and "writes" in sample]
     for early in reversed(samples[:-1]):
         span_s = samples[-1]["at_s"] - early["at_s"]
         if span_s >= _LEAST_SPAN_S:
@@ -238,17 +238,17 @@ def _iops_now(part: Path, status: Status) -> float | None:
 
 
 def _last_samples(path: Path) -> list[dict[str, Any]]:
-    """Of a file that is being written: whole lines of its end."""
+    """Return the last complete lines of a file that another process is writing."""
     try:
         with open_regular(path) as file:
             file.seek(max(file.seek(0, os.SEEK_END) - _TAIL_BYTES, 0))
             lines = file.read().splitlines(keepends=True)[1:]
     except OSError:
         return []
-    found = []
+    samples = []
     for line in lines:
         try:
-            found.append(dict(json.loads(line)))
+            samples.append(dict(json.loads(line)))
         except (ValueError, TypeError):
             continue
-    return found
+    return samples

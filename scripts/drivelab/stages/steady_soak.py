@@ -1,4 +1,4 @@
-"""When a soak is steady: the steady state of the PTS, with slices of a continuous workload in the place of rounds."""
+"""Steady state of a soak: the PTS criterion, with slices of a continuous workload instead of rounds."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ STEADY_STATE = "steady state"
 
 
 class SteadySlices:
-    """A stop rule (drivelab.fio.early_end) of one fio process: steady over a window of slices that all are its own.
+    """A stop rule (drivelab.fio.early_end) for one fio process: steady state over a window of its slices.
 
-    One value counts for each `every_s`: that of its last slice. What went before the process, and before a gap in a
-    soak that was interrupted, is in no window.
+    Each `every_s` gives one value, that of its last slice. Slices from before the process, or before a gap in an
+    interrupted soak, are never in the window.
     """
 
     def __init__(self, criterion: Mapping[str, Any], slice_s: float) -> None:
-        """`criterion` as in a plan: every_s, a multiple of `slice_s`, window, data_excursion, slope_excursion, metric.
+        """Start with the `criterion` of a plan: every_s, window, data_excursion, slope_excursion, metric.
 
-        Raises ValueError for an `every_s` that is none.
+        Raises ValueError if `every_s` is not a multiple of `slice_s`.
         """
         self._criterion, self._minimum_s = criterion, slice_s / 2
         every = criterion["every_s"] / slice_s
         self._every = round(every)
         if not self._every or not math.isclose(every, self._every, rel_tol=1e-6):
-            raise ValueError(f"{criterion['every_s']:g} s is no multiple of a slice of {slice_s:g} s")
+            raise ValueError(f"{criterion['every_s']:g} s is not a multiple of a slice of {slice_s:g} s")
         self._results: list[FioResult] = []
         self._runtimes_s: list[float] = []
         self.window: dict[int, float] = {}
-        """Of a soak that is steady: number of the slice, from 1 in this process, and value."""
+        """Window of a steady soak: values by slice number, from 1 in this process."""
 
     def __call__(self, document: Mapping[str, Any]) -> str | None:
-        """Raises CellFailed for a document that says that something went wrong."""
+        """Return STEADY_STATE if the soak is steady, else None; raises CellFailed for a document with an error."""
         result = completed(_without_bins(from_document(document)))
         self._results.append(result)
         self._runtimes_s.append(result.runtime_s)
@@ -49,7 +49,7 @@ class SteadySlices:
         numbers = [self._every * (number + 1) for number in range(rounds - self._criterion["window"], rounds)]
         values = [metrics(self._slice(ends, number))[self._criterion["metric"]] for number in numbers]
         if not all(math.isfinite(value) and value > 0 for value in values):
-            return None  # a slice without I/O is not steady, and has no average to be measured by
+            return None  # a slice without I/O is not steady, and an average of 0 allows no relative excursion
         if not is_steady({self._criterion["metric"]: values}, self._criterion):
             return None
         self.window = dict(zip(numbers, values, strict=True))
@@ -61,7 +61,7 @@ class SteadySlices:
 
 
 def _without_bins(result: FioResult) -> FioResult:
-    """Latency bins are most of a document, and none of the metrics; thousands of them would be kept."""
+    """Remove latency bins: they fill most of a document, no metric needs them, and thousands would be kept."""
     return replace(result, read=_lean(result.read), write=_lean(result.write))
 
 

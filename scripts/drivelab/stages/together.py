@@ -1,4 +1,4 @@
-"""Several drives measured at the same time: one process for each, started together before every step."""
+"""Measure several drives at the same time: one process per drive, all released together before every step."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.stages.barrier import Barrier, conduct, pair
 
-ANEW = "drives that are measured at the same time begin together, so none of them goes on or stays alone"
+NOT_RESUMED = "drives that are measured at the same time start together, so none resumes or keeps its recording alone"
 _COMMAND = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
 def measure_together(plan_files: Sequence[Path], seals: Sequence[Path]) -> None:
-    """Make the recordings of plans whose drives are measured at the same time, or find that they are there.
+    """Make the recordings of plans whose drives are measured at the same time, unless all exist.
 
-    Nothing of it is resumed or repeated for one drive alone: what is there of an incomplete measurement is set aside,
-    complete recordings of some of the drives included, and all begin anew. Raises UserError, naming the drive, when
-    one of the measuring processes fails or dies; the others are ended then, and what is finished is kept.
+    No drive resumes or repeats alone: if the measurement is incomplete, all its recordings are set aside, also complete
+    ones, and all drives restart. If a measuring process fails or dies, the others are stopped, finished recordings are
+    kept, and a UserError names the drive.
     """
     plans = [Plan.read(path) for path in plan_files]
     _check(plans, seals)
     recordings = [Recording(plan) for plan in plans]
-    if all(one.complete or _is_measured(one) for one in recordings):
-        for one in recordings:
-            if one.complete:
-                one.write_manifest()
+    if all(recording.complete or _is_measured(recording) for recording in recordings):
+        for recording in recordings:
+            if recording.complete:
+                recording.write_manifest()
             else:
-                one.finish()
+                recording.finish()
         return
-    for one in recordings:
-        _put_away(one)
+    for recording in recordings:
+        _put_away(recording)
     with _processes(plans, plan_files, seals) as (processes, connections):
         failed = conduct(connections, lambda drive: processes[drive].wait() == 0,
                          lambda drive: processes[drive].terminate())  # fmt: skip
@@ -49,9 +49,10 @@ def measure_together(plan_files: Sequence[Path], seals: Sequence[Path]) -> None:
 
 
 def start_together(barrier: Barrier, recording: Recording, step: int) -> None:
-    """Wait before a step, or with the number of steps after the last, until all drives are there; then all begin.
+    """Wait before a step until all drives are ready, then return in all processes at once.
 
-    What is to be told is on disk before the second wait, so that nothing but the step is left to do after it.
+    After the last step, `step` is the number of steps. The journal is written before the second wait, so that the step
+    starts immediately after it.
     """
     ready_s = time.monotonic()
     release = barrier.wait(f"ready for step {step}", _first_start_s(recording.journal(), step - 1))
@@ -63,7 +64,7 @@ def start_together(barrier: Barrier, recording: Recording, step: int) -> None:
 
 
 def _first_start_s(journal: Sequence[Mapping[str, Any]], step: int) -> float | None:
-    """When the first process of a step was started, seconds since 1970; None where no real time passed."""
+    """Return the start of a step's first process, Unix time in seconds; None in simulated time."""
     return min((line["started_s"] for line in journal if line.get("step") == step and "ended_s" in line), default=None)
 
 
@@ -74,45 +75,45 @@ def _check(plans: Sequence[Plan], seals: Sequence[Path]) -> None:
     for plan in plans:
         if plan.subject.get("simultaneous") != serials:
             raise UserError(
-                f"{plan.recording}: is to be measured at the same time as {_those_of(plan)}, the plans are of "
+                f"{plan.recording} must be measured at the same time as {_others(plan)}, but the plans are for "
                 f"{', '.join(serials)}; name the plans of one measurement, or use 'drivelab measure'"
             )
 
 
-def _those_of(plan: Plan) -> str:
+def _others(plan: Plan) -> str:
     own = plan.subject["drive"]["serial"]
-    return ", ".join(one for one in plan.subject.get("simultaneous", ()) if one != own) or "no other drive"
+    return ", ".join(serial for serial in plan.subject.get("simultaneous", ()) if serial != own) or "no other drive"
 
 
 def _is_measured(recording: Recording) -> bool:
-    """Whether all steps were done when the process ended: it passed the barrier after the last of them."""
+    """Return whether all steps were done when the process ended: it passed the barrier after the last step."""
     steps = len(recording.plan.subject["measure"])
     return any(line["event"] == "together" and line["step"] == steps for line in recording.journal())
 
 
 def _put_away(recording: Recording) -> None:
-    """A complete recording of a measurement that is to be repeated for all its drives."""
+    """Set aside a complete recording, because the measurement must be repeated for all its drives."""
     if recording.complete:
-        print(f"drive '{recording.plan.drive}': the recording is set aside: {ANEW}")
-        recording.set_aside(ANEW)
+        print(f"drive '{recording.plan.drive}': the recording is set aside: {NOT_RESUMED}")
+        recording.set_aside(NOT_RESUMED)
         recording.final.rename(recording.part)
-        recording.set_aside(ANEW)
+        recording.set_aside(NOT_RESUMED)
 
 
 @contextmanager
 def _processes(
     plans: Sequence[Plan], plan_files: Sequence[Path], seals: Sequence[Path]
 ) -> Iterator[tuple[dict[str, subprocess.Popen[bytes]], dict[str, socket.socket]]]:
-    """A measuring process and the connection to it by drive; none is left at the end, nor if this process is killed.
+    """Start a measuring process per drive, with a connection to it; all end with the block.
 
-    They are in this one's process group, and end in order when it dies.
+    The processes share this process's group, and end normally if this process is killed.
     """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with ExitStack() as stack:
         connections: dict[str, socket.socket] = {}
         try:
             for plan, plan_file, seal in zip(plans, plan_files, seals, strict=True):
-                connections[plan.drive], theirs = (stack.enter_context(one) for one in pair())
+                connections[plan.drive], theirs = (stack.enter_context(end) for end in pair())
                 command = [sys.executable, "-c", _COMMAND, "measure", str(plan_file), "--after", str(seal)]
                 processes[plan.drive] = parent.start(
                     [*command, "--barrier", str(theirs.fileno())], signal="TERM", pass_fds=[theirs.fileno()]
@@ -128,9 +129,9 @@ def _processes(
 
 
 def _failure(plans: Sequence[Plan], failed: str, status: int) -> str:
-    how = f"was killed by signal {signal.Signals(-status).name}" if status < 0 else "failed, see above"
+    end = f"was killed by signal {signal.Signals(-status).name}" if status < 0 else "failed, see above"
     return (
         f"{plans[0].measurement} on {', '.join(plan.drive for plan in plans)} at the same time: the measurement of "
-        f"drive '{failed}' {how}, so the others were ended too. What is finished is kept beside the recordings; mend "
-        "the cause and run again, and all of them begin anew together."
+        f"drive '{failed}' {end}, so the others were stopped too. Finished cells are kept next to the recordings. Fix "
+        "the cause and run again; all drives restart together."
     )

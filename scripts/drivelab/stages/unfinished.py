@@ -1,4 +1,4 @@
-"""Measurements that failed or were killed, and that nothing is at work on: the drive may have gone on to others."""
+"""Measurements that failed or were killed and are not running; the drive may run others by now."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from drivelab.recording.writer import read_journal
 from drivelab.stages.inventory import Inventory, folders
 from drivelab.stages.progress import Status, read_aside
 
-_UNTOLD = "its process ended without a word"
+_NO_MESSAGE = "its process ended without a message"
 
 
 @dataclass(frozen=True)
 class Unfinished:
-    """A measurement that came to no good end, or its purge or preconditioning."""
+    """A measurement that failed or was killed, possibly during purge or preconditioning."""
 
     recording: str
     state: str
-    """`failed`, or `interrupted` where its process is gone."""
+    """`failed`, or `interrupted` if its process is gone."""
     reason: str
-    """Why it failed, or what is known of its end."""
+    """Why it failed or ended."""
     stage: str | None = None
     seen_s: float | None = None
-    """Last sign of life, seconds since 1970."""
+    """Last sign of life, Unix time in seconds."""
 
 
 def unfinished_of(inventory: Inventory, at_work_on: str | None) -> list[Unfinished]:
-    """Those of a drive in the study's order, but the one that its status is of."""
+    """Return a drive's unfinished measurements in the study's order, except `at_work_on`, which its status shows."""
     drive = next(iter(inventory.plans.values())).drive
     aside = {name.removesuffix(".json") for name in folders(f"{inventory.results}/status/{drive}", drive, depth=2)}
     wanted = inventory.parts | aside
     names = [plan.recording for plan in inventory.left if plan.recording in wanted and plan.recording != at_work_on]
-    return [found for name in names if (found := _unfinished(inventory, name)) is not None]
+    return [unfinished for name in names if (unfinished := _unfinished(inventory, name)) is not None]
 
 
 def _unfinished(inventory: Inventory, name: str) -> Unfinished | None:
@@ -51,7 +51,7 @@ def _unfinished(inventory: Inventory, name: str) -> Unfinished | None:
     last = lines[-1] if lines else {}
     if last.get("event") == "failed":
         return Unfinished(name, "failed", str(last.get("reason")), last.get("stage", "measure"), _seen_s(last))
-    return Unfinished(name, "interrupted", "begun, and no process tells of it", seen_s=_seen_s(last))
+    return Unfinished(name, "interrupted", "it was started, and no process reports on it", seen_s=_seen_s(last))
 
 
 def _seen_s(line: dict[str, Any]) -> float | None:
@@ -62,13 +62,13 @@ def _seen_s(line: dict[str, Any]) -> float | None:
 
 
 def last_words(results: Path, status: Status) -> str:
-    """The sentence with which a stage that was not able to tell its reason ended, from its log."""
+    """Return the last message in the log of a stage whose status has no reason."""
     for rule in (status.stage, "replay", "measure_together"):
         try:
             lines = (results / "logs" / rule / f"{status.recording}.log").read_text(errors="replace").splitlines()
         except OSError:
             continue
-        said = [line.removeprefix("drivelab: ") for line in lines if line.startswith("drivelab: ")]
-        if said:
-            return said[-1]
-    return _UNTOLD
+        messages = [line.removeprefix("drivelab: ") for line in lines if line.startswith("drivelab: ")]
+        if messages:
+            return messages[-1]
+    return _NO_MESSAGE

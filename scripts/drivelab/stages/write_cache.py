@@ -1,4 +1,4 @@
-"""The write cache of a drive as the study wants it, while a stage uses the drive."""
+"""Set a drive's write cache as the study says while a stage uses the drive."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from drivelab.host.temporary import Temporary
 
 
 def known_state(approved: ApprovedDevice, wanted: str) -> write_cache.State:
-    """State of the write cache; raises UserError when the drive does not tell, so that it cannot be set."""
+    """Return the state of the write cache; raises UserError if the drive does not report it."""
     state = write_cache.state(approved.name)
     if state is None:
         raise UserError(
-            f"{approved.device} does not tell whether it has a write cache, so it cannot be switched {wanted}; "
-            "give the study 'write_cache: unchanged'. Nothing was written."
+            f"{approved.device} does not report a write cache, so drivelab cannot switch it {wanted}; "
+            "set 'write_cache: unchanged' in the study. Nothing was written."
         )
     return state
 
 
 @contextmanager
 def as_wanted(approved: ApprovedDevice, wanted: str | None) -> Iterator[None]:
-    """Set the volatile write cache `on` or `off`, and put it back at the end, also after a kill at the next start.
+    """Set the volatile write cache `on` or `off` and restore it at the end; after a kill, at the next start.
 
-    None leaves it as it is, and a drive that has none is as good as off. A virtual drive's is part of its model.
-    Raises UserError when the drive does not tell of its cache, or does not obey.
+    None leaves the cache unchanged. A drive without a cache counts as `off`. A virtual drive's cache is part of its
+    model. Raises UserError if the drive does not report its cache or does not change it.
     """
     if approved.virtual is not None or wanted is None:
         yield
