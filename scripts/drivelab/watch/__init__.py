@@ -1,1 +1,1 @@
-"""What drives do while a study runs, second by second, read from the files of its results folder alone."""
+"""Live view of a running study's drives, second by second, from the files of its results folder alone."""

@@ -1,4 +1,4 @@
-"""One drive of a study: what it does, what it has done, how far it is."""
+"""One drive of a study: its present activity, history and progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from drivelab.watch.recording import Line, RecordingWatch
 
 _LOGS = (*CHAIN, "replay")
 _MOST_RECORDINGS = 60
-"""That are followed or kept at a time; there are fewer, if they have more points than are kept."""
+"""Recordings followed or kept at a time; fewer if their points exceed the limit."""
 RUNNING, WAITING = "running", "waiting"
 STANDINGS = {
     RUNNING: "running",
@@ -30,19 +30,19 @@ STANDINGS = {
     "silent": "no sign of life",
     WAITING: "to do",
 }
-"""What may be said of a drive, and the words for it; the page has the same."""
+"""States of a drive and their texts; the page has the same."""
 _LEAST_SHARE = 0.05
-"""Of a stage must be done before its end can be told from it."""
+"""Share of a stage that must be done before its end can be predicted."""
 
 
 @dataclass
 class News:
-    """What is new of a drive since it was last asked."""
+    """What is new of a drive since the last poll."""
 
     points: dict[str, list[Point]] = field(default_factory=dict)
-    """By recording."""
-    anew: list[str] = field(default_factory=list)
-    """Recordings that have begun anew: points told of before are of no recording any more."""
+    """New points by recording."""
+    restarted: list[str] = field(default_factory=list)
+    """Recordings that were restarted; their earlier points are discarded."""
     lines: list[Line] = field(default_factory=list)
 
 
@@ -50,7 +50,7 @@ class DriveWatch:
     """Follows a drive from recording to recording by its status file, `status/DRIVE.json` in the results folder."""
 
     def __init__(self, root: Path, drive: str, recordings: Sequence[str], most_points: int) -> None:
-        """`recordings` are all that the drive is to have in the study."""
+        """Start with the names of all `recordings` of the drive in the study."""
         self.root, self.drive = root, drive
         self._names = recordings
         self._most_points = most_points
@@ -58,20 +58,20 @@ class DriveWatch:
         self._status_read: tuple[int, int] | None = None
         self._recordings: dict[str, RecordingWatch] = {}
         self._ended: set[str] = set()
-        """Complete and read to the end."""
+        """Recordings that are complete and read to the end."""
         self._logs: dict[Path, Follower] = {}
         self._trouble: str | None = None
         self._forgotten: set[str] = set()
         """Recordings whose points are no longer kept."""
         self._purges: dict[str, tuple[float, float]] = {}
-        """Those that were seen, by recording: begin, and last sign of life. No file keeps the begin."""
-        self._of_the_drive: dict[str, Any] = {"model": None, "firmware": None, "simulated": False, "virtual": False}
-        """As its recordings told last: a new one does not yet, and the drive is the same."""
+        """Observed purges by recording: begin and last sign of life. No file keeps the begin."""
+        self._facts: dict[str, Any] = {"model": None, "firmware": None, "simulated": False, "virtual": False}
+        """Facts of the drive from its latest recordings; a new recording does not have them yet."""
         self.history: dict[str, deque[Point]] = {}
-        """Points so far by recording, oldest recording first: of a drive's last hour at work, or somewhat more."""
+        """Points by recording, oldest recording first: of the drive's last hour of work, or a bit more."""
 
     def poll(self) -> News:
-        """What is new; files that cannot be understood are told of in the state and hold up no other drive."""
+        """Return what is new; the state reports unreadable files, which do not affect other drives."""
         news = News()
         self._read_status()
         if self._status is None:
@@ -79,12 +79,12 @@ class DriveWatch:
         name = self._status.recording
         try:
             self._poll(name, news)
-        except Exception as error:  # of another version, or changed by hand
+        except Exception as error:  # from another version, or edited by hand
             self._trouble = f"{name} cannot be read: {type(error).__name__}: {error}"
         return news
 
     def _read_status(self) -> None:
-        """Read anew only what has changed: a study may have a thousand drives."""
+        """Read the status file if it has changed; a study may have a thousand drives."""
         path = self.root / "status" / f"{self.drive}.json"
         try:
             at = path.stat()
@@ -102,7 +102,7 @@ class DriveWatch:
             for earlier in self._lately_measured():
                 self._follow(earlier)
             self._follow(name)
-            self._logs = {self.root / "logs" / one / f"{name}.log": Follower(4096) for one in _LOGS}
+            self._logs = {self.root / "logs" / rule / f"{name}.log": Follower(4096) for rule in _LOGS}
         for known, watch in self._recordings.items():
             if known == name or known not in self._ended:
                 self._read(known, watch, news)
@@ -110,7 +110,7 @@ class DriveWatch:
         self._forget()
 
     def _forget(self) -> None:
-        """The oldest recordings, when those after them have as many points as are kept."""
+        """Drop the oldest recordings while the later ones fill the limit of points."""
         points = sum(map(len, self.history.values()))
         for oldest in list(self._recordings)[:-1]:
             points -= len(self.history.get(oldest, ()))
@@ -124,9 +124,9 @@ class DriveWatch:
     def _read(self, name: str, watch: RecordingWatch, news: News) -> None:
         is_complete, beginnings = watch.is_complete, watch.beginnings
         points, lines = watch.poll()
-        self._of_the_drive |= watch.of_the_drive()
+        self._facts |= watch.drive_facts()
         if watch.beginnings != beginnings and self.history.pop(name, None) is not None:
-            news.anew.append(name)
+            news.restarted.append(name)
         news.lines += lines
         if points:
             news.points[name] = points
@@ -135,25 +135,25 @@ class DriveWatch:
             self._ended.add(name)
 
     def _follow(self, name: str) -> None:
-        """As the latest; one that is measured again begins anew."""
+        """Follow a recording as the latest; a repeated recording restarts."""
         watch = self._recordings.pop(name, None) or RecordingWatch(self.root, name, self._most_points)
         self._recordings[name] = watch
         self._ended.discard(name)
         self._trouble = None
 
     def _lately_measured(self) -> list[str]:
-        """What ended while nobody watched, finished or not, oldest first, as far back as the history goes."""
-        found = []
+        """Return recordings that ended before this watch, finished or not, oldest first, within the history's span."""
+        recent = []
         for name in self._names:
             if name in self._recordings or name in self._forgotten:
                 continue
             at_s = self._ended_s(name)
             if at_s is not None and time.time() - at_s < self._most_points:
-                found.append((at_s, name))
-        return [name for _, name in sorted(found)[1 - _MOST_RECORDINGS :]]
+                recent.append((at_s, name))
+        return [name for _, name in sorted(recent)[1 - _MOST_RECORDINGS :]]
 
     def _ended_s(self, name: str) -> float | None:
-        """When a recording was complete, or the last was told of one that is not; None where there is none."""
+        """Return when a recording was completed, or its journal was last written; None if there is none."""
         for file in (f"{name}/{MANIFEST}", f"{name}.part/journal.jsonl"):
             with suppress(OSError):
                 return (self.root / "recordings" / file).stat().st_mtime
@@ -161,10 +161,10 @@ class DriveWatch:
 
     def _log_lines(self) -> list[Line]:
         at_s = self._status.at_s if self._status is not None else 0.0
-        return [(at_s, line) for path, one in self._logs.items() for line in one.read(path) if line.strip()]
+        return [(at_s, line) for path, log in self._logs.items() for line in log.read(path) if line.strip()]
 
     def state(self, now_s: float) -> dict[str, Any]:
-        """What there is to say of the drive now, JSON-able."""
+        """Return the drive's present state for JSON."""
         status = self._status
         if status is None:
             return {"drive": self.drive, "standing": WAITING}
@@ -172,10 +172,10 @@ class DriveWatch:
         state = self._of_recording(watch) if watch is not None else {}
         standing = self._standing(status, watch, now_s)
         points = self.history.get(status.recording)
-        latest = points[-1] if points and standing == RUNNING and _is_of(points[-1], status.stage) else None
+        latest = points[-1] if points and standing == RUNNING and _is_in(points[-1], status.stage) else None
         return {
             **state,
-            **self._of_the_drive,
+            **self._facts,
             "drive": self.drive,
             "host": status.host,
             "standing": standing,
@@ -193,32 +193,32 @@ class DriveWatch:
     def _of_recording(self, watch: RecordingWatch) -> dict[str, Any]:
         try:
             return watch.state()
-        except Exception as error:  # of another version, or changed by hand
+        except Exception as error:  # from another version, or edited by hand
             self._trouble = f"{watch.name} cannot be read: {type(error).__name__}: {error}"
             return {}
 
     def share(self, *, done: bool) -> float:
-        """Of the recording that the drive is at work on; its stages count the same. 0 where it is `done`."""
+        """Return the finished share of the present recording, with equal weight per stage; 0 if it is `done`."""
         status = self._status
         if status is None or done or status.stage not in CHAIN:
             return 0.0
         return (CHAIN.index(status.stage) + min(max(status.fraction, 0.0), 1.0)) / len(CHAIN)
 
     def _standing(self, status: Status, watch: RecordingWatch | None, now_s: float) -> str:
-        """One of `STANDINGS`."""
+        """Return one of `STANDINGS`."""
         state = state_now(status, now_s)
         if state != "done":
             return state
         return "measured" if watch is not None and watch.is_complete else "between"
 
 
-def _is_of(point: Point, stage: str) -> bool:
-    """Whether a point can be of the last second: while a drive is purged, for one, none is."""
+def _is_in(point: Point, stage: str) -> bool:
+    """Return whether a point belongs to the present stage; a purge has no points."""
     return stage != "purge" and point.conditioning == (stage == "precondition")
 
 
 def _left_s(status: Status, now_s: float) -> float | None:
-    """Until the stage ends, if it goes on as it has; where it may end early, the most."""
+    """Return the seconds until the stage ends, at its average speed so far; an upper bound if it may end early."""
     spent_s = now_s - status.since_s
     if not _LEAST_SHARE <= status.fraction < 1 or spent_s <= 0:
         return None

@@ -1,4 +1,4 @@
-"""Files that others append lines to, while they are read."""
+"""Follow files to which other processes append lines."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import Any
 from drivelab.files import open_regular
 
 _MOST_BYTES = 4 << 20
-"""Of one reading; the rest is the next one's."""
+"""Bytes per read; the next read gets the rest."""
 
 
 class Follower:
-    """What has been appended to a file since it was last read, line by line.
+    """Reads the lines appended to a file since the last read.
 
-    A line counts when it has its end. The file may be missing, be moved together with its folder (it is known by its
-    inode), or be replaced by another, which is read from its beginning.
+    Only complete lines count. The file may be missing, may move with its folder (its inode identifies it), or may be
+    replaced by another file, which is then read from its beginning.
     """
 
     def __init__(self, tail_bytes: int | None = None) -> None:
-        """Of a file that is there already only the last `tail_bytes` are read, from the first whole line in them."""
+        """Start; of an existing file, only complete lines in the last `tail_bytes` are read."""
         self._tail_bytes = tail_bytes
         self._inode = -1
         self._offset = 0
         self.replaced = False
-        """Whether the last reading began anew, as the file is not the one of the reading before."""
+        """Whether the last read found another file, and started at its beginning."""
 
     def read(self, path: Path) -> list[str]:
-        """New whole lines, without their ends; none where the file cannot be read now."""
+        """Return new complete lines, without their ends; none if the file cannot be read now."""
         self.replaced = False
         try:
             with open_regular(path) as file:
@@ -40,18 +40,18 @@ class Follower:
             return []
         whole = data[: data.rfind(b"\n") + 1]
         self._offset += len(whole)
-        if not whole and len(data) == _MOST_BYTES:  # one line of this length is none of ours
+        if not whole and len(data) == _MOST_BYTES:  # drivelab writes no line of this length
             self._offset += len(data)
         lines = whole.decode(errors="replace").splitlines()
         return lines[1:] if is_cut else lines
 
     def objects(self, path: Path) -> list[dict[str, Any]]:
-        """New lines as JSON objects; what is none says nothing."""
-        found = (_object(line) for line in self.read(path))
-        return [one for one in found if one is not None]
+        """Return new lines as JSON objects; other lines are skipped."""
+        parsed = (_object(line) for line in self.read(path))
+        return [value for value in parsed if value is not None]
 
     def _place(self, status: os.stat_result) -> bool:
-        """Where to go on; returns whether that may be in the middle of a line."""
+        """Set the offset of the next read; return whether it may be in the middle of a line."""
         first = self._inode == -1
         if status.st_ino == self._inode and status.st_size >= self._offset:
             return False

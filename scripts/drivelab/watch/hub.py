@@ -1,4 +1,4 @@
-"""One reader for all who watch: events with numbers, so that whoever was cut off goes on where it was."""
+"""One reader for all pages: numbered events, so that a page that lost its connection continues where it was."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from drivelab.watch.study import StudyWatch
 PERIOD_S = 1.0
 _NUMBER = re.compile(r"[0-9]{1,18}")
 _KEPT = 120
-"""Events that a page may have missed without getting everything anew."""
+"""Events that a page may miss without a new snapshot."""
 
 
 class Hub:
-    """Asks the studies once a second, but only while somebody watches.
+    """Polls the studies once a second, but only while a page is connected.
 
-    An event's id is `BEGINNING-NUMBER`; the beginning is another one after each start of the server, so that a page
-    that comes back with an id from before gets everything anew.
+    An event's id is `BEGINNING-NUMBER`. The beginning changes with each start of the server, so a page that returns
+    with an earlier id gets a new snapshot.
     """
 
     def __init__(self, studies: Sequence[StudyWatch], period_s: float = PERIOD_S) -> None:
@@ -41,7 +41,7 @@ class Hub:
         self._thread.start()
 
     def close(self) -> None:
-        """Ends the reader and all streams."""
+        """End the reader and all streams."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -49,7 +49,7 @@ class Hub:
 
     @contextmanager
     def _counted(self) -> Iterator[int]:
-        """One more watches; gives the number of the last event before."""
+        """Count one more watcher; yield the number of the last event."""
         with self._changed:
             self._watchers += 1
             self._changed.notify_all()
@@ -61,11 +61,11 @@ class Hub:
                 self._watchers -= 1
 
     def stream(self, last_id: str | None, patience_s: float = 15.0) -> Iterator[bytes]:
-        """Server-sent events from `last_id` on, or from a snapshot; a comment where nothing was new for long."""
+        """Yield server-sent events after `last_id` or a snapshot; a comment after `patience_s` without events."""
         with self._counted() as before:
             at = self._known(last_id)
             if at is None:
-                self._wait(before, patience_s=None)  # the files are read first
+                self._wait(before, patience_s=None)  # wait for a fresh poll
                 at, snapshot = self._snapshot()
                 if snapshot is None:
                     return
@@ -76,7 +76,7 @@ class Hub:
                     return
                 if not events:
                     yield b": nothing new\n\n"
-                elif events[0][0] != at + 1:  # too slow: what it missed is gone
+                elif events[0][0] != at + 1:  # too slow: the missed events are gone
                     at, snapshot = self._snapshot()
                     if snapshot is None:
                         return
@@ -86,7 +86,7 @@ class Hub:
                     at = events[-1][0]
 
     def _known(self, last_id: str | None) -> int | None:
-        """The number of an event that what followed it is still here of."""
+        """Return the number of an event if all later events are kept, else None."""
         beginning, _, number = (last_id or "").partition("-")
         if beginning != self._beginning or not _NUMBER.fullmatch(number):
             return None
@@ -95,23 +95,25 @@ class Hub:
             return int(number) if first - 1 <= int(number) <= self._number else None
 
     def _wait(self, after: int, patience_s: float | None) -> list[tuple[int, bytes]] | None:
-        """Events after one; none when patience is over, None when the hub is closed."""
+        """Return the events after a number; an empty list after `patience_s`, None when the hub is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._closed or self._number > after, patience_s)
             return None if self._closed else [event for event in self._events if event[0] > after]
 
     def _snapshot(self) -> tuple[int, bytes | None]:
-        """Everything, as it was at the last event."""
+        """Return the last event's number and a snapshot of everything at that event."""
         with self._changed:
             if self._closed:
                 return self._number, None
             history = {
-                f"{one.facts.name}/{name}": [point.to_list() for point in points]
-                for one in self._studies
-                for watch in one.drives.values()
+                f"{study.facts.name}/{name}": [point.to_list() for point in points]
+                for study in self._studies
+                for watch in study.drives.values()
                 for name, points in watch.history.items()
             }
-            lines = [[at_s, one.facts.name, drive, text] for one in self._studies for at_s, drive, text in one.lines]
+            lines = [
+                [at_s, study.facts.name, drive, text] for study in self._studies for at_s, drive, text in study.lines
+            ]
             body = {"studies": self._state, "points": history, "lines": sorted(lines)}
             return self._number, self._event("snapshot", self._number, body)
 
@@ -121,7 +123,7 @@ class Hub:
             data = json.dumps(body, separators=(",", ":"), allow_nan=False, ensure_ascii=False)
         except ValueError:
             data = json.dumps(_finite(body), separators=(",", ":"), ensure_ascii=False)
-        # A lone surrogate, which a file's JSON may have, becomes the escape that JSON has for it.
+        # A lone surrogate, which a file's JSON may contain, becomes its JSON escape.
         return f"event: {kind}\nid: {self._beginning}-{number}\ndata: {data}\n\n".encode(errors="backslashreplace")
 
     def _run(self) -> None:
@@ -131,44 +133,44 @@ class Hub:
                 self._changed.wait_for(lambda: self._closed or self._watchers)
                 if self._closed:
                     return
-                found = [(one, one.poll()) for one in self._studies]
-                before, self._state = self._state, [one.state() for one in self._studies]
+                polled = [(study, study.poll()) for study in self._studies]
+                before, self._state = self._state, [study.state() for study in self._studies]
                 self._number += 1
-                body = {**_changes(before, self._state), **_news(found)}
+                body = {**_changes(before, self._state), **_news(polled)}
                 self._events.append((self._number, self._event("news", self._number, body)))
                 self._changed.notify_all()
                 next_s = max(next_s + self._period_s, time.monotonic())
                 self._changed.wait_for(lambda: self._closed, next_s - time.monotonic())
 
 
-def _news(found: Sequence[tuple[StudyWatch, Mapping[str, News]]]) -> dict[str, Any]:
-    each = [(one.facts.name, drive, news) for one, by_drive in found for drive, news in by_drive.items()]
+def _news(polled: Sequence[tuple[StudyWatch, Mapping[str, News]]]) -> dict[str, Any]:
+    entries = [(study.facts.name, drive, news) for study, by_drive in polled for drive, news in by_drive.items()]
     return {
         "points": {
             f"{study}/{name}": [point.to_list() for point in points]
-            for study, _, news in each
+            for study, _, news in entries
             for name, points in news.points.items()
         },
-        "anew": [f"{study}/{name}" for study, _, news in each for name in news.anew],
-        "lines": sorted([at_s, study, drive, text] for study, drive, news in each for at_s, text in news.lines),
+        "restarted": [f"{study}/{name}" for study, _, news in entries for name in news.restarted],
+        "lines": sorted([at_s, study, drive, text] for study, drive, news in entries for at_s, text in news.lines),
     }
 
 
 def _changes(before: Sequence[Mapping[str, Any]], now: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The studies with those of their drives that are not as before."""
+    """Return the studies with only their changed drives."""
     known = {(study["name"], drive["drive"]): drive for study in before for drive in study["drives"]}
     return {
         "studies": [
-            {**study, "drives": [one for one in study["drives"] if known.get((study["name"], one["drive"])) != one]}
+            {**study, "drives": [row for row in study["drives"] if known.get((study["name"], row["drive"])) != row]}
             for study in now
         ]
     }
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no number that is none, although Python writes and reads one."""
+    """Replace NaN and infinity by None: JSON has neither, although Python writes and reads them."""
     if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
+        return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_finite(one) for one in value]
+        return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""How far a measurement has come, from its plan and its journal."""
+"""Progress of a measurement, from its plan and its journal."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _METRICS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "mean_latency_us": "µs"
 
 
 def loop_progress(subject: Mapping[str, Any], journal: Journal) -> dict[str, Any] | None:
-    """Round, cell and tracked variables of the loop that is under way, or of the last one; None where there is none.
+    """Return round, cell and tracked variables of the present or last loop, or None without a loop.
 
-    `round`, `rounds` (at most; exactly with `fixed`), `cold`, `cell`, `cells`, `workload`, `ended` (what the journal
-    says at the loop's end) and `variables`, as of `tracked_variables`.
+    The keys: `round`, `rounds` (at most; exactly with `fixed`), `cold`, `cell`, `cells`, `workload`, `ended` (the
+    loop's outcome) and `variables` from `tracked_variables`.
     """
     steps = [
         (step, dict(entry["loop"])) for step, entry in enumerate(subject.get("measure", ())) if "loop" in entry
     ]  # fmt: skip
-    begun = [one for one in steps if any(_is_of(line, one[0]) for line in journal)]
-    if not begun:
+    started = [(step, fields) for step, fields in steps if any(_is_of(line, step) for line in journal)]
+    if not started:
         return None
-    step, fields = begun[-1]
+    step, fields = started[-1]
     lines = [line for line in journal if _is_of(line, step) or line.get("event") == "gap"]
     cells = _cells(fields, lines)
     if not cells or "until" not in fields:
@@ -56,26 +56,26 @@ def _is_of(line: Mapping[str, Any], step: int) -> bool:
 
 
 def _cells(fields: Mapping[str, Any], lines: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """As the plan has them or, where a trace gives them, the journal."""
+    """Return the loop's cells from the plan; from the journal, if they are a trace's streams."""
     streams = next((line["cells"] for line in lines if line["event"] == "streams"), ())
     return list(fields.get("cells", streams))
 
 
 def _outcome(line: Mapping[str, Any]) -> str:
-    for key, words in (("steady", "steady state"), ("agreed", "agreement")):
+    for key, goal in (("steady", "steady state"), ("agreed", "agreement")):
         if key in line:
-            return f"{words} reached" if line[key] else f"{words} not reached"
+            return f"{goal} reached" if line[key] else f"{goal} not reached"
     return "all rounds measured"
 
 
 def tracked_variables(
     cells: Sequence[Mapping[str, Any]], until: Mapping[str, Any], lines: Journal, cold: int, cells_apart: bool
 ) -> list[dict[str, Any]]:
-    """For each variable that steady state is looked for in: what the determination has to say of its last rounds.
+    """Return the steady-state determination of each tracked variable over its last rounds.
 
-    `name`, `unit`, `values` (the last twelve rounds), `first_round` (of them), `from_round` (of the window), and, as
-    soon as there are two rounds since an interruption, `average`, `data_pct` and `slope_pct` (the excursions) with
-    what is allowed, `band` and `line` (both ends over the window), `window` (rounds that it takes) and `steady`.
+    The keys: `name`, `unit`, `values` (the last twelve rounds), `first_round` (of them) and `window` (its number of
+    rounds). With at least two rounds since an interruption also: `from_round` (of the window), `average`, `data_pct`
+    and `slope_pct` (the excursions) with their limits, `band` and `line` (both ends over the window), and `steady`.
     """
     wanted = [
         (index, variable["metric"])
@@ -97,11 +97,11 @@ def _variable(
             others[line["cell"]] = others.get(line["cell"], 0) + 1
             if line["cell"] == index:
                 values.append(float(line["metrics"][metric]))
-        elif line["event"] == "gap":  # the round that was interrupted is in no window
+        elif line["event"] == "gap":  # the interrupted round is never in the window
             not_before = 1 + (others.get(index, 0) if apart else max(others.values(), default=0))
     values, not_before = values[cold:], max(not_before - cold, 1)
     first = max(len(values) - _SHOWN_ROUNDS, 0)
-    found: dict[str, Any] = {
+    variable: dict[str, Any] = {
         "name": Cell(**cell).label,
         "unit": _METRICS.get(metric, metric),
         "values": values[first:],
@@ -112,8 +112,8 @@ def _variable(
     if len(since) > 1 and all(value > 0 for value in since):
         state = determine(since, window=until["window"], data_excursion=until["data_excursion"],
                           slope_excursion=until["slope_excursion"], first_round=not_before)  # fmt: skip
-        found |= _determination(state, until, max(len(values) - until["window"] + 1, not_before), len(values))
-    return found
+        variable |= _determination(state, until, max(len(values) - until["window"] + 1, not_before), len(values))
+    return variable
 
 
 def _determination(state: SteadyState, until: Mapping[str, Any], first: int, last: int) -> dict[str, Any]:

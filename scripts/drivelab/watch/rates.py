@@ -1,4 +1,4 @@
-"""Rates of a drive second by second, from what the kernel has counted at each sample of telemetry."""
+"""Rates of a drive, second by second, from the kernel's counters in the telemetry samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.telemetry.window import COUNTERS, CPU_COUNTERS, cpu_shares
 
 _LEAST_S = 0.9
-"""Samples are a second apart, and more of them lie at the edges of cells, too close together for a rate."""
+"""Shortest time for a rate: samples are a second apart, but at the edges of cells they lie closer together."""
 _MIB = 1 << 20
 _NEEDED = ("reads", "writes", "sectors_read", "sectors_written", "read_ms", "write_ms")
 _SLOW_COUNTERS = tuple(name for name in COUNTERS if "thermal" in name or "temperature" in name)
@@ -18,33 +18,33 @@ _SLOW_COUNTERS = tuple(name for name in COUNTERS if "thermal" in name or "temper
 
 @dataclass(frozen=True)
 class Point:
-    """What a drive did over about a second."""
+    """A drive's rates over about a second."""
 
     at_s: float
-    """Unix time of its end; where there is only simulated time, of when it became known."""
+    """Unix time of its end; in simulated time, of the journal line that reports it."""
     since_s: float
-    """Time since the measurement, or its preconditioning, began; of simulated time, the time with I/O."""
+    """Time since the measurement, or its preconditioning, began; in simulated time, only time with I/O."""
     iops: float
     """Requests completed, reads and writes together."""
     bandwidth_mib_s: float
     latency_us: float | None
-    """Mean; None without I/O."""
+    """Mean latency; None without I/O."""
     tainted: bool = False
     conditioning: bool = False
-    """Whether it is of preconditioning."""
+    """Whether the point belongs to preconditioning."""
 
     def to_list(self) -> list[float | None]:
-        """Rounded, in the order of the fields: the form in which the page gets it."""
+        """Return the rounded fields in their order, for the page."""
         latency_us = None if self.latency_us is None else round(self.latency_us, 1)
         return [round(self.at_s, 2), round(self.since_s, 2), round(self.iops, 1), round(self.bandwidth_mib_s, 2),
                 latency_us, int(self.tainted), int(self.conditioning)]  # fmt: skip
 
 
 class Rates:
-    """Points from the samples of one recording's measurement, or of its preconditioning, in their order.
+    """Computes points from the samples of one recording's measurement or preconditioning, in their order.
 
-    The mean latency is that of the block layer: time that requests spent in it and in the drive by their number
-    (Documentation/block/stat.rst), so without what a program and the system call add.
+    The mean latency is that of the block layer: the total time of requests in the block layer and the drive, divided
+    by their number (Documentation/block/stat.rst). It excludes the time in the program and the system call.
     """
 
     def __init__(self, limits: Limits, conditioning: bool = False) -> None:
@@ -53,18 +53,18 @@ class Rates:
         self._slow: dict[str, float] = {}
         self._rises: dict[str, float] = {}
         self.began_s: float | None = None
-        """When that began; by default with the first sample."""
+        """When the telemetry began; by default with the first sample."""
         self.latest: dict[str, float] = {}
-        """Last value of each field that has been told, and `load_pct`, `steal_pct` and `cpu_pct` of the last second."""
+        """Last value of each sampled field, and `load_pct`, `steal_pct` and `cpu_pct` of the last second."""
         self.taints: list[str] = []
-        """Why the numbers of the last second cannot be trusted."""
+        """Reasons why the numbers of the last second are tainted."""
 
     def restart(self) -> None:
-        """The sampler was started anew, so counters may have been, too."""
+        """Forget earlier counters: the sampler restarted, and the counters may have been reset."""
         self._before, self._slow = None, {}
 
     def add(self, sample: Mapping[str, float]) -> Point | None:
-        """The point that ends with this sample, if one does."""
+        """Return the point that ends with this sample, or None."""
         self.latest.update(sample)
         self._note_slow(sample)
         if not all(name in sample for name in _NEEDED):
@@ -80,7 +80,7 @@ class Rates:
             return None
         self._before = sample
         rise = {name: sample[name] - before[name] for name in _NEEDED}
-        if any(value < 0 for value in rise.values()):  # the counters began anew
+        if any(value < 0 for value in rise.values()):  # the counters were reset
             return None
         self._judge(sample, before)
         requests = rise["reads"] + rise["writes"]
@@ -95,7 +95,7 @@ class Rates:
         )
 
     def _note_slow(self, sample: Mapping[str, float]) -> None:
-        """A counter that is read every ten seconds counts for the second in which it is told to have risen."""
+        """Note the rise of a counter that is read every ten seconds; it counts for the second of the sample."""
         for name in _SLOW_COUNTERS:
             if name in sample:
                 self._rises[name] = max(sample[name] - self._slow.get(name, sample[name]), 0.0)
@@ -106,7 +106,7 @@ class Rates:
         shares = cpu_shares({name: sample[name] - before[name] for name in both if sample[name] >= before[name]})
         heat = {"temperature_max_c": "temperature_c", "temperature_limit_c": "temperature_limit_c",
                 "temperature_alarm": "temperature_alarm"}  # fmt: skip
-        told = {name: self.latest[field] for name, field in heat.items() if field in self.latest}
+        temperatures = {name: self.latest[field] for name, field in heat.items() if field in self.latest}
         self.latest.update(shares)
-        self.taints = taints({**shares, **told, **self._rises}, self._limits)
+        self.taints = taints({**shares, **temperatures, **self._rises}, self._limits)
         self._rises = {}

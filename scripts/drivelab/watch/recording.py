@@ -1,4 +1,4 @@
-"""One recording while it is made, or after."""
+"""Follow one recording, unfinished or complete."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from drivelab.watch.words import at_s, sentence
 
 _MOST_LINE_BYTES = 1 << 20
 _MOST = 1e30
-"""No counter gets there."""
+"""Limit of a counter's value."""
 _SAMPLE_BYTES = 700
-"""Of a line of telemetry, rather more than it takes."""
+"""Generous length of a telemetry line."""
 Line = tuple[float, str]
 """Unix time and sentence."""
 
 
 @dataclass
 class _Telemetry:
-    """That of preconditioning, or of the measurement."""
+    """Telemetry of preconditioning, or of the measurement."""
 
     place: str
-    """In the recording."""
+    """Path in the recording."""
     follower: Follower
     rates: Rates
 
@@ -50,10 +50,10 @@ class _Telemetry:
 
 
 class RecordingWatch:
-    """Reads what is new in a recording; it may be renamed when complete, resumed, or set aside and begun anew."""
+    """Reads what is new in a recording, which may be renamed when complete, resumed, or set aside and restarted."""
 
     def __init__(self, root: Path, name: str, history_s: float) -> None:
-        """`root` is the results folder, `name` the recording's, DRIVE/MEASUREMENT/DIGEST-runN."""
+        """Start; `root` is the results folder, `name` the recording's name, DRIVE/MEASUREMENT/DIGEST-runN."""
         self.name = name
         self.drive, self.measurement, _ = name.split("/")
         self._final = root / "recordings" / name
@@ -61,19 +61,19 @@ class RecordingWatch:
         self._planned = root / "plans" / f"{name}.json"
         self._history_s = history_s
         self.beginnings = 0
-        """How often it has begun; what was told before the last of them is of it no more."""
-        self._begin_anew()
+        """Number of starts; points and lines from before the last start are obsolete."""
+        self._restart()
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         self.beginnings += 1
         self._journal_follower = Follower()
         self._journal: list[dict[str, Any]] = []
         self._plan: dict[str, Any] = {}
         self._identity: dict[str, Any] = {}
         self._telemetry: list[_Telemetry] = []
-        """In the order of time; none before the plan is known, which has the limits."""
+        """In the order of time; empty until the plan is read, which has the limits."""
         self._simulated_s = {True: 0.0, False: 0.0}
-        """Time with I/O so far of preconditioning, and of the measurement."""
+        """Time with I/O so far in preconditioning (True) and in the measurement (False)."""
         self._progress: dict[str, Any] | None = None
 
     @property
@@ -86,7 +86,7 @@ class RecordingWatch:
 
     @property
     def subject(self) -> Mapping[str, Any]:
-        """As in the plan; empty until it has been written."""
+        """The plan's subject; empty until the plan is written."""
         subject: Mapping[str, Any] = self._plan.get("subject", {})
         return subject
 
@@ -96,11 +96,11 @@ class RecordingWatch:
         return self.subject.get("clock") == "virtual"
 
     def poll(self) -> tuple[list[Point], list[Line]]:
-        """What is new: points and lines of the journal, in their order."""
+        """Return new points and new journal lines, in their order."""
         folder = self.folder
         lines = self._journal_follower.objects(folder / "journal.jsonl")
         if self._journal_follower.replaced:
-            self._begin_anew()
+            self._restart()
             return self.poll()
         self._plan = self._plan or read_object(folder / "plan.json") or read_object(self._planned)
         self._identity = self._identity or read_object(folder / "identity.json")
@@ -122,11 +122,11 @@ class RecordingWatch:
             for line in lines:
                 yield from self._simulated(folder, line)
         else:
-            for one in self._telemetry:
-                yield from one.points(folder)
+            for telemetry in self._telemetry:
+                yield from telemetry.points(folder)
 
     def _simulated(self, folder: Path, line: Mapping[str, Any]) -> Iterator[Point]:
-        """Seconds of simulated time, one run of I/O after another, when the journal says that it is done."""
+        """Yield the simulated seconds of a run of I/O that a journal line reports as done."""
         if "directory" not in line or line.get("event") == "soak-begins":
             return
         conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
@@ -136,14 +136,14 @@ class RecordingWatch:
             seconds.setdefault(row["time_s"], []).append(row)
         for time_s, rows in sorted(seconds.items()):
             iops = sum(row["iops"] for row in rows)
-            told = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]
-            weight = sum(rate for rate, _ in told)
+            latencies = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]
+            weight = sum(rate for rate, _ in latencies)
             yield Point(
                 at_s=at_s(line),
                 since_s=began_s + time_s,
                 iops=iops,
                 bandwidth_mib_s=sum(row["bandwidth_mib_s"] for row in rows),
-                latency_us=sum(rate * latency for rate, latency in told) / weight if weight else None,
+                latency_us=sum(rate * latency for rate, latency in latencies) / weight if weight else None,
                 conditioning=conditioning,
             )
         whole_s = max(seconds, default=0.0)
@@ -154,18 +154,18 @@ class RecordingWatch:
                         metrics["mean_latency_us"])  # fmt: skip
         self._simulated_s[conditioning] += whole_s
 
-    def of_the_drive(self) -> dict[str, Any]:
-        """What holds for other recordings of the drive, too, as far as it is known by now."""
-        told: dict[str, Any] = {
+    def drive_facts(self) -> dict[str, Any]:
+        """Return the known facts of the drive, which its other recordings share."""
+        facts: dict[str, Any] = {
             key: _text(self._identity[key]) for key in ("model", "firmware") if key in self._identity
         }
         if self.subject:
-            told |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
-        return told
+            facts |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
+        return facts
 
     def state(self) -> dict[str, Any]:
-        """What there is to say of it now, JSON-able."""
-        rates = next((one.rates for one in reversed(self._telemetry) if one.rates.latest), None)
+        """Return the recording's present state for JSON."""
+        rates = next((telemetry.rates for telemetry in reversed(self._telemetry) if telemetry.rates.latest), None)
         latest = rates.latest if rates is not None else {}
         keys = ("temperature_c", "temperature_limit_c", "load_pct", "steal_pct", "cpu_pct", "in_flight",
                 "drive_power_w", "meter_power_w", "percentage_used_pct")  # fmt: skip
@@ -181,20 +181,20 @@ class RecordingWatch:
         }
 
     def _failure(self) -> str | None:
-        """Why it failed, unless it has gone on since."""
+        """Return why the measurement failed, unless it has resumed."""
         last = self._journal[-1] if self._journal else {}
         return str(last["reason"]) if last.get("event") == "failed" else None
 
 
 def _first_s(telemetry: Path) -> float | None:
-    """When a recording's telemetry began."""
+    """Return when a recording's telemetry began."""
     with open_regular(telemetry) as file:
         first = json.loads(file.readline(_MOST_LINE_BYTES))
     return float(first["at_s"])
 
 
 def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:
-    """The fields of a line of telemetry that are numbers: a drive or a file may give anything."""
+    """Return the numeric fields of a telemetry line: a drive or a file may contain any value."""
     return {
         name: value
         for name, value in sample.items()

@@ -1,4 +1,4 @@
-"""The page and its stream of events over HTTP: GET only, a fixed set of files, on loopback unless told otherwise."""
+"""Serve the page and its event stream over HTTP: GET only, a fixed set of files, by default on loopback."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _FILES = {
 _EVENTS = "/events"
 _MOST_STREAMS = 64
 _OWN_NAMES = ("localhost", "127.0.0.1", "::1")
-"""Whatever else a browser on this host calls it by was made to lead here by somebody else (DNS rebinding)."""
+"""Names that a local browser may use. Any other name points here because of DNS rebinding."""
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{16,}")
 _TIMEOUT_S = 30.0
-"""A client that takes nothing for so long is gone."""
+"""A client that reads nothing for this time is gone."""
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -45,40 +45,42 @@ _HEADERS = {
 
 
 def new_token() -> str:
-    """192 bits that nobody guesses."""
+    """Return a random token of 192 bits."""
     return secrets.token_urlsafe(24)
 
 
 def is_loopback(address: str) -> bool:
-    """Whether only this host can reach an address. Raises UserError for what is no IP address."""
+    """Return whether only this host can reach an address; raises UserError for an invalid IP address."""
     try:
         return ipaddress.ip_address(address).is_loopback
     except ValueError:
-        raise UserError(f"'{address}' is no IP address; give one of this host's, such as {LOOPBACK}") from None
+        raise UserError(f"'{address}' is not an IP address; give an address of this host, such as {LOOPBACK}") from None
 
 
 class WatchServer(ThreadingHTTPServer):
-    """Serves until `stop`; with a token it answers nobody who does not show it."""
+    """Serves until `stop`; with a token, it refuses clients that do not present the token."""
 
     daemon_threads = True
     block_on_close = False
 
     def __init__(self, hub: Hub, address: str = LOOPBACK, port: int = 0, token: str | None = None) -> None:
-        """`port` 0 is any that is free. Raises UserError for an address that cannot be listened at, and for one that
-        others can reach without a token."""
+        """Listen at an address; `port` 0 means any free port.
+
+        Raises UserError if drivelab cannot listen there, and for an address beyond loopback without a token.
+        """
         self.address_family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._is_loopback = is_loopback(address)
         if not self._is_loopback and not token:
-            raise UserError(f"'{address}' can be reached by others; a token is needed there")
+            raise UserError(f"other hosts can reach '{address}'; use a token there")
         if token is not None and not _TOKEN.fullmatch(token):
-            raise UserError("the token must be 16 letters, digits, - and _ or more; choose another one")
+            raise UserError("the token must have at least 16 letters, digits, - or _; choose another token")
         self.hub, self.token = hub, token
         self.streams = threading.BoundedSemaphore(_MOST_STREAMS)
         try:
             super().__init__((address, port), _Handler)
         except OSError as error:
             raise UserError(
-                f"{address}, port {port}: cannot be listened at: {error.strerror}; choose another --port or --listen"
+                f"cannot listen at {address}, port {port}: {error.strerror}; choose another --port or --listen"
             ) from None
 
     @property
@@ -87,7 +89,7 @@ class WatchServer(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where to look; with the token, which the browser keeps as a cookie."""
+        """The page's address; with the token, which the browser keeps as a cookie."""
         address = str(self.server_address[0])
         if ipaddress.ip_address(address).is_unspecified:
             address = socket.gethostname()
@@ -98,18 +100,18 @@ class WatchServer(ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, name="http", kwargs={"poll_interval": 0.1}, daemon=True).start()
 
     def stop(self) -> None:
-        """Streams end, too."""
+        """Stop the server and all streams."""
         self.hub.close()
         self.shutdown()
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of clients that are gone: browsers and scanners reset connections at any time."""
+        """Ignore clients that are gone: browsers and scanners reset connections at any time."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
     def is_own_name(self, host: str) -> bool:
-        """Whether a browser may call this server so. With a token any name will do: another site has no cookie."""
+        """Return whether a browser may use this host name; with a token, any name: other sites have no cookie."""
         return self.token is not None or urlsplit(f"//{host}").hostname in _OWN_NAMES
 
     def is_token(self, shown: str | None) -> bool:
@@ -117,7 +119,7 @@ class WatchServer(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One request; other methods than GET are answered with 501 by the standard library."""
+    """Handles one request; the standard library answers methods other than GET with 501."""
 
     protocol_version = "HTTP/1.1"
     server_version = "drivelab"
@@ -135,16 +137,16 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             place = urlsplit(self.path)
         except ValueError:
-            self._answer(400, "this is no address\n")
+            self._answer(400, "invalid address\n")
             return
         if not self._is_own_name():
-            self._answer(403, "this server is for names of this host only; open the address that drivelab printed\n")
+            self._answer(403, "this server accepts only names of this host; open the address that drivelab printed\n")
             return
-        asked = parse_qs(place.query).get("token", [None])[-1]
-        if not any(self.server.is_token(shown) for shown in (asked, self._cookie(), self._bearer())):
+        in_query = parse_qs(place.query).get("token", [None])[-1]
+        if not any(self.server.is_token(shown) for shown in (in_query, self._cookie(), self._bearer())):
             self._answer(403, "a token is needed; open the address that drivelab printed\n")
-        elif place.path == "/" and asked is not None and self.server.token is not None:
-            self._keep_token(asked)
+        elif place.path == "/" and in_query is not None and self.server.token is not None:
+            self._keep_token(in_query)
         elif place.path == _EVENTS:
             self._stream()
         elif place.path in _FILES:
@@ -156,27 +158,27 @@ class _Handler(BaseHTTPRequestHandler):
     def _is_own_name(self) -> bool:
         try:
             return self.server.is_own_name(self.headers.get("Host", ""))
-        except ValueError:  # no name of a host at all
+        except ValueError:  # not a host name
             return False
 
     @property
     def _cookie_name(self) -> str:
-        """Cookies are a host's, whatever the port."""
+        """Name of the cookie, with the port, because all ports of a host share cookies."""
         return f"drivelab-watch-{self.server.port}"
 
     def _cookie(self) -> str | None:
         try:
-            found = SimpleCookie(self.headers.get("Cookie", "")).get(self._cookie_name)
+            cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self._cookie_name)
         except CookieError:
             return None
-        return None if found is None else found.value
+        return None if cookie is None else cookie.value
 
     def _bearer(self) -> str | None:
         kind, _, shown = self.headers.get("Authorization", "").partition(" ")
         return shown if kind == "Bearer" else None
 
     def _keep_token(self, shown: str) -> None:
-        """Put it into a cookie and out of the address, which ends up in histories."""
+        """Move the token from the address, which the browser's history keeps, to a cookie."""
         self.send_response(303)
         self.send_header("Location", "/")
         self.send_header("Set-Cookie", f"{self._cookie_name}={shown}; HttpOnly; SameSite=Strict; Path=/")
@@ -193,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _stream(self) -> None:
         if not self.server.streams.acquire(blocking=False):
-            self._answer(503, f"{_MOST_STREAMS} watch already; close a page\n")
+            self._answer(503, f"{_MOST_STREAMS} pages are already open; close a page\n")
             return
         try:
             self.close_connection = True
@@ -216,4 +218,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the standard library's name
-        """Nothing: the terminal shows the address, and a token could be in a request."""
+        """Log nothing: a request may contain the token."""

@@ -1,4 +1,4 @@
-"""The drives of a study together, and how much of it is done."""
+"""All drives of a study, and the study's progress."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ from drivelab.recording.writer import MANIFEST
 from drivelab.watch.drive import RUNNING, WAITING, DriveWatch, News
 
 _MOST_POINTS = 200_000
-"""Of all drives together: a page that is opened gets them all."""
+"""Points kept for all drives together: a newly opened page gets all of them."""
 _MOST_SECONDS = 3600
 _LINES = 200
-"""Of the log that are kept."""
+"""Log lines that are kept."""
 _PAUSE_S = 120.0
-"""From the end of a stage to the begin of the next; where it takes longer, nobody goes on."""
+"""Longest pause between two stages; after it, the study counts as stopped."""
 _LOOKS_A_SECOND = 500
-"""For finished recordings: a study of thousands must not keep a shared file system busy."""
+"""Checks for finished recordings per second: a study of thousands must not load a shared file system."""
 
 
 @dataclass(frozen=True)
 class StudyFacts:
-    """What is known of a study from its configuration."""
+    """Facts of a study from its configuration."""
 
     name: str
     title: str
     results: Path
     drives: tuple[str, ...]
     recordings: Mapping[str, bool]
-    """All recordings that it is to have, and whether their protocol is reduced."""
+    """All planned recordings, and whether their protocol is reduced."""
 
     @classmethod
     def load(cls, path: Path) -> StudyFacts:
-        """Raises UserError when the configuration does not hold, or the results folder is another study's."""
+        """Load a study; raises UserError for an invalid configuration, or another study's results folder."""
         from drivelab.stages.layout import Layout
         from drivelab.stages.planning import Campaign
 
         campaign = Campaign.load(path)
         Layout(campaign).check_owner()
         study = campaign.study
-        recordings = {one.plan.recording: bool(one.altered) for one in campaign.wanted}
+        recordings = {planned.plan.recording: bool(planned.altered) for planned in campaign.wanted}
         return cls(study.name, study.title, study.results, study.subjects, recordings)
 
 
 class StudyWatch:
-    """Asks all drives of a study what is new."""
+    """Polls all drives of a study."""
 
     def __init__(self, facts: StudyFacts, clock_s: Callable[[], float] = time.time) -> None:
         self.facts = facts
@@ -61,24 +61,24 @@ class StudyWatch:
         self._names = names
         self.drives = {drive: DriveWatch(facts.results, drive, names[drive], most) for drive in facts.drives}
         self.lines: deque[tuple[float, str, str]] = deque(maxlen=_LINES)
-        """Time, drive, sentence."""
+        """Log lines: time, drive, sentence."""
         self._measured: set[str] = set()
         self._looked_s = 0.0
 
     def poll(self) -> dict[str, News]:
-        """What is new, by drive; drives without news are left out."""
+        """Return what is new, by drive; drives without news are left out."""
         self._look()
-        found = {drive: watch.poll() for drive, watch in self.drives.items()}
-        new = sorted((at_s, drive, text) for drive, news in found.items() for at_s, text in news.lines)
+        polled = {drive: watch.poll() for drive, watch in self.drives.items()}
+        new = sorted((at_s, drive, text) for drive, news in polled.items() for at_s, text in news.lines)
         self.lines.extend(new)
-        return {drive: news for drive, news in found.items() if news.points or news.lines or news.anew}
+        return {drive: news for drive, news in polled.items() if news.points or news.lines or news.restarted}
 
     def state(self) -> dict[str, Any]:
-        """The whole study and each drive, JSON-able."""
+        """Return the present state of the study and its drives for JSON."""
         now_s = self._clock_s()
-        drives = [self._drive_state(watch, now_s) for watch in self.drives.values()]  # which counts what is measured
+        drives = [self._drive_state(watch, now_s) for watch in self.drives.values()]  # this also updates self._measured
         done, wanted = len(self._measured), len(self.facts.recordings)
-        standing = "finished" if done == wanted else _of_all(drives, now_s)
+        standing = "finished" if done == wanted else _study_standing(drives, now_s)
         return {
             "name": self.facts.name,
             "title": self.facts.title,
@@ -98,7 +98,7 @@ class StudyWatch:
         done = sum(name in self._measured for name in wanted)
         if state["standing"] == "measured" and done < len(wanted):
             state["standing"] = "between"
-        elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost, or of another
+        elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost or outdated
             state["standing"] = "measured"
         counted = recording in self._measured or recording not in self.facts.recordings
         share = (done + watch.share(done=counted)) / len(wanted) if wanted else 0.0
@@ -106,7 +106,7 @@ class StudyWatch:
         return {**state, "done": done, "recordings": len(wanted), "share": round(share, 4), "reduced": reduced}
 
     def _look(self) -> None:
-        """Which recordings are complete. A large study's drives have results folders of their own, once begun."""
+        """Update the set of complete recordings; in a fleet, each started drive has its own results folder."""
         left = [name for name in self.facts.recordings if name not in self._measured]
         now_s = self._clock_s()
         if 0 <= now_s - self._looked_s < max(2.0, len(left) / _LOOKS_A_SECOND):
@@ -121,12 +121,12 @@ class StudyWatch:
         )  # fmt: skip
 
 
-def _of_all(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
-    """What may be said of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
-    told = {drive["standing"] for drive in drives}
+def _study_standing(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
+    """Return the state of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
+    standings = {drive["standing"] for drive in drives}
     ended_s = max(
         (drive.get("at_s", 0.0) for drive in drives if drive["standing"] in ("between", "measured")), default=0.0
     )
-    if RUNNING in told or now_s - ended_s < _PAUSE_S:
+    if RUNNING in standings or now_s - ended_s < _PAUSE_S:
         return RUNNING
-    return "failed" if "failed" in told else WAITING if told == {WAITING} else "stopped"
+    return "failed" if "failed" in standings else WAITING if standings == {WAITING} else "stopped"

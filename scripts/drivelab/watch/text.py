@@ -1,4 +1,4 @@
-"""The live view on a terminal: a line or two for each drive; in a pipe, a line for each change."""
+"""The live view on a terminal: one or two lines per drive; in a pipe, one line per change."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from drivelab.watch.words import latency_words
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EVERY_S = 10.0
-"""In a pipe: between two lines of a drive that only goes on."""
+"""In a pipe: seconds between two lines of a drive without a change."""
 _LINES = 6
 _STYLES = {RUNNING: "green", "failed": "bold red", "interrupted": "red", "silent": "red"}
 _ENDED = ("finished", "failed", "stopped")
 
 
 def show(studies: Sequence[StudyWatch], period_s: float = 1.0) -> None:
-    """Shows until interrupted; in a pipe it ends when all studies have come to an end."""
+    """Show the live view until interrupted; in a pipe, until all studies have ended."""
     terminal = console()
     if terminal.is_terminal:
         with Live(console=terminal, auto_refresh=False, **NO_REDIRECTION) as live:
@@ -51,9 +51,9 @@ def _poll(studies: Sequence[StudyWatch]) -> None:
 
 
 def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
-    """A line for each drive of which there is something new to say; `said` is what was said last, and when.
+    """Yield a line for each drive with a change; `said` holds the last text of each key, and its time.
 
-    Labels that must not be missed come first, in a line of their own, and again only when they change.
+    Important labels come first, in a separate line, and again only when they change.
     """
     for study in states:
         for drive in study["drives"]:
@@ -76,7 +76,7 @@ def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, floa
 
 
 def screen(studies: Sequence[StudyWatch], columns: int) -> RenderableType:
-    """All of it as it is now, for a terminal of so many columns."""
+    """Return the present view of all studies for a terminal of `columns`."""
     parts: list[RenderableType] = []
     for study in studies:
         state = study.state()
@@ -92,7 +92,7 @@ def screen(studies: Sequence[StudyWatch], columns: int) -> RenderableType:
 
 
 def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> Iterator[Text]:
-    """Of each drive its name and labels, its rates with those before them, and what it does."""
+    """Yield each drive's name and labels, its rates with a sparkline, and its activity."""
     drives = [drive for drive in state["drives"] if drive["standing"] != WAITING]
     width = max((len(drive["drive"]) for drive in drives), default=0)
     for drive in drives:
@@ -102,8 +102,8 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
             name = ""
         latest = drive.get("latest")
         rates = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
-        line = f"{name:<{width}}" + "".join(f"{one:>15}" for one in rates)
-        points = [point for one in study.drives[drive["drive"]].history.values() for point in one]
+        line = f"{name:<{width}}" + "".join(f"{rate:>15}" for rate in rates)
+        points = [point for series in study.drives[drive["drive"]].history.values() for point in series]
         sparks = sparkline(points[-max(columns - len(line) - 3, 1) :])
         yield Text(f"{line}  {sparks}", style="bold", no_wrap=True, overflow="crop")
         yield Text(f"  {doing_words(drive)}", style=_STYLES.get(drive["standing"], ""))
@@ -112,18 +112,18 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
 
 
 def sparkline(points: Sequence[Point]) -> str:
-    """IOPS of points as blocks, from zero to the highest."""
+    """Return the IOPS of points as blocks, from zero to the maximum."""
     most = max((point.iops for point in points), default=0.0)
     return "".join(_BLOCKS[round((len(_BLOCKS) - 1) * point.iops / most)] if most else _BLOCKS[0] for point in points)
 
 
 def summary_words(study: Mapping[str, Any]) -> str:
-    """Of a study."""
+    """Return a line on the study's progress."""
     return f"{study['title']}: {study['standing']}, {study['done']} of {study['recordings']} measurements done"
 
 
 def round_words(drive: Mapping[str, Any]) -> str:
-    """Where the loop is, if there is one under way; empty otherwise."""
+    """Return the round or outcome of the present loop; empty without a loop."""
     progress = drive.get("progress")
     if not progress or drive["stage"] != "measure":
         return ""
@@ -134,28 +134,28 @@ def round_words(drive: Mapping[str, Any]) -> str:
 
 
 def label_words(drive: Mapping[str, Any]) -> str:
-    """What must not be missed of a drive's numbers; empty where there is nothing."""
+    """Return important labels of a drive's numbers; empty if there are none."""
     names = {"simulated": "virtual clock", "virtual": "virtual drive", "reduced": "reduced protocol"}
     return ", ".join(name for key, name in names.items() if drive.get(key))
 
 
 def doing_words(drive: Mapping[str, Any]) -> str:
-    """What a drive does, and what is wrong."""
+    """Return a drive's activity and problems."""
     if drive["standing"] in ("measured", "between"):
-        words = [": ".join(word for word in (drive.get("measurement"), STANDINGS[drive["standing"]]) if word)]
+        parts = [": ".join(part for part in (drive.get("measurement"), STANDINGS[drive["standing"]]) if part)]
     else:
-        words = [f"{drive.get('measurement', '')}, {drive['stage']}: {drive['text']}"]
+        parts = [f"{drive.get('measurement', '')}, {drive['stage']}: {drive['text']}"]
     if drive["standing"] == RUNNING:
-        words += [_steady_words(drive), _left_words(drive)]
-        words += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
+        parts += [_steady_words(drive), _left_words(drive)]
+        parts += [f"disturbed: {'; '.join(drive['taints'])}" if drive.get("taints") else ""]
     elif drive["standing"] not in ("measured", "between"):
-        words += [STANDINGS[drive["standing"]], drive["failure"] or ""]
-    words.append(drive.get("trouble") or "")
-    return ", ".join(word for word in words if word)
+        parts += [STANDINGS[drive["standing"]], drive["failure"] or ""]
+    parts.append(drive.get("trouble") or "")
+    return ", ".join(part for part in parts if part)
 
 
 def _left_words(drive: Mapping[str, Any]) -> str:
-    """Of the stage, in the words of the page; a stop rule may end it earlier."""
+    """Return the time left of the stage, in the same words as the page; a stop rule may end it earlier."""
     if not drive["left_s"]:
         return ""
     progress = drive.get("progress")
@@ -164,9 +164,13 @@ def _left_words(drive: Mapping[str, Any]) -> str:
 
 
 def _steady_words(drive: Mapping[str, Any]) -> str:
-    """How many of the tracked variables are steady in their last rounds."""
+    """Return how many tracked variables are steady in their last rounds."""
     variables = (drive.get("progress") or {}).get("variables", ())
-    return f"{sum(one.get('steady', False) for one in variables)} of {len(variables)} steady" if variables else ""
+    return (
+        f"{sum(variable.get('steady', False) for variable in variables)} of {len(variables)} steady"
+        if variables
+        else ""
+    )
 
 
 def _rate_words(drive: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Lines of a journal as sentences."""
+"""Describe journal lines as sentences."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from drivelab.units import format_amount
 
 
 def at_s(line: Mapping[str, Any]) -> float:
-    """Unix time of a line of a journal."""
+    """Return the Unix time of a journal line."""
     return datetime.fromisoformat(line["at"]).timestamp()
 
 
 def sentence(line: Mapping[str, Any]) -> str | None:
-    """What a line says to people; None of one that only machines need."""
+    """Return a sentence for a journal line; None for a line that only programs need."""
     event = str(line.get("event"))
     if event in ("cell", "tainted"):
         again = f", measured again: {'; '.join(line['reasons'])}" if event == "tainted" else ""
         return f"{'cold ' if line.get('cold') else ''}round {line['round']}: {_cell(line['workload'])}, " + (
             metrics_words(line["metrics"]) + (again or _foreign(line))
         )
-    words: dict[str, Callable[[], str | None]] = {
+    sentences: dict[str, Callable[[], str | None]] = {
         "purge": lambda: f"purged: {line.get('title', line.get('method'))}",
         "fill": lambda: f"preconditioned: {format_amount(line['bytes'])} written, {_cell(line['cell'])}",
-        "verdict": lambda: None if line["intact"] else f"conditioned anew: {line['reason']}",
+        "verdict": lambda: None if line["intact"] else f"conditioned again: {line['reason']}",
         "measure": lambda: "measurement begins",
         "gap": lambda: str(line["reason"]),
         "soak-begins": lambda: f"soak begins: {_cell(line['workload'])}",
@@ -40,17 +40,17 @@ def sentence(line: Mapping[str, Any]) -> str | None:
         "abandoned": lambda: f"set aside: {line['reason']}",
         "complete": lambda: "recording complete",
     }  # fmt: skip
-    return words[event]() if event in words else None
+    return sentences[event]() if event in sentences else None
 
 
 def metrics_words(metrics: Mapping[str, float]) -> str:
-    """IOPS, bandwidth and mean latency of a cell."""
+    """Return IOPS, bandwidth and mean latency of a cell."""
     rates = f"{metrics['iops']:,.0f} IOPS, {metrics['bandwidth_mib_s']:,.1f} MiB/s"
     return f"{rates}, {latency_words(metrics['mean_latency_us'])}"
 
 
 def latency_words(latency_us: float | None) -> str:
-    """To three digits, in the unit that suits."""
+    """Return a latency with three digits, in a suitable unit."""
     if latency_us is None:
         return "-"
     if latency_us < 999.5:
@@ -59,8 +59,8 @@ def latency_words(latency_us: float | None) -> str:
 
 
 def _foreign(line: Mapping[str, Any]) -> str:
-    words = foreign_words(foreign_writes(line))
-    return f"; tainted: {words}" if words else ""
+    reason = foreign_words(foreign_writes(line))
+    return f"; tainted: {reason}" if reason else ""
 
 
 def _cell(workload: Mapping[str, Any]) -> str:
@@ -74,7 +74,7 @@ def _soak_end(line: Mapping[str, Any]) -> str:
 
 
 def _loop_end(line: Mapping[str, Any]) -> str:
-    for key, good, bad in (("steady", "steady", "not steady"), ("agreed", "they agree", "they do not agree")):
+    for key, good, bad in (("steady", "steady", "not steady"), ("agreed", "rounds agree", "rounds do not agree")):
         if key in line:
             return f", {good if line[key] else bad}"
     return ""

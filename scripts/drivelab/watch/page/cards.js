@@ -1,4 +1,4 @@
-// The drives: a card with a gauge for each that is at work, a table of the others.
+// The drives: a card with a gauge for each active drive, a table of the others.
 
 import {end} from "./chart.js";
 import {$, make, paint, put} from "./dom.js";
@@ -64,14 +64,14 @@ function showCard(drive) {
   const heading = [drive.measurement, drive.run > 1 ? `run ${drive.run}` : null, drive.stage].filter(Boolean).join(", ");
   put(card.doing, `${heading}: ${drive.text || ""}`);
   card.progress.value = drive.share || 0;
-  const told = (running && drive.telemetry) || {};
+  const telemetry = (running && drive.telemetry) || {};
   const facts = [
     `${drive.done} of ${drive.recordings} measured`,
     running && drive.left_s ? `${drive.progress && !drive.progress.fixed ? "at most " : ""}about ${duration(drive.left_s)} left of this stage` : null,
-    "temperature_c" in told ? `${number(told.temperature_c)} °C${told.temperature_limit_c ? ` (warns from ${number(told.temperature_limit_c)})` : ""}` : null,
-    "load_pct" in told ? `load by others ${number(told.load_pct)} %` : null,
-    "steal_pct" in told ? `stolen ${number(told.steal_pct)} %` : null,
-    "drive_power_w" in told ? `${few(told.drive_power_w)} W` : null,
+    "temperature_c" in telemetry ? `${number(telemetry.temperature_c)} °C${telemetry.temperature_limit_c ? ` (warns from ${number(telemetry.temperature_limit_c)})` : ""}` : null,
+    "load_pct" in telemetry ? `load by others ${number(telemetry.load_pct)} %` : null,
+    "steal_pct" in telemetry ? `stolen ${number(telemetry.steal_pct)} %` : null,
+    "drive_power_w" in telemetry ? `${few(telemetry.drive_power_w)} W` : null,
   ].filter(Boolean).join(" · ");
   put(card.facts, facts);
   const taints = running ? (drive.taints || []).join("; ") : "";
@@ -84,12 +84,12 @@ function showCard(drive) {
 }
 
 export function showDrives() {
-  const found = [...drives.values()], active = found.filter(isShown), rest = found.filter((one) => !isShown(one));
+  const all = [...drives.values()], active = all.filter(isShown), rest = all.filter((drive) => !isShown(drive));
   gaugeTop = end(highest(active, METRICS.iops[1]));
   active.forEach(showCard);
   $("top").classList.toggle("one", active.length === 1);
   $("nothing").hidden = active.length > 0;
   $("others-section").hidden = rest.length === 0;
-  const rows = rest.map((one) => make("tr", {}, make("th", {scope: "row"}, name(one)), make("td", {}, STANDINGS[one.standing]), make("td", {}, `${one.done} of ${one.recordings}`)));
-  if ($("others").textContent !== rows.map((one) => one.textContent).join("")) $("others").replaceChildren(...rows);
+  const rows = rest.map((drive) => make("tr", {}, make("th", {scope: "row"}, name(drive)), make("td", {}, STANDINGS[drive.standing]), make("td", {}, `${drive.done} of ${drive.recordings}`)));
+  if ($("others").textContent !== rows.map((row) => row.textContent).join("")) $("others").replaceChildren(...rows);
 }

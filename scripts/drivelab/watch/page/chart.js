@@ -1,25 +1,25 @@
 // A strip chart on a canvas: several lines over one time axis.
 
 const LEFT = 58, RIGHT = 12, TOP = 22, BOTTOM = 24;
-export const GAP_S = 6; // a longer time without a value is no line
-const HIGH_ROW = 14, LOW_ROW = 5, MOST_HIGH = 4; // of stages; with many drives there is no room for words
+export const GAP_S = 6; // a longer gap between values interrupts the line
+const HIGH_ROW = 14, LOW_ROW = 5, MOST_HIGH = 4; // rows of stages; with many drives there is no room for labels
 const SHORT = {preconditioning: "precond."};
-const LEAST_LETTERS = 4; // of a measurement's name that is shortened
-const FILLS = {purge: [0, 0], preconditioning: [0.16, 0.3], measurement: [0.42, 0.9]}; // how dense, of a high and of a low row
+const LEAST_LETTERS = 4; // of a shortened measurement name
+const FILLS = {purge: [0, 0], preconditioning: [0.16, 0.3], measurement: [0.42, 0.9]}; // opacity in a high and in a low row
 
-// The next round number, quarters of which are short.
+// The next round number whose quarters are short.
 function nice(value) {
   if (!(value > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 10].map((one) => one * power).find((one) => one >= value * 0.999999);
+  return [1, 1.2, 1.6, 2, 2.5, 3, 4, 5, 6, 8, 10].map((factor) => factor * power).find((top) => top >= value * 0.999999);
 }
 
-/** Where a scale for values up to `most` ends: a little above. */
+/** The upper end of a scale for values up to `most`: a little above. */
 export function end(most) { return nice(1.02 * most); }
 
 /** Lines are {colour, dash, points: [x, y or null, tainted, thin], earlier: [points, ...], stages: [name, from, to, measurement]},
-    points in the order of x; earlier ones are drawn faint. The scale is for values up to `most`. Where there is no value to be seen,
-    the words `empty` take the place of the scale. Returns where a pixel's x is, and whether there is a value. */
+    points in the order of x; `earlier` points are drawn faint. The scale covers values up to `most`. Without a visible value the
+    text `empty` replaces the scale. Returns a function from a pixel to its x, and whether a value is visible. */
 export function draw(canvas, {lines, from, to, most, xText, yText, title, empty, cursor}) {
   const box = canvas.getBoundingClientRect(), scale = window.devicePixelRatio || 1;
   const [width, height] = [Math.round(box.width * scale), Math.round(box.height * scale)];
@@ -32,7 +32,7 @@ export function draw(canvas, {lines, from, to, most, xText, yText, title, empty,
   const staged = lines.filter(({stages}) => stages.length), row = staged.length > MOST_HIGH ? LOW_ROW : HIGH_ROW;
   const right = box.width - RIGHT, foot = box.height - BOTTOM, bottom = foot - staged.length * (row + 2) - (staged.length ? 4 : 0);
   const isSeen = ([x, y]) => y !== null && x >= from && x <= to;
-  const hasValues = lines.some(({points, earlier}) => [points, ...earlier].some((one) => one.some(isSeen)));
+  const hasValues = lines.some(({points, earlier}) => [points, ...earlier].some((series) => series.some(isSeen)));
   const top = end(most);
   const atX = (x) => LEFT + (x - from) / (to - from) * (right - LEFT);
   const atY = (y) => bottom - y / top * (bottom - TOP);
@@ -109,7 +109,7 @@ function drawLine(pen, {points, colour, dash}, from, atX, atY) {
   pen.setLineDash([]);
 }
 
-/** What was done when, as a row of a drive, with words where they fit. */
+/** Draws the stages of a drive over time as a row, with labels where they fit. */
 function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
   const isHigh = height === HIGH_ROW;
   pen.save();
@@ -126,7 +126,7 @@ function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
     pen.fillRect(x0, y, Math.max(x1 - x0, 1), height);
     pen.globalAlpha = 1;
     if (name !== "measurement") pen.strokeRect(x0 + 0.5, y + 0.5, Math.max(x1 - x0 - 1, 0.5), height - 1);
-    const label = isHigh && labelOf(name, measurement || "", (one) => pen.measureText(one).width <= x1 - x0 - 8);
+    const label = isHigh && labelOf(name, measurement || "", (text) => pen.measureText(text).width <= x1 - x0 - 8);
     if (!label) continue;
     pen.fillStyle = ink;
     pen.fillText(label, (x0 + x1) / 2, y + height / 2 + 0.5);
@@ -135,9 +135,9 @@ function drawStages(pen, {stages, colour}, y, height, atX, [left, right], ink) {
   pen.restore();
 }
 
-// A stage has its name or a short form of it; a measurement has its own name, shortened to what fits.
+// The label of a stage is its name or a short form; of a measurement, its name, shortened to fit.
 function labelOf(name, measurement, fits) {
-  if (name !== "measurement") return [name, SHORT[name]].find((one) => one && fits(one));
+  if (name !== "measurement") return [name, SHORT[name]].find((label) => label && fits(label));
   if (fits(measurement)) return measurement;
   for (let letters = measurement.length - 1; letters >= LEAST_LETTERS; letters -= 1) {
     const label = `${measurement.slice(0, letters)}…`;
@@ -146,17 +146,17 @@ function labelOf(name, measurement, fits) {
   return null;
 }
 
-/** The point of a line that is next to a time, if one is near. */
+/** The point of a line nearest to a time, if it is close. */
 export function nearest(points, x) {
   let low = 0, high = points.length;
   while (low < high) {
     const middle = (low + high) >> 1;
     if (points[middle][0] < x) low = middle + 1; else high = middle;
   }
-  const found = [points[low - 1], points[low]].filter(Boolean).sort((a, b) => Math.abs(a[0] - x) - Math.abs(b[0] - x))[0];
-  return found && Math.abs(found[0] - x) <= GAP_S ? found : null;
+  const closest = [points[low - 1], points[low]].filter(Boolean).sort((a, b) => Math.abs(a[0] - x) - Math.abs(b[0] - x))[0];
+  return closest && Math.abs(closest[0] - x) <= GAP_S ? closest : null;
 }
 
 function stepOf(least) {
-  return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400].find((one) => one >= least) || 86400;
+  return [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400].find((step) => step >= least) || 86400;
 }

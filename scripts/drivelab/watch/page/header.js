@@ -1,4 +1,4 @@
-// The header: a line on each study, and the title.
+// The header: a line per study, and the title.
 
 import {$, make} from "./dom.js";
 import {drives, studies} from "./state.js";
@@ -6,14 +6,14 @@ import {STANDINGS} from "./words.js";
 
 export function showStudies() {
   const nodes = [...studies.values()].map((study) => {
-    const words = [STANDINGS[study.standing], `${study.done} of ${study.recordings} measurements done`];
-    if (study.standing === "finished") words.push(`results in ${study.results}/`);
+    const facts = [STANDINGS[study.standing], `${study.done} of ${study.recordings} measurements done`];
+    if (study.standing === "finished") facts.push(`results in ${study.results}/`);
     const chips = [["simulated", "virtual clock"], ["virtual", "virtual drive"], ["reduced", "reduced protocol"]]
-      .filter(([key]) => [...drives.values()].some((one) => one.study === study.name && one[key]))
+      .filter(([key]) => [...drives.values()].some((drive) => drive.study === study.name && drive[key]))
       .map(([, label]) => make("span", {class: "chip"}, label));
     return make("div", {class: "study"}, make("h1", {}, study.title),
-      make("p", {}, ...chips, words.join(" · ")));
+      make("p", {}, ...chips, facts.join(" · ")));
   });
-  if ($("studies").textContent !== nodes.map((one) => one.textContent).join("")) $("studies").replaceChildren(...nodes);
-  document.title = [...studies.values()].map((one) => `${one.name}: ${STANDINGS[one.standing]}`).join(", ") + " – drivelab";
+  if ($("studies").textContent !== nodes.map((node) => node.textContent).join("")) $("studies").replaceChildren(...nodes);
+  document.title = [...studies.values()].map((study) => `${study.name}: ${STANDINGS[study.standing]}`).join(", ") + " – drivelab";
 }

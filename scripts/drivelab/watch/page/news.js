@@ -1,4 +1,4 @@
-// What the server says: taken over, announced and logged.
+// Take over, announce and log the server's news.
 
 import {$, make, paint} from "./dom.js";
 import {takePoints} from "./points.js";
@@ -32,9 +32,9 @@ function announce(before, now) {
 }
 function say(text) { $("announce").textContent = text; }
 
-function log(found) {
+function log(lines) {
   const list = $("log"), atEnd = list.scrollTop + list.clientHeight >= list.scrollHeight - 8;
-  for (const [at, study, drive, text] of found) {
+  for (const [at, study, drive, text] of lines) {
     const known = drives.get(`${study}/${drive}`);
     const time = make("time", {datetime: new Date(at * 1000).toISOString()}, clock(at));
     const row = make("li", text.startsWith("failed") || text.startsWith("drivelab:") ? {class: "failed"} : {}, time, make("b", {}, drive), make("span", {}, text));

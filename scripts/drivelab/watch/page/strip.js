@@ -14,13 +14,13 @@ let shown = {metric: "iops", axis: "clock", span: "all"}, axisChosen = false;
 let cursor = null, timeAt = () => null, lines = [];
 
 export function showChart() {
-  const now = serverTime(), found = [...drives.values()].filter(isShown);
-  if (!axisChosen && found.some((one) => one.simulated)) choose("axis", "since");
-  lines = found.map((drive) => lineOf(drive, shown, now)).filter(Boolean).map((line) => ({...line, colour: colour(line.drive), dash: dash(line.drive)}));
+  const now = serverTime(), shownDrives = [...drives.values()].filter(isShown);
+  if (!axisChosen && shownDrives.some((drive) => drive.simulated)) choose("axis", "since");
+  lines = shownDrives.map((drive) => lineOf(drive, shown, now)).filter(Boolean).map((line) => ({...line, colour: colour(line.drive), dash: dash(line.drive)}));
   const isSince = shown.axis === "since";
-  const [from, to] = extent(lines, shown, found.some((one) => one.standing === "running"), now);
+  const [from, to] = extent(lines, shown, shownDrives.some((drive) => drive.standing === "running"), now);
   const unit = shown.metric === "latency" ? "mean latency" : METRICS[shown.metric][0];
-  const empty = lines.length ? `no ${unit} in this stretch of time` : hidden.size && found.length ? "all drives are hidden" : "no values yet";
+  const empty = lines.length ? `no ${unit} in this time range` : hidden.size && shownDrives.length ? "all drives are hidden" : "no values yet";
   let hasValues;
   [timeAt, hasValues] = draw($("chart"), {
     lines, from, to, cursor, empty, title: unit, most: highest(lines.map((line) => line.drive), METRICS[shown.metric][1]),
@@ -31,21 +31,21 @@ export function showChart() {
   const at = cursor === null ? null : lines.map((line) => [line, nearest(line.points, cursor)]).filter(([, point]) => point && point[1] !== null);
   put($("readout"), at === null ? "" : `${isSince ? since(cursor) : clock(cursor)}: ${at.map(([line, point]) => `${name(line.drive)} ${text(point[1])}${point[3] ? " (preconditioning)" : ""}`).join(", ") || "no value"}`);
   $("chart").setAttribute("aria-label", `Strip chart of ${unit}: ${lines.map((line) => name(line.drive)).join(", ") || "no drive yet"}${hasValues ? "" : `; ${empty}`}. The cards above have the present values; arrow keys move through time.`);
-  const simulated = found.some((one) => one.simulated), measured = found.some((one) => !one.simulated);
+  const simulated = shownDrives.some((drive) => drive.simulated), measured = shownDrives.some((drive) => !drive.simulated);
   put($("source"), [
-    "Below the chart: what was done when. Preconditioning is the thin line; a purge has none, as nothing of it is sampled.",
-    isSince ? "Zero is the begin of each measurement; preconditioning lies before it. Faint lines are earlier measurements of the drive." : "",
-    measured ? "Requests as the kernel counts them at the drive, each second, as telemetry samples it; latency is the mean time in the block layer and the drive, without what the program adds. Amber at the bottom: a disturbed second (load by others, stolen time, heat)." : "",
-    simulated ? "Virtual clock: simulated seconds with I/O, shown when a run of them is finished." : "",
+    "The rows below the chart show the stages. The thin line is preconditioning; a purge has no line, because it is not sampled.",
+    isSince ? "Zero is the start of each measurement; preconditioning lies before it. Faint lines are earlier measurements of the drive." : "",
+    measured ? "The kernel counts requests at the drive; telemetry samples the counters each second. Latency is the mean time in the block layer and the drive, without the program's time. Amber at the bottom: a disturbed second (load by others, stolen time, heat)." : "",
+    simulated ? "Virtual clock: simulated seconds with I/O, shown when a run of I/O is finished." : "",
   ].filter(Boolean).join(" "));
-  showLegend(found.filter((one) => seriesOfAll(one).length || one.purges?.length));
+  showLegend(shownDrives.filter((drive) => seriesOfAll(drive).length || drive.purges?.length));
 }
 
-function showLegend(found) {
-  const key = found.map((one) => one.key).join();
+function showLegend(listed) {
+  const key = listed.map((drive) => drive.key).join();
   if ($("legend").dataset.key === key) return;
   $("legend").dataset.key = key;
-  $("legend").replaceChildren(...found.map((drive) => {
+  $("legend").replaceChildren(...listed.map((drive) => {
     const stroke = make("line", {x1: 0, x2: 27, y1: 5, y2: 5, stroke: colour(drive), "stroke-width": 3, "stroke-dasharray": dash(drive).join(" ")});
     const button = make("button", {type: "button", "aria-pressed": String(!hidden.has(drive.key))}, make("svg", {viewBox: "0 0 27 10", "aria-hidden": "true"}, stroke), name(drive));
     button.addEventListener("click", () => {

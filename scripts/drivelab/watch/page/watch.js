@@ -1,4 +1,4 @@
-// The page: events of the server into gauges, chart, steady state and log.
+// The page: shows the server's events as gauges, chart, steady state and log.
 
 import {showDrives} from "./cards.js";
 import {$, put} from "./dom.js";
@@ -30,7 +30,7 @@ function connect() {
   source.addEventListener("error", () => {
     lostSince ||= Date.now() / 1000;
     $("link").dataset.state = "lost";
-    const closed = source.readyState === EventSource.CLOSED; // the browser has given up: the server refused
+    const closed = source.readyState === EventSource.CLOSED; // the browser gives up if the server refuses
     put($("link"), `connection lost at ${clock(lostSince)}, trying again${closed && lastNews ? "; or open the address that drivelab printed" : ""}`);
     if (closed) setTimeout(connect, 2000);
   });

@@ -1,4 +1,4 @@
-// Numbers, times and standings in words.
+// Format numbers, times and standings.
 
 export const STANDINGS = {
   running: "running", measured: "measured", between: "between two stages", failed: "failed", interrupted: "interrupted",
