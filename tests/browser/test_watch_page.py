@@ -320,7 +320,7 @@ def test_a_new_stage_makes_nothing_forgotten(
     expect(canvas).not_to_have_attribute("aria-label", re.compile("no IOPS"))  # but fainter
     choose(page, "axis", "Clock")
     choose(page, "span", "1 min")  # before which all of it was
-    expect(canvas).to_have_attribute("aria-label", re.compile("no IOPS in this stretch of time"))
+    expect(canvas).to_have_attribute("aria-label", re.compile("no IOPS in this time range"))
     second.status(state="done", stage="measure")
     expect(card.locator(".standing")).to_have_text("between two stages")
     assert float(card.locator(".needle").evaluate("one => getComputedStyle(one).opacity")) < 0.5

@@ -220,4 +220,4 @@ def test_the_measurement_restarts_on_a_drive_without_its_state(plans: list[Plan]
     interrupt(plan, seal)
     manage.stop("op7")
     measure(plan, seal)
-    assert reason_for_restart(plan) == "the drive's write counter went back"
+    assert reason_for_restart(plan) == "the drive's write counter decreased"

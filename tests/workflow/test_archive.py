@@ -131,7 +131,7 @@ def test_a_restored_study_measures_nothing_until_its_sheet_is_changed(fresh: Pro
     shutil.rmtree((restored.folder / gone).parent)
     done = fresh.drivelab("run", STUDY)
     assert done.returncode == 2
-    assert "has destructive: no, but the study measures it; enter yes or leave it out" in done.stderr
+    assert "has destructive: no, but the study measures it; enter yes or remove the drive" in done.stderr
     sheet = restored.folder / "config/drives.tsv"
     sheet.write_text(sheet.read_text().replace("\tno\t", "\tyes\t"))
     ran(fresh, "run", STUDY)

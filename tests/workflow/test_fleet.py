@@ -39,7 +39,7 @@ def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -
     said = done.stderr.splitlines()
     assert len(said) == 2, done.stderr
     assert said[0].startswith("drivelab: ")
-    assert "1 of 2 drives were not measured; mend that and run again" in said[0]
+    assert "1 of 2 drives were not measured; fix the causes and run again" in said[0]
     assert said[0].count("the drive answers") == 1
     assert said[0].count("Drive 'd2'") == 1
     assert "is not complete; finished measurements are kept" in said[1]
@@ -112,7 +112,7 @@ def a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_al
         said = run.communicate()[1]
     assert run.returncode == 1
     for drive in ("d1", "d2", "d3"):
-        assert f"drive '{drive}': the study was changed while it ran" in said
+        assert f"drive '{drive}': the study changed during the run" in said
     assert project.evidence().keys() == before.keys() | {"d3/run1"}, "d2 was measured by a plan that nobody has seen"
     assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.2.json"}
     assert project.jobs() == grown
@@ -123,7 +123,7 @@ def a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_s
     before = project.evidence()
     done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "A host takes its drives in random order" in done.stdout
+    assert "A host measures its drives in random order" in done.stdout
     assert project.evidence().keys() == {"d1/run1", "d2/run1", "d2/run2", "d2/run3", "d3/run1"}
     assert before.items() <= project.evidence().items()
     ended = sorted(project.parts.glob("*/outcome.*.json"), key=lambda outcome: outcome.stat().st_mtime_ns)

@@ -99,7 +99,7 @@ def test_only_a_defect_of_drivelab_is_reported(tmp_path: Path) -> None:
         "Traceback (most recent call last):\nKeyError: 1\n"
     )
     (message,) = end_messages(tmp_path, GROUP)
-    assert "rule measure failed by a fault of drivelab's own: KeyError: 1" in message
+    assert "rule measure failed because of a bug in drivelab: KeyError: 1" in message
 
 
 def test_single_job_is_reported_with_its_status_unless_it_logs_a_reason(tmp_path: Path) -> None:

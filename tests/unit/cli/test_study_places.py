@@ -48,7 +48,7 @@ def test_workflow_writes_only_reserved_names() -> None:
 
 @pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "drives", "status"])
 def test_study_in_a_reserved_folder_is_refused(project: Path, name: str) -> None:
-    with pytest.raises(UserError, match=f"'{name}' is what studies call a part of their own results"):
+    with pytest.raises(UserError, match=f"'{name}' is a reserved name of a study's results"):
         write_study(name, ["op7"], ["pts-throughput"])
     with pytest.raises(UserError, match=f"key 'name' gives .*a study with results in results uses results/{name}"):
         load_study(Path(write(name)))
@@ -73,10 +73,10 @@ def test_results_folder_with_empty_owner_file_has_no_owner(project: Path) -> Non
 
 def test_new_study_does_not_reuse_a_name(project: Path) -> None:
     Path("config/study.yaml").write_text(STUDY.format(name="mine"))
-    with pytest.raises(UserError, match=r"config/study\.yaml: is a study of that name already; choose another"):
+    with pytest.raises(UserError, match=r"config/study\.yaml: already is a study of that name; choose another"):
         write_study("mine", ["op7"], ["pts-throughput"])
     Path("config/study.yaml").write_text(STUDY.format(name="first") + "results: results/mine\n")
-    with pytest.raises(UserError, match=r"config/study\.yaml: has its results in results/mine already"):
+    with pytest.raises(UserError, match=r"config/study\.yaml: already has its results in results/mine"):
         write_study("mine", ["op7"], ["pts-throughput"])
     Path("config/study.yaml").write_text("name: [mine\n")
     write_study("mine", ["op7"], ["pts-throughput"])

@@ -116,7 +116,7 @@ def test_a_trace_that_changed_since_the_plan_is_refused() -> None:
     plan = plan_of("sqlite-inserts", "virtual")
     seal = conditioned(plan)
     Path("traces/sqlite-inserts.parquet").write_bytes(Path("traces/boot-read.parquet").read_bytes())
-    with pytest.raises(UserError, match=r"sqlite-inserts\.parquet: is not the trace that .* was planned with"):
+    with pytest.raises(UserError, match=r"sqlite-inserts\.parquet: this is not the trace that .* was planned with"):
         measure(plan, seal)
 
 
@@ -212,7 +212,7 @@ def choice(application: str | None) -> MeasurementChoice:
 def test_an_application_is_named_just_where_the_protocol_runs_one() -> None:
     check_application(choice("compile"), runs_one=True)
     check_application(choice(None), runs_one=False)
-    with pytest.raises(UserError, match="'p' runs an application; give it an 'application'"):
+    with pytest.raises(UserError, match="'p' runs an application; add 'application'"):
         check_application(choice(None), runs_one=True)
-    with pytest.raises(UserError, match="'p' runs no application; leave out its 'application'"):
+    with pytest.raises(UserError, match="'p' runs no application; remove its 'application'"):
         check_application(choice("compile"), runs_one=False)

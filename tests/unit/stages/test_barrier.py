@@ -163,7 +163,7 @@ def test_one_that_is_killed_is_named_to_one_that_waits_already(
     parties.connections["waiting"] = Telling(parties.connections["waiting"])  # type: ignore[assignment]
     assert parties.conduct() == "dying"
     assert parties.statuses == {"dying": -signal.SIGKILL, "waiting": 2}
-    assert "drive 'dying' is no longer measured" in capfd.readouterr().err
+    assert "the measurement of drive 'dying' ended early" in capfd.readouterr().err
     assert parties.ended == [], "one that waits is told, not ended"
     os.close(read)
     os.close(write)

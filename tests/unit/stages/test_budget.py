@@ -154,7 +154,7 @@ def test_a_drive_without_a_host_shares_this_ones_time(project: Path) -> None:
 
 
 def test_simulated_time_is_none_of_the_hosts(project: Path) -> None:
-    with pytest.raises(UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*asks for it.*leave"):
+    with pytest.raises(UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*sets it.*remove the key"):
         words("budget: {time: 1d}\n")
 
 
@@ -326,7 +326,7 @@ def test_a_damaged_journal_is_named(project: Path, damage: bytes) -> None:
     campaign = measured(STUDY.replace("op7, op28", "op7"))
     journal = campaign.plans[0].plan.recording_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + damage)
-    told = rf"{journal}: line \d+ is none of a journal.*restore.*'drivelab verify {journal.parent}'"
+    told = rf"{journal}: line \d+ is not a journal line.*restore.*'drivelab verify {journal.parent}'"
     with pytest.raises(UserError, match=told):
         words("budget: {written: 1TB}\n")
     plan = journal.with_name("plan.json")
@@ -334,13 +334,13 @@ def test_a_damaged_journal_is_named(project: Path, damage: bytes) -> None:
     with pytest.raises(UserError, match=told):
         words("budget: {time: 9d}\n", IN_REAL_TIME)
     plan.write_text("[]")
-    with pytest.raises(UserError, match=rf"{plan}: is no plan.*restore"):
+    with pytest.raises(UserError, match=rf"{plan}: is not a plan.*restore"):
         words("budget: {time: 9d}\n", IN_REAL_TIME)
 
 
 def test_journals_are_read_for_a_budget_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured()
-    monkeypatch.setattr(spent, "_told", lambda *_, **__: pytest.fail("a journal was read"))
+    monkeypatch.setattr(spent, "_from_journal", lambda *_, **__: pytest.fail("a journal was read"))
     assert words("") == []
     with pytest.raises(pytest.fail.Exception):
         words("budget: {written: 1TB}\n")
@@ -368,7 +368,7 @@ def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
     assert "drive 'a'" in one
     assert "0.0001 % of its endurance" in one
     assert re.search(
-        r"written 986 GiB \(if its capacity is .* and its cells wrote 14,000 MiB/s all .*\) of 0.0001 %", one
+        r"written 986 GiB \(if its capacity is .* and its cells write at 14,000 MiB/s all .*\) of 0.0001 %", one
     )
     Path("config/mine.yaml").write_text(study.replace("[a]", "[b]") + "budget: {endurance: 5%}\n")
     campaign = Campaign.load("config/mine.yaml")

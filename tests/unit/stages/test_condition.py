@@ -72,7 +72,7 @@ def test_a_purge_for_another_recording_in_between_is_noticed(tmp_path: Path) -> 
     measure(mine, tmp_path / "conditioned.json")
     lines = list(read_journal(mine.recording_path))
     assert [(line["stage"], line["intact"], line["reason"]) for line in lines if line["event"] == "verdict"][-1] == (
-        "precondition", False, f"the drive was used for {other.recording} since",
+        "precondition", False, f"the drive was used for {other.recording} in the meantime",
     )  # fmt: skip
     assert sum(line["event"] == "fill" for line in lines) == 2
     assert drive_of(mine).counters()["mapped_pages"] == PAGES
@@ -126,7 +126,7 @@ def test_passes_follow_one_another_with_evidence_of_their_own(tmp_path: Path) ->
 
 
 def test_a_range_without_a_block_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no block of 131072 bytes"):
+    with pytest.raises(UserError, match="is smaller than a block of 131072 bytes"):
         conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.001})
 
 
@@ -223,9 +223,9 @@ def test_a_host_that_deviates_is_refused_with_the_remedy(tmp_path: Path, monkeyp
         scenario.require_scenario(in_real_time(tmp_path), Named())  # type: ignore[arg-type]
     words = str(failure.value)
     assert (
-        "scenario 'real-world', and 2 of its settings are not: CPU governor is powersave, wanted performance;" in words
+        "scenario 'real-world', but 2 settings differ: CPU governor is powersave, required performance;" in words
     )
-    assert "I/O scheduler of sda is bfq, wanted none" in words
+    assert "I/O scheduler of sda is bfq, required none" in words
     assert "host_settings: apply" in words
     assert "docs/host_settings.md" in words
 
@@ -284,6 +284,6 @@ def test_a_plan_is_carried_out_with_the_firmware_that_it_was_made_for(
     sheet = Path(plan.context["drives_sheet"])
     head, *rows = sheet.read_text().splitlines()
     sheet.write_text("\n".join([f"{head}\tfirmware", *(f"{row}\t{now}" for row in rows), ""]))
-    with pytest.raises(UserError, match=r"firmware is .*, the plan was made for (any|1\.0); run again"):
+    with pytest.raises(UserError, match=r"firmware is .*, but the plan is for (any|1\.0); run again"):
         purge(plan, tmp_path / "purged.json")
     assert not plan.recording_path.parent.exists()

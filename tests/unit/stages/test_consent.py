@@ -34,7 +34,7 @@ def test_the_first_time_wants_a_word(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'a' \(S1\), 'b' \(S2\) for the first time here.*--yes.*Nothing was written"):
         consent.require(study(tmp_path), [A, B], yes=False)
     assert not (tmp_path / "consent.json").exists()
-    with pytest.raises(UserError, match="nobody has agreed"):
+    with pytest.raises(UserError, match="there is no consent"):
         consent.check(tmp_path, "a", "S1")
 
 
@@ -63,13 +63,13 @@ def test_no_drive_no_question(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
 def test_a_broken_record_is_no_consent(text: str, tmp_path: Path) -> None:
     (tmp_path / "consent.json").write_text(text)
-    with pytest.raises(UserError, match="is no record of consent"):
+    with pytest.raises(UserError, match="not a valid consent file"):
         consent.check(tmp_path, "a", "S1")
 
 
 def refused(results: Path, words: str) -> None:
     """Neither a stage nor a run without --yes may destroy the drive, and both say why; with --yes it is as ever."""
-    with pytest.raises(UserError, match=f"nobody has agreed .* on this host. .*does not count: .*{words}"):
+    with pytest.raises(UserError, match=f"there is no consent .* on this host. .*does not count: .*{words}"):
         consent.check(results, "a", "S1")
     with pytest.raises(UserError, match=f"for the first time here. .*does not count: .*{words}.* again with --yes"):
         consent.require(study(results), [A], yes=False)

@@ -33,7 +33,7 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_needs_the_native_engine_is_refused_without_it(step: dict[str, Any]) -> None:
-    with pytest.raises(UserError, match="m needs drivelab's own replay engine, and io_uring is not permitted"):
+    with pytest.raises(UserError, match="m needs drivelab's native replay engine, but io_uring is not permitted"):
         engines.check_engines([plan("wall", {"idle": {}}, step)])
 
 

@@ -43,7 +43,7 @@ def beside(size: int) -> dict[str, Any]:
     ],
 )
 def test_any_size_below_the_block_is_refused(cell: dict[str, Any], what: str) -> None:
-    with pytest.raises(UserError, match=f"drive 'fast', m: {what} is no multiple of the drive's logical block of 4KiB"):
+    with pytest.raises(UserError, match=f"drive 'fast', m: {what} is not a multiple of the drive's logical block of 4KiB"):
         refuse_unfit(plan(cell), GIB, 4096)
     refuse_unfit(plan(cell), GIB, 512)
 
@@ -74,6 +74,6 @@ def test_so_is_one_that_holds_no_block_for_each_thread() -> None:
 
 
 def test_fio_cuts_no_slices_of_less_than_a_second() -> None:
-    with pytest.raises(UserError, match=r"slices of 0.5 s are shorter than fio can cut"):
+    with pytest.raises(UserError, match=r"slices of 0.5 s are shorter than fio supports"):
         refuse_unfit(plan({"slice_s": 0.5}), GIB, 4096)
     refuse_unfit(plan({"slice_s": 0.5}, clock="virtual"), GIB, 4096)

@@ -294,7 +294,7 @@ def test_a_limit_that_nothing_meets_is_told() -> None:
 
 
 def test_a_point_of_no_cell_is_a_sentence() -> None:
-    with pytest.raises(UserError, match=r"m: no cell of step 1 is what its point 'max' .*read_share 50.*change"):
+    with pytest.raises(UserError, match=r"m: no cell of step 1 matches its point 'max' .*read_share 50.*change"):
         demand(surveyed({"rounds": 1}), {**POINT, "of": {"read_share": 50}})  # type: ignore[arg-type]
 
 

@@ -53,13 +53,15 @@ def test_what_is_lost_and_worn_is_said() -> None:
 
 def test_what_the_most_rests_on_is_said() -> None:
     told = "\n".join(row(ceiling_mib_s=3720.0).lines())
-    assert "600 TB (the most if its cells wrote 3,720 MiB/s all the time, as fast as its link)" in told
+    assert "600 TB (upper bound if its cells write at 3,720 MiB/s all the time, the limit of its link)" in told
     away = row(ceiling_mib_s=14000.0, attached=False)
-    because = "if its capacity is 1.82 TiB; the most if its cells wrote 14,000 MiB/s all the time, as fast as any link"
-    assert f"600 TB ({because})" in "\n".join(away.lines())
-    assert away.assumption == f" ({because.replace('; the most if', ' and')})"
+    premises = (
+        "if its capacity is 1.82 TiB; upper bound if its cells write at 14,000 MiB/s all the time, the limit of any link"
+    )
+    assert f"600 TB ({premises})" in "\n".join(away.lines())
+    assert away.assumption == f" ({premises.replace('; upper bound if', ' and')})"
     for nothing in (row(), row(ceiling_mib_s=14000.0, virtual=True)):
-        assert "the most if" not in "\n".join(nothing.lines())
+        assert "upper bound if" not in "\n".join(nothing.lines())
         assert nothing.assumption == ""
 
 
@@ -236,7 +238,7 @@ def test_what_is_no_command_is_told_in_words(project: Path) -> None:
         "replay of b, a",
         "the native engine, idle capped at 10 ms; cold runs: 0, passes: 1; phase degradation, 1",
     )
-    assert consistency[-2] == ("idle", "nothing for 8 s")
+    assert consistency[-2] == ("idle", "no I/O for 8 s")
     assert sweep[-1][0] == "round 1, streams of a"
     assert sweep[-1][1].endswith("at T4Q8, T4Q1, T1Q8, T1Q1")
     assert "depth; cold runs: 1, warm runs: 3 to 7" in asap[-1][1]
@@ -454,7 +456,7 @@ def test_two_workloads_are_one_command() -> None:
 def test_what_runs_at_a_point_is_told_in_words() -> None:
     steps = [{"loop": {"cells": [bare()], "until": {"rounds": 1}, "point": POINT}}, soak(time_s=60.0)]
     steps[1]["soak"]["point"] = POINT
-    words = "threads and queue depth as step 1 shows them to be those of MID IOPS below 5 ms"
+    words = "the threads and queue depth at which step 1 reaches MID IOPS below 5 ms"
     assert told(*steps) == [("round 1, RND 4KiB 0/100", words), ("soak, RND 4KiB 0/100", words)]
 
 
@@ -463,8 +465,8 @@ def test_what_is_done_besides_is_told_in_words() -> None:
     application = {"application": {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}}
     found = told(application, condition=condition, simultaneous=["S1", "S2"], application={"name": "sqlite"})
     assert found == [
-        ("rest", "the drive flushes its cache, then nothing for 10 min 00 s"),
-        ("at the same time", "the drives with the serials S1, S2 begin each step together"),
+        ("rest", "flush the drive's cache, then no I/O for 10 min 00 s"),
+        ("at the same time", "the drives with the serials S1, S2 start each step together"),
         ("application sqlite", "on a file system on the drive; cold runs: 1, warm runs: 3 to 7"),
     ]
 

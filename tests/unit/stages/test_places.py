@@ -62,7 +62,7 @@ def test_two_studies_take_turns(tmp_path: Path) -> None:
         with Waiting(plan(tmp_path / "a", "x")) as first:
             assert first.said.wait(60)
             assert not first.entered.is_set()
-            assert "waits for its turn on this host, which is at work on y/m/" in first.words
+            assert "waits for its turn on this host; running now: y/m/" in first.words
             second.leave.set()
             assert first.entered.wait(60)
 

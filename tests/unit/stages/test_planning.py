@@ -58,7 +58,7 @@ def test_512e_takes_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) ->
 def test_a_drive_that_tells_nothing_of_its_write_cache(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
     monkeypatch.setattr(drives_write_cache, "state", lambda name: None)
-    with pytest.raises(UserError, match=r"/dev/nvme9n1 does not tell.*write_cache: unchanged"):
+    with pytest.raises(UserError, match=r"/dev/nvme9n1 does not report.*write_cache: unchanged"):
         campaign.approve_drives()
     study = Path("config/mine.yaml")
     study.write_text(study.read_text() + "write_cache: unchanged\n")
@@ -125,11 +125,11 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
         ("{protocol: trace-set, trace: a, traces: [b]}", "are both given"),
         ("{protocol: trace-set, traces: [a, a]}", "duplicate"),
         ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
-        ("{protocol: trace-set}", "give it a 'trace'"),
-        ("{protocol: trace-consistency}", "give it a 'trace'"),
-        ("{protocol: rwsw-composite}", "takes the streams of one trace, 0 are named"),
-        ("{protocol: rwsw-streams, traces: [a, b]}", "takes the streams of one trace, 2 are named"),
-        ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; leave out its 'trace'"),
+        ("{protocol: trace-set}", "add a 'trace'"),
+        ("{protocol: trace-consistency}", "add a 'trace'"),
+        ("{protocol: rwsw-composite}", "takes the streams of one trace, but 0 are named"),
+        ("{protocol: rwsw-streams, traces: [a, b]}", "takes the streams of one trace, but 2 are named"),
+        ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; remove its 'trace'"),
     ],
 )
 def test_traces_that_do_not_fit_the_protocol(project: Path, measurement: str, reason: str) -> None:

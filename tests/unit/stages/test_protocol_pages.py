@@ -39,7 +39,7 @@ def example() -> str:
 def test_every_protocol_has_its_page(path: Path) -> None:
     page = ROOT / f"docs/protocols/{path.stem}.md"
     assert page.read_text() == protocol_page.page(load(path), WORDS, SUBJECT), (
-        f"make it anew: ./drivelab protocol show {path.stem} --markdown > {page.relative_to(ROOT)}"
+        f"regenerate it: ./drivelab protocol show {path.stem} --markdown > {page.relative_to(ROOT)}"
     )
 
 
@@ -110,7 +110,7 @@ def test_a_replay_without_a_trace_has_an_unknown_time() -> None:
     (resolved,) = resolve(load(ROOT / "config/protocols/trace-replay.yaml"), "enterprise", None, {}, "test")
     parts = procedure(resolved, SUBJECT)
     assert parts[-1].time == "unknown"
-    assert "without what is unknown" in total(parts).words
+    assert "without the unknown parts" in total(parts).words
     _, with_trace = protocol_subject.imagined("1TB", 2000.0, (protocol_subject.trace("sqlite-inserts"),))
     assert procedure(resolved, with_trace)[-1].time != "unknown"
 
@@ -118,13 +118,13 @@ def test_a_replay_without_a_trace_has_an_unknown_time() -> None:
 def test_an_imagined_drive_has_decimal_or_binary_capacity() -> None:
     assert protocol_subject.imagined("1TB", 1.0)[1].capacity_bytes == 10**12
     assert protocol_subject.imagined("512GiB", 1.0)[1].capacity_bytes == 2**39
-    with pytest.raises(UserError, match="holds nothing"):
+    with pytest.raises(UserError, match="has no capacity"):
         protocol_subject.imagined("0GiB", 1.0)
 
 
 def test_what_a_drive_cannot_be_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protocol", "show", "pts-iops", "--drive", "op7"]) == 2
-    assert "block size 512B is no multiple of the drive's logical block of 4KiB" in capsys.readouterr().err
+    assert "block size 512B is not a multiple of the drive's logical block of 4KiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e"]) == 0
     assert main(["protocol", "show", "qos-nines", "--drive", "op7"]) == 2
     assert "8GiB is larger than the drive of 64MiB" in capsys.readouterr().err

@@ -29,11 +29,11 @@ def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c
 @pytest.mark.parametrize(
     ("live", "last_user", "words"),
     [
-        (WEAR, "x/y/z", "used for x/y/z since"),
+        (WEAR, "x/y/z", "used for x/y/z in the meantime"),
         (WEAR, None, "something unknown"),
         (replace(WEAR, boot_id="other"), "a/b/c", "host was restarted"),
         (replace(WEAR, diskseq="8"), "a/b/c", "re-attached"),
-        (replace(WEAR, sectors_written=999), "a/b/c", "went back"),
+        (replace(WEAR, sectors_written=999), "a/b/c", "decreased"),
     ],
 )
 def test_why_it_begins_anew(live: Wear, last_user: str | None, words: str) -> None:
@@ -46,9 +46,9 @@ def test_other_versions_than_it_began_with_are_told(tmp_path: Path) -> None:
     (tmp_path / "host.json").write_text(json.dumps({"fio": "3.33", "kernel": "6.1", "host": "other"}))
     (tmp_path / "identity.json").write_text(json.dumps({"firmware": "A", "capacity_bytes": 10}))
     assert other_versions(tmp_path, now) is None
-    assert other_versions(tmp_path, {**now, "kernel": "6.2"}) == "kernel was 6.1 and is 6.2"
-    assert other_versions(tmp_path, {**now, "fio": "3.36"}) == "fio was 3.33 and is 3.36"
-    assert other_versions(tmp_path, {**now, "firmware": "B"}) == "firmware was A and is B"
+    assert other_versions(tmp_path, {**now, "kernel": "6.2"}) == "kernel was 6.1 and is now 6.2"
+    assert other_versions(tmp_path, {**now, "fio": "3.36"}) == "fio was 3.33 and is now 3.36"
+    assert other_versions(tmp_path, {**now, "firmware": "B"}) == "firmware was A and is now B"
 
 
 def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
@@ -59,26 +59,27 @@ def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
         return lost_state("a/b/c", "a/b/c", journal, samples(1000, 1000 + 10 * MIB, ended=True), live)
 
     assert lost_after(10 * 2**20) is None
-    assert lost_after(30 * 2**20) == "others wrote about 20 MiB since"
-    assert lost_after(-1) == "the drive's write counter went back"
+    assert lost_after(30 * 2**20) == "others wrote about 20 MiB in the meantime"
+    assert lost_after(-1) == "the drive's write counter decreased"
 
 
 def test_what_the_interrupted_cell_can_have_written_is_no_reason() -> None:
     lines = samples(1000, 1000 + 10 * MIB, 1000 + 20 * MIB)
     assert lost(replace(WEAR, sectors_written=1000 + 60 * MIB), lines) is None
-    assert lost(replace(WEAR, sectors_written=1000 + 90 * MIB), lines) == "others wrote about 70 MiB since"
+    assert lost(replace(WEAR, sectors_written=1000 + 90 * MIB), lines) == "others wrote about 70 MiB in the meantime"
 
 
 def test_after_an_orderly_end_nothing_is_written() -> None:
     lines = samples(1000, 1000 + 10 * MIB, ended=True)
     assert lost(replace(WEAR, sectors_written=1000 + 10 * MIB + 8), lines) is None
-    assert lost(replace(WEAR, sectors_written=1000 + 14 * MIB), lines) == "others wrote about 4 MiB since"
+    assert lost(replace(WEAR, sectors_written=1000 + 14 * MIB), lines) == "others wrote about 4 MiB in the meantime"
 
 
 def test_without_samples_all_that_was_written_is_others() -> None:
-    assert lost(replace(WEAR, sectors_written=1000 + 4 * MIB), []) == "others wrote about 4 MiB since"
+    assert lost(replace(WEAR, sectors_written=1000 + 4 * MIB), []) == "others wrote about 4 MiB in the meantime"
     assert lost(replace(WEAR, sectors_written=1000 + 8), []) is None
-    assert lost(replace(WEAR, sectors_written=1000 + 60 * MIB), samples(1000)) == "others wrote about 60 MiB since"
+    reason = lost(replace(WEAR, sectors_written=1000 + 60 * MIB), samples(1000))
+    assert reason == "others wrote about 60 MiB in the meantime"
 
 
 def test_only_the_last_run_of_the_sampler_counts() -> None:
@@ -99,7 +100,7 @@ def test_on_the_virtual_clock_nobody_else_writes() -> None:
 
 
 def test_a_journal_without_counters_begins_anew() -> None:
-    assert "nobody noted" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR))
+    assert "were not recorded" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR))
 
 
 @given(st.lists(st.integers(0, 100 * MIB), min_size=2, max_size=20), st.floats(0, 1))

@@ -125,7 +125,7 @@ def test_the_options_that_name_a_host_are_left_out_for_a_drive_without_one(proje
 @pytest.mark.parametrize(
     ("study", "sheet", "words"),
     [
-        (STUDY.replace("clock: virtual", "clock: auto"), SHEET, "give the study 'clock: virtual'"),
+        (STUDY.replace("clock: virtual", "clock: auto"), SHEET, "set 'clock: virtual' in the study"),
         (STUDY, REAL.replace("left", ""), "has no 'host'"),
         (STUDY.replace("protocol: pts-iops, scale: demo", "protocol: sqlio-head-to-head, scale: demo"), SHEET,
          "attach them to one host"),

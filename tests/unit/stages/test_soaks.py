@@ -158,7 +158,7 @@ def test_a_soak_without_a_rule_says_nothing_of_its_end(folders: Iterator[Path]) 
 
 def test_a_soak_that_may_never_end_is_refused(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(steady_state=STEADY)])
-    with pytest.raises(UserError, match="worn for ever; add a time or a capacity_multiple"):
+    with pytest.raises(UserError, match="wear the drive for ever; add a time or a capacity_multiple"):
         run(plan, folder)
 
 
@@ -246,7 +246,7 @@ def test_an_excursion_must_leave_the_window() -> None:
 
 
 def test_a_value_for_less_than_a_slice_cannot_be_had() -> None:
-    with pytest.raises(ValueError, match=r"1\.5 s is no multiple of a slice of 1 s"):
+    with pytest.raises(ValueError, match=r"1\.5 s is not a multiple of a slice of 1 s"):
         rule(every_s=1.5)
 
 

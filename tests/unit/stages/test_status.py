@@ -361,7 +361,7 @@ def test_half_a_measurement_that_no_process_tells_of(plans: list[Plan]) -> None:
     status_path(plans[0]).unlink()
     row = rows()["op7"]
     assert row.state == "interrupted"
-    assert "no process tells" in (row.reason or "")
+    assert "no process reports" in (row.reason or "")
 
 
 def test_a_broken_manifest_is_no_reason_to_fail(plans: list[Plan]) -> None:

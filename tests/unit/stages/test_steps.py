@@ -94,7 +94,7 @@ def test_an_interrupted_composite_goes_on_with_its_trace_only(trace: Path) -> No
     assert sum(line["event"] == "streams" for line in bench.lines) == 1
     bench.lines = bench.lines[:4]
     write(trace, [Row(1)])
-    with pytest.raises(UserError, match="is not the trace that a/m/0-run1 began with"):
+    with pytest.raises(UserError, match="this is not the trace that a/m/0-run1 began with"):
         run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
 
 

@@ -140,7 +140,7 @@ def test_one_that_is_lost_is_measured_again_with_the_others(plans: list[Plan]) -
     assert (both[0].recording_path / "recording.json").exists()
     assert (both[1].recording_path / "recording.json").exists()
     (reason,) = abandoned(both[0])
-    assert "begin together" in reason
+    assert "start together" in reason
     assert events(both[0], "purge"), "its drive was brought into the state to start from again"
 
 
@@ -175,7 +175,7 @@ def test_an_interrupted_one_begins_anew_for_all(plans: list[Plan]) -> None:
         assert len(events(plan, "soak")) == 2
         assert events(plan, "gap") == []
         (reason,) = abandoned(plan)
-        assert "none of them goes on" in reason
+        assert "none resumes" in reason
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, None], ids=["killed", "refuses"])
@@ -270,5 +270,5 @@ def test_real_and_simulated_drives_have_no_same_time(plans: list[Plan]) -> None:
     sheet.write_text(sheet.read_text() + "fast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\n")
     study = Path("config/mine.yaml")
     study.write_text(study.read_text().replace("[op7, op28]", "[op7, fast]").replace("[op28]", "[fast]"))
-    with pytest.raises(UserError, match=r"measurements\[0\].*op7 would run in simulated time.*leave out"):
+    with pytest.raises(UserError, match=r"measurements\[0\].*op7 would run in simulated time.*remove"):
         Campaign.load(study)

@@ -77,7 +77,7 @@ def test_a_folder_of_another_user_is_told_before_anything_is_written(checkout: C
     before = sorted(checkout.folder.glob("results/**/*"))
     assert told(checkout.run()) == (
         "drivelab: results: belongs to user 'root', and you may not write to it; let one user run the study, or give "
-        "each a project folder and 'results' of their own\n"
+        "each user a separate project folder and 'results'\n"
     )
     assert sorted(checkout.folder.glob("results/**/*")) == before
 

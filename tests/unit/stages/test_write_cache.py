@@ -67,7 +67,7 @@ def test_left_alone_where_nothing_is_to_be_done(
 
 def test_a_drive_that_does_not_tell_is_refused(cache: Cache) -> None:
     cache.file.write_text("?")
-    with pytest.raises(UserError, match=r"/dev/sdz does not tell.*write_cache: unchanged"), as_wanted(DRIVE, "off"):
+    with pytest.raises(UserError, match=r"/dev/sdz does not report.*write_cache: unchanged"), as_wanted(DRIVE, "off"):
         pytest.fail("was entered")
 
 

@@ -83,7 +83,7 @@ def test_a_recording_that_begins_anew_forgets_what_was(made: MadeDrive, watch: S
     made.begin()
     made.second()
     made.second(77)
-    assert watch.poll()["op7"].anew == [made.recording]
+    assert watch.poll()["op7"].restarted == [made.recording]
     assert iops(watch, made) == [77]
 
 
