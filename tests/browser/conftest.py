@@ -91,7 +91,7 @@ def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
 @pytest.fixture
 def shown(show: Callable[..., Shown]) -> Iterator[Shown]:
     """The report; that nothing went wrong and nothing was fetched is checked after each test."""
-    found = show()
-    yield found
-    assert found.complaints == []
-    assert [url for url in found.requests if not url.startswith(_HERE)] == []
+    report = show()
+    yield report
+    assert report.complaints == []
+    assert [url for url in report.requests if not url.startswith(_HERE)] == []

@@ -133,20 +133,20 @@ def column_with_numbers(page: Page) -> tuple[Locator, int]:
     """The first table with a column whose numbers are in another order as text than as numbers."""
     for table in page.locator("main table:visible").all():
         for column in range(table.locator("thead th").count()):
-            found = texts_and_values(table, column)
-            values = [value for _, value in found if value is not None]
-            as_text = [value for text, value in sorted(found, key=lambda one: one[0]) if value is not None]
+            texts = texts_and_values(table, column)
+            values = [value for _, value in texts if value is not None]
+            as_text = [value for text, value in sorted(texts, key=lambda pair: pair[0]) if value is not None]
             if len(set(values)) > 2 and as_text != sorted(values) and values != sorted(values):
                 return table, column
     raise AssertionError("no table of the report would show whether it is sorted by number or by text")
 
 
-def test_it_loads_without_a_complaint_and_fetches_nothing(shown: Any) -> None:
+def test_the_report_loads_without_errors_and_fetches_nothing(shown: Any) -> None:
     expect(shown.page.locator("main h2").first).to_be_visible()
     expect(shown.page.locator("button.sort").first).to_be_attached()
 
 
-def test_no_reader_sees_how_a_letter_is_escaped(shown: Any) -> None:
+def test_no_escaped_character_is_visible(shown: Any) -> None:
     """The lines above a chart are texts of the page: what Plotly would have decoded must not be left in them."""
     page = shown.page
     drawn(page, "Steady-state convergence")
@@ -158,7 +158,7 @@ def test_no_reader_sees_how_a_letter_is_escaped(shown: Any) -> None:
     assert re.findall(r"&(?:#\w+|amp|lt|gt|quot);", read[2]) == []
 
 
-def test_every_chart_is_drawn_in_the_place_of_its_picture(shown: Any) -> None:
+def test_every_chart_replaces_its_picture(shown: Any) -> None:
     cards = shown.page.locator(".card:has(.chart)")
     assert cards.count() > 0
     for card in cards.all():
@@ -169,7 +169,7 @@ def test_every_chart_is_drawn_in_the_place_of_its_picture(shown: Any) -> None:
         assert picture is None or max(picture["width"], picture["height"]) <= 1 or is_clear(card.locator("img"))
 
 
-def test_the_contents_lead_to_each_section_by_click(shown: Any) -> None:
+def test_a_click_in_the_contents_leads_to_each_section(shown: Any) -> None:
     links = shown.page.locator('nav a[href^="#"]')
     assert links.count() > 4
     for link in (links.nth(2), links.last, links.first):
@@ -178,7 +178,7 @@ def test_the_contents_lead_to_each_section_by_click(shown: Any) -> None:
         in_view(shown.page.locator(str(target)))
 
 
-def test_the_first_keys_lead_past_the_head_and_through_the_contents(shown: Any) -> None:
+def test_the_keyboard_skips_the_header_and_follows_the_contents(shown: Any) -> None:
     page = shown.page
     page.keyboard.press("Tab")
     skip = page.locator(":focus")
@@ -197,13 +197,13 @@ def test_a_filter_that_nothing_matches_says_so(shown: Any) -> None:
     page = shown.page
     box = page.locator("#contents input")
     box.fill("no such test")
-    said = page.locator("#contents [aria-live]")
-    assert said.inner_text() == "No test or section matches."
+    message = page.locator("#contents [aria-live]")
+    assert message.inner_text() == "No test or section matches."
     box.fill("")
-    assert said.inner_text() == ""
+    assert message.inner_text() == ""
 
 
-def test_nothing_ends_on_its_way_to_a_section(shown: Any) -> None:
+def test_every_jump_reaches_its_section(shown: Any) -> None:
     """The contents scroll to the current place by themselves, which ends a smooth scroll of the page in Chromium."""
     page = shown.page
     links = page.locator('nav a[href^="#"]')
@@ -213,7 +213,7 @@ def test_nothing_ends_on_its_way_to_a_section(shown: Any) -> None:
     in_view(page.locator(str(links.nth(3).get_attribute("href"))))
 
 
-def test_tables_are_sorted_by_the_numbers_and_not_by_their_text(shown: Any) -> None:
+def test_tables_are_sorted_by_number(shown: Any) -> None:
     table, column = column_with_numbers(shown.page)
     heading = table.locator("thead th").nth(column)
     before = [value for _, value in texts_and_values(table, column)]
@@ -230,9 +230,9 @@ def test_tables_are_sorted_by_the_numbers_and_not_by_their_text(shown: Any) -> N
 
 def test_a_table_is_downloaded_in_full_precision(shown: Any) -> None:
     table, column = column_with_numbers(shown.page)
-    with shown.page.expect_download() as found:
+    with shown.page.expect_download() as download:
         table.locator("xpath=ancestor::div[contains(@class, 'table')][1]").locator("button.csv").click()
-    text = Path(found.value.path()).read_text(encoding="utf-8")
+    text = Path(download.value.path()).read_text(encoding="utf-8")
     _, *rows = csv.reader(io.StringIO(text))
     wanted = [value for _, value in texts_and_values(table, column)]
     assert [
@@ -245,28 +245,28 @@ def test_the_tables_of_the_study_are_downloads(shown: Any, study: Path) -> None:
     for name in ("summary", "cells", "latency_bins"):
         link = shown.page.locator(f'.downloads a[download="{name}.parquet"]')
         link.scroll_into_view_if_needed()
-        with shown.page.expect_download() as found:
+        with shown.page.expect_download() as download:
             link.click()
-        rows = sum(len(pd.read_parquet(one)) for one in files.rglob(f"{name}.parquet"))
-        assert len(pd.read_parquet(found.value.path())) == rows > 0
+        rows = sum(len(pd.read_parquet(path)) for path in files.rglob(f"{name}.parquet"))
+        assert len(pd.read_parquet(download.value.path())) == rows > 0
 
 
-def test_pointing_at_a_point_tells_the_value_of_the_table(shown: Any, study: Path) -> None:
+def test_hovering_a_point_shows_the_value_of_the_table(shown: Any, study: Path) -> None:
     card = drawn(shown.page, "Steady-state convergence")
     point = card.evaluate(POINT)
     shown.page.mouse.move(point["left"] - 3, point["top"])
     shown.page.mouse.move(point["left"], point["top"])
     label = card.locator(".hoverlayer .hovertext").first
     expect(label).to_be_visible()
-    told = re.search(r"I/O rate: ([\d,.]+) IOPS", str(label.text_content()))
-    assert told, label.text_content()
-    cells = pd.concat([pd.read_parquet(one) for one in (study / "results/tables").glob("*/pts-iops/*/cells.parquet")])
+    match = re.search(r"I/O rate: ([\d,.]+) IOPS", str(label.text_content()))
+    assert match, label.text_content()
+    cells = pd.concat([pd.read_parquet(path) for path in (study / "results/tables").glob("*/pts-iops/*/cells.parquet")])
     of_round = cells[(cells["kind"] == "loop") & (cells["round"] == point["x"])]["iops"]
-    value = float(told[1].replace(",", ""))
-    assert any(value == pytest.approx(one, rel=5.1e-5) for one in of_round), (value, list(of_round))
+    value = float(match[1].replace(",", ""))
+    assert any(value == pytest.approx(iops, rel=5.1e-5) for iops in of_round), (value, list(of_round))
 
 
-def test_where_a_number_comes_from_is_told_on_request(shown: Any, study: Path) -> None:
+def test_a_button_shows_the_origin_of_a_number(shown: Any, study: Path) -> None:
     page = shown.page
     button = page.locator("section.page button.why:visible").first
     button.focus()
@@ -275,29 +275,29 @@ def test_where_a_number_comes_from_is_told_on_request(shown: Any, study: Path) -
     expect(dialog).to_be_visible()
     expect(dialog.locator("dd").first).to_be_visible()
     places = [text for text in dialog.locator("code").all_text_contents() if "/" in text]
-    found = [path for text in places for path in study.glob(f"results/recordings/{text.split()[0].strip('/')}*")]
+    files = [path for text in places for path in study.glob(f"results/recordings/{text.split()[0].strip('/')}*")]
     named = [Path(match) for text in places for match in re.findall(r"\S*results/recordings/[^\s)]+", text)]
-    assert found or any((study / path).exists() for path in named), places
+    assert files or any((study / path).exists() for path in named), places
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(button).to_be_focused()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(show: Callable[..., Any], scheme: str) -> None:
+def test_text_has_enough_contrast(show: Callable[..., Any], scheme: str) -> None:
     page = show(color_scheme=scheme).page
     page.locator("details").evaluate_all("all => all.forEach((one) => { one.open = true; })")
     assert page.evaluate(FAINT, [LEAST_CONTRAST, LEAST_CONTRAST_LARGE]) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_points_of_a_chart_stand_out_from_its_ground_and_bands(show: Callable[..., Any], scheme: str) -> None:
+def test_points_of_a_chart_have_enough_contrast(show: Callable[..., Any], scheme: str) -> None:
     card = drawn(show(color_scheme=scheme).page, "Comparison of the drives")
     assert card.evaluate("card => card.querySelector('.js-plotly-plot')._fullLayout.shapes.length") > 0
     assert card.evaluate(LOST, LEAST_CONTRAST_LARGE) == []
 
 
-def test_the_headline_table_of_four_drives_is_as_wide_as_its_box(shown: Any) -> None:
+def test_the_headline_table_of_four_drives_fits_its_box(shown: Any) -> None:
     """The report of the study has two drives, so its columns are put there again for two more."""
     page = shown.page
     widths = page.locator("#verdict-table").evaluate(FOUR_DRIVES)
@@ -337,7 +337,7 @@ def test_on_a_phone_the_contents_are_one_touch_away(show: Callable[..., Any]) ->
     in_view(page.locator(target).locator("h2"))
 
 
-def test_a_phone_keeps_the_pictures_of_what_has_no_room_there(show: Callable[..., Any]) -> None:
+def test_a_phone_keeps_the_pictures_of_wide_charts(show: Callable[..., Any]) -> None:
     page = show(viewport=PHONE).page
     kept = 0
     for card in page.locator(".card:has(.chart)").all():
@@ -370,22 +370,22 @@ def test_a_chart_is_wide_by_its_panels_and_names(shown: Any, layout: dict[str, A
     assert shown.page.evaluate("(layout) => isWide({layout})", layout) is is_wide
 
 
-def test_nothing_lies_on_the_values_of_a_chart(shown: Any) -> None:
+def test_no_toolbar_covers_a_chart(shown: Any) -> None:
     card = drawn(shown.page, "Steady-state convergence")
     card.locator(".plot .main-svg").first.hover()
     expect(card.locator(".modebar-btn")).to_have_count(0)
 
 
 @pytest.mark.parametrize(("ground", "turned"), [("#ffffff", False), ("#1c2128", True)])
-def test_the_more_the_farther_from_the_ground(shown: Any, ground: str, turned: bool) -> None:
+def test_a_colour_map_starts_at_the_background(shown: Any, ground: str, turned: bool) -> None:
     """A map of colours: pale is few on paper, dark is few in the dark, and the fewest are seen as well."""
     scale = [[0, "#b5de2b"], [0.5, "#1f9e89"], [0.75, "#3e4989"], [1, "#440154"]]
-    found = shown.page.evaluate("([scale, ground]) => fromGround(scale, ground)", [scale, ground])
+    colours = shown.page.evaluate("([scale, ground]) => fromGround(scale, ground)", [scale, ground])
     if not turned:
-        assert found == scale
+        assert colours == scale
         return
-    assert [place for place, _ in found] == [0, 0.5, 1]
-    assert [colour for _, colour in found] == ["#3e4989", "#1f9e89", "#b5de2b"]
+    assert [place for place, _ in colours] == [0, 0.5, 1]
+    assert [colour for _, colour in colours] == ["#3e4989", "#1f9e89", "#b5de2b"]
 
 
 def test_a_page_leads_to_the_comparison_of_its_measurement(shown: Any) -> None:
@@ -394,7 +394,7 @@ def test_a_page_leads_to_the_comparison_of_its_measurement(shown: Any) -> None:
     in_view(shown.page.locator("#comparison > h3", has_text="pts-iops"))
 
 
-def test_what_is_printed_has_the_pictures(shown: Any) -> None:
+def test_a_print_has_the_pictures(shown: Any) -> None:
     page = shown.page
     card = drawn(page, "Steady-state convergence")
     page.emulate_media(media="print")
@@ -404,7 +404,7 @@ def test_what_is_printed_has_the_pictures(shown: Any) -> None:
     assert printed.startswith(b"%PDF-")
 
 
-def test_it_can_be_read_without_scripts(show: Callable[..., Any]) -> None:
+def test_the_report_is_readable_without_scripts(show: Callable[..., Any]) -> None:
     page = show(java_script_enabled=False).page
     expect(page.locator("main table").first).to_be_visible()
     picture = page.locator("figure img").first
@@ -413,7 +413,7 @@ def test_it_can_be_read_without_scripts(show: Callable[..., Any]) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pictures_of_every_section_are_left_to_be_looked_at(show: Callable[..., Any], scheme: str) -> None:
+def test_pictures_of_every_section_are_kept_for_inspection(show: Callable[..., Any], scheme: str) -> None:
     shown = show(color_scheme=scheme)
     PICTURES.mkdir(parents=True, exist_ok=True)
     sections = shown.page.locator("main > section[id]")

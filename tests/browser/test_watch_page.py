@@ -92,9 +92,9 @@ class Growing:
 
 @pytest.fixture
 def growing(tmp_path: Path) -> Iterator[Growing]:
-    found = Growing(tmp_path)
-    yield found
-    found.stop()
+    study = Growing(tmp_path)
+    yield study
+    study.stop()
 
 
 @pytest.fixture
@@ -137,7 +137,9 @@ def choose(page: Page, field: str, label: str) -> None:
     page.locator(f"#{field} label", has_text=label).click()
 
 
-def test_numbers_come_by_themselves(server: WatchServer, open_page: Callable[..., Page], complaints: list[str]) -> None:
+def test_numbers_update_automatically(
+    server: WatchServer, open_page: Callable[..., Page], complaints: list[str]
+) -> None:
     page = open_page(server.url)
     expect(page.locator("h1")).to_have_text("A made study")
     expect(page.locator("#studies")).to_contain_text("reduced protocol", ignore_case=True)
@@ -173,13 +175,13 @@ def test_both_drives_are_in_one_chart_in_their_colours(
     assert complaints == []
 
 
-def test_the_palette_is_that_of_the_figures(server: WatchServer, open_page: Callable[..., Page]) -> None:
+def test_the_palette_equals_that_of_the_figures(server: WatchServer, open_page: Callable[..., Page]) -> None:
     script = open_page(server.url).evaluate("fetch('/state.js').then((answer) => answer.text())")
     listed = script.partition("COLOURS = [")[2].partition("]")[0].replace('"', "").split(", ")
     assert listed == ["#" + "".join(f"{round(255 * part):02x}" for part in shade) for shade in colours(10)]
 
 
-def test_steady_state_is_told_as_it_is(server: WatchServer, open_page: Callable[..., Page]) -> None:
+def test_steady_state_is_shown(server: WatchServer, open_page: Callable[..., Page]) -> None:
     page = open_page(server.url)
     variables = page.locator("#steady .variable")
     expect(variables).to_have_count(2)
@@ -188,7 +190,7 @@ def test_steady_state_is_told_as_it_is(server: WatchServer, open_page: Callable[
     expect(variables.nth(0).locator("circle.in")).to_have_count(5)
 
 
-def test_it_comes_back_after_the_server(
+def test_the_page_reconnects_after_a_restart_of_the_server(
     growing: Growing, open_page: Callable[..., Page], complaints: list[str]
 ) -> None:
     server = growing.server()
@@ -206,7 +208,7 @@ def test_it_comes_back_after_the_server(
     assert [words for words in complaints if LOST not in words] == []
 
 
-def test_the_end_and_a_failure_are_told(
+def test_the_end_and_a_failure_are_announced(
     growing: Growing, server: WatchServer, open_page: Callable[..., Page], complaints: list[str]
 ) -> None:
     page = open_page(server.url)
@@ -234,7 +236,7 @@ def test_the_end_and_a_failure_are_told(
         ("phone", {"viewport": PHONE, "reduced_motion": "reduce"}),
     ],
 )
-def test_it_fits_and_is_pictured(
+def test_the_page_fits_its_viewport(
     server: WatchServer, open_page: Callable[..., Page], complaints: list[str], name: str, options: dict[str, Any]
 ) -> None:
     page = open_page(server.url, **options)
@@ -245,9 +247,7 @@ def test_it_fits_and_is_pictured(
     assert complaints == []
 
 
-def test_stages_are_told_apart_in_the_chart(
-    tmp_path: Path, open_page: Callable[..., Page], complaints: list[str]
-) -> None:
+def test_stages_differ_in_the_chart(tmp_path: Path, open_page: Callable[..., Page], complaints: list[str]) -> None:
     first, second = (MadeDrive(tmp_path, name, at_s=time.time() - 60) for name in ("op7", "op28"))
     first.precondition(seconds=25, writes=4000)
     first.status("fill 2 x, 60%", 0.6, stage="precondition")
@@ -294,7 +294,7 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., WatchServer]]:
         server.stop()
 
 
-def test_a_new_stage_makes_nothing_forgotten(
+def test_a_new_stage_keeps_earlier_facts(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page], complaints: list[str]
 ) -> None:
     begin_s = time.time() - 200
@@ -334,25 +334,25 @@ def words_in_the_chart(page: Page) -> list[str]:
     return list(page.evaluate("window.drawings[2]"))
 
 
-def test_measurements_in_the_chart_have_their_names_or_what_fits_of_them(
+def test_measurements_in_the_chart_have_full_or_shortened_names(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
 ) -> None:
     lengths = {"pts-iops": 4, "pts-write-saturation-steady": 30, "pts-latency": 60, "pts-write-saturation": 150}
     at_s = time.time() - sum(lengths.values()) - 10 * len(lengths) - 40
-    made = []
+    drives = []
     for name, seconds in lengths.items():
-        one = MadeDrive(tmp_path, "op7", at_s=at_s, measurement=name)
+        drive = MadeDrive(tmp_path, "op7", at_s=at_s, measurement=name)
         if name == "pts-write-saturation":
-            one.precondition(seconds=40)
-        one.begin()
+            drive.precondition(seconds=40)
+        drive.begin()
         for _ in range(seconds):
-            one.second()
+            drive.second()
         if name != "pts-write-saturation":
-            one.complete()
-        at_s = one.at_s + 10
-        made.append(one)
-    made[-1].status("round 2", 0.2)
-    page = open_page(serve(*made).url)
+            drive.complete()
+        at_s = drive.at_s + 10
+        drives.append(drive)
+    drives[-1].status("round 2", 0.2)
+    page = open_page(serve(*drives).url)
     page.evaluate(KEEP_WORDS)
     words = words_in_the_chart(page)
     named = [word for word in words if word.startswith("pts")]
@@ -373,12 +373,12 @@ def test_measurements_in_the_chart_have_their_names_or_what_fits_of_them(
     assert "measurement" not in words
 
 
-def test_measured_drives_without_a_status_are_told_as_measured(
+def test_measured_drives_without_a_status_are_shown_as_measured(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
 ) -> None:
     drives = [MadeDrive(tmp_path, name).begin() for name in ("op7", "op28")]
-    for one in drives:
-        one.complete()
+    for drive in drives:
+        drive.complete()
     (tmp_path / "status/op7.json").unlink()
     (tmp_path / "status/op28.json").write_text('{"recording": "op28/pts')
     page = open_page(serve(*drives).url)
@@ -393,7 +393,7 @@ def test_before_the_first_value_the_chart_says_so(
     expect(page.locator("#chart")).to_have_attribute("aria-label", re.compile("no drive yet; no values yet"))
 
 
-def test_drives_that_do_the_same_are_both_to_be_seen(
+def test_equal_curves_of_two_drives_are_both_visible(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
 ) -> None:
     drives = [MadeDrive(tmp_path, name, at_s=time.time() - 60).begin() for name in ("op7", "op28")]
@@ -430,7 +430,7 @@ def wear(drive: MadeDrive, fresh: int, settled: int, rounds: int) -> None:
     )  # fmt: skip
 
 
-def test_the_picture_of_the_documentation(
+def test_the_picture_for_the_documentation(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
 ) -> None:
     """`docs/images/watch.png` is one of these: of a study under way, but of no drive."""

@@ -1,4 +1,4 @@
-"""A small study on the virtual clock whose three drives are attached to the two hosts of a Slurm."""
+"""A small study on the virtual clock with three drives on the two hosts of a Slurm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waiting import wait_until
 from drivelab.recording.writer import read_journal
 
 DRIVES = {"op7": "host0", "op28": "host1", "op7-512e": "host0"}
-"""Drives and the hosts that they are attached to."""
+"""Drives and their hosts."""
 _STUDY = """\
 name: mini
 results: results
@@ -37,7 +37,7 @@ _HEAD = "drive\tdevice\tserial\tdestructive\tnote\thost\n"
 
 
 class ClusterProject(Project):
-    """The project, its study, and Slurm to run it."""
+    """The project with its study, and the Slurm that runs it."""
 
     def __init__(self, folder: Path, slurm: Slurm) -> None:
         super().__init__(folder)
@@ -47,7 +47,7 @@ class ClusterProject(Project):
         (folder / "config/mini.yaml").write_text(_STUDY)
         self.edit("profiles/slurm/config.yaml", "status-checks: 10", "status-checks: 1")
         self.make_held()
-        rows = (f"{one}\tvirtual:{one}\tVIRTUAL-{one.upper()}\tyes\t\t{host}\n" for one, host in DRIVES.items())
+        rows = (f"{drive}\tvirtual:{drive}\tVIRTUAL-{drive.upper()}\tyes\t\t{host}\n" for drive, host in DRIVES.items())
         (folder / "config/spread.tsv").write_text(_HEAD + "".join(rows))
 
     @property
@@ -58,13 +58,13 @@ class ClusterProject(Project):
                 "PATH": f"{self.slurm.folder}/bin:{mine['PATH']}:/usr/sbin:/sbin"}  # fmt: skip
 
     def start(self, *before: str) -> subprocess.Popen[bytes]:
-        """`drivelab run` with the profile of Slurm; `before` goes before the command."""
+        """Start `drivelab run` with the Slurm profile; `before` precedes the command."""
         code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
         command = [*before, sys.executable, "-c", code, "run", "--profile", "profiles/slurm", "config/mini.yaml"]
         return self._start(command, self.environment)
 
     def measure(self) -> subprocess.Popen[bytes]:
-        """Plain Snakemake with that profile, up to the recordings."""
+        """Start plain Snakemake with the Slurm profile, up to the recordings."""
         environment = self.environment
         environment["PYTHONPATH"] += f":{sys.prefix}/cluster"
         command = [sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--nocolor"]
@@ -83,7 +83,7 @@ class ClusterProject(Project):
         process.wait()
 
     def end(self) -> None:
-        """Kill what a test that has failed left at work."""
+        """Kill processes that a failed test left running."""
         for process in self._started:
             if process.poll() is None:
                 self.kill(process)
@@ -99,42 +99,42 @@ class ClusterProject(Project):
         self.edit("config/spread.tsv", f"{name}\tyes\t\t{DRIVES[drive]}\n", f"{name}\tyes\t\t{host}\n")
 
     def plan_last(self, drive: str, *, after: str) -> None:
-        """Have the plan of a drive written after another's, or after a minute where one core does not do both."""
+        """Write the plan of a drive after another's; after a minute if one core cannot run both jobs."""
         other = f"results/plans/{after}/*/*.json"
         waits = f"[ {{wildcards.drive}} != {drive} ] || timeout 60 sh -c 'until ls {other}; do sleep 0.1; done' || true"
         self.edit("workflow/rules/plan.smk", '"printf ', f'"{waits}; printf ')
 
     def ended(self, process: subprocess.Popen[bytes]) -> tuple[int, str]:
-        """Exit status and output."""
+        """Wait for a process; return its exit status and output."""
         process.wait()
         return process.returncode, self._log.read_text()
 
     def hold(self, *drives: str) -> None:
-        """Have the stages that will measure these drives stop after their first cell."""
+        """Make the stages that measure these drives stop after their first cell."""
         for drive in drives:
             (self.folder / "hold" / drive).touch()
 
     def held(self, drive: str) -> int:
-        """Wait until the stage that measures a drive has been stopped; its process."""
-        found: list[int] = []
+        """Wait until the stage that measures a drive has stopped; return its process ID."""
+        pids: list[int] = []
 
         def is_stopped() -> bool:
-            found[:] = [pid for pid in self._stages(drive) if _state(pid) == "T"]
-            assert found or self._started[-1].poll() is None, self.tell()
-            return bool(found)
+            pids[:] = [pid for pid in self._stages(drive) if _state(pid) == "T"]
+            assert pids or self._started[-1].poll() is None, self.tell()
+            return bool(pids)
 
         wait_until(is_stopped, f"{drive} to be measured", self.tell)
         assert len(self.journal(drive, "cell")) == 1
-        return found[0]
+        return pids[0]
 
     def tell(self) -> str:
-        """What the run and Slurm say, for a test that fails."""
+        """Return the output of the run and of Slurm, for a failed test."""
         controller = (self.slurm.folder / "slurmctld.log").read_text().splitlines()[-40:]
-        asked = [self.slurm.ask(*command) for command in (["squeue", "-l"], ["sinfo", "-N", "-l"])]
-        return "\n".join([self._log.read_text(), *asked, *controller])
+        answers = [self.slurm.ask(*command) for command in (["squeue", "-l"], ["sinfo", "-N", "-l"])]
+        return "\n".join([self._log.read_text(), *answers, *controller])
 
     def journal(self, drive: str, event: str) -> list[dict[str, Any]]:
-        """Lines of one kind in the journals of a drive, of finished recordings and of others."""
+        """Return the lines of an event from all journals of a drive, finished or not."""
         paths = (self.folder / "results/recordings").glob(f"{drive}/*/*/journal.jsonl")
         lines = [line for path in paths for line in read_journal(path.parent)]
         return [line for line in lines if line["event"] == event]
@@ -143,20 +143,20 @@ class ClusterProject(Project):
         return any((self.folder / "results/recordings").glob(f"{drive}/*/*/recording.json"))
 
     def _stages(self, drive: str) -> list[int]:
-        found = []
+        pids = []
         for directory in Path("/proc").glob("[0-9]*"):
             try:
                 words = (directory / "cmdline").read_text().split("\0")
                 here = (directory / "cwd").resolve() == self.folder
             except OSError:
                 continue
-            if here and words[2:3] == ["measure"] and any(f"plans/{drive}/" in one for one in words):
-                found.append(int(directory.name))
-        return found
+            if here and words[2:3] == ["measure"] and any(f"plans/{drive}/" in text for text in words):
+                pids.append(int(directory.name))
+        return pids
 
 
 def _state(pid: int) -> str:
-    """Of a process, as the kernel writes it: T is stopped."""
+    """Return the kernel's state of a process; T means stopped."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

@@ -14,39 +14,39 @@ from slurm import PROGRAMS, Slurm
 
 ROOT = Path(__file__).resolve().parents[2]
 COULD_NOT_RUN = 77
-"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
+"""Exit status of a test run that this host cannot do (Automake's convention)."""
 
-# As an interrupt, so that Slurm ends also then.
+# Treat these signals as an interrupt, so that Slurm is stopped too.
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
 def slurm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slurm]:
-    """Ends the session with COULD_NOT_RUN where there can be none."""
+    """Start Slurm; end the session with COULD_NOT_RUN if that is not possible."""
     try:
         missing = sorted({package for program, package in PROGRAMS.items() if host.which(program) is None})
         if missing:
             host.install(missing)
         set_up = subprocess.run([ROOT / "drivelab", "setup", "cluster"], capture_output=True, text=True, check=False)
         if set_up.returncode != 0:
-            raise host.UnavailableError((set_up.stderr.strip().splitlines() or ["the set-up says nothing"])[-1])
-        made = Slurm(tmp_path_factory.mktemp("slurm"), list(DRIVES))
+            raise host.UnavailableError((set_up.stderr.strip().splitlines() or ["the set-up printed nothing"])[-1])
+        cluster = Slurm(tmp_path_factory.mktemp("slurm"), list(DRIVES))
     except host.UnavailableError as reason:
         pytest.exit(f"Slurm could not be tested here: {reason}", COULD_NOT_RUN)
     try:
         try:
-            made.start()
+            cluster.start()
         except host.UnavailableError as reason:
             pytest.exit(f"Slurm could not be tested here: {reason}", COULD_NOT_RUN)
-        yield made
+        yield cluster
     finally:
-        made.stop()
+        cluster.stop()
 
 
 @pytest.fixture
 def project(slurm: Slurm, tmp_path: Path) -> Iterator[ClusterProject]:
-    """A project with a study that no other test has run."""
-    made = ClusterProject(tmp_path / "project", slurm)
-    yield made
-    made.end()
+    """A project with a study that no other test runs."""
+    cluster_project = ClusterProject(tmp_path / "project", slurm)
+    yield cluster_project
+    cluster_project.end()

@@ -1,4 +1,4 @@
-"""A Slurm of two hosts on this machine: configuration, keys, ports and state of its own, in a folder."""
+"""A Slurm of two hosts on this machine, with separate configuration, keys, ports and state in a folder."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from emulation import host
 from waiting import wait_until
 
 PROGRAMS = {"slurmctld": "slurmctld", "slurmd": "slurmd", "sbatch": "slurm-client", "munged": "munge"}
-"""Program and its Debian package."""
+"""Programs and their Debian packages."""
 HOSTS = ("host0", "host1")
 
 
 class Slurm:
-    """Controller, two hosts, and what authenticates them; every host has every drive of the tests."""
+    """Controller, two hosts and munge; every host has every drive of the tests."""
 
     def __init__(self, folder: Path, drives: list[str]) -> None:
-        """Raises UnavailableError where it does not come up."""
+        """Write the configuration to a folder."""
         self.folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         for name in ("bin", "state", "munge"):
@@ -33,18 +33,18 @@ class Slurm:
         (folder / "munge/key").chmod(0o600)
         (folder / "slurm.conf").write_text(self._configuration(drives))
         kinds = [f"Name=nvme Type={drive.replace('-', '_')} Count=1\n" for drive in drives]
-        (folder / "gres.conf").write_text("".join(f"NodeName={one} {kind}" for one in HOSTS for kind in kinds))
-        # What a job starts a step with knows the configuration by its usual place alone.
+        (folder / "gres.conf").write_text("".join(f"NodeName={host} {kind}" for host in HOSTS for kind in kinds))
+        # srun within a job reads the configuration only from its default path.
         step = folder / "bin/srun"
         step.write_text(f'#!/bin/sh\nSLURM_CONF={folder}/slurm.conf exec {host.which("srun")} "$@"\n')
         step.chmod(0o755)
 
     def _configuration(self, drives: list[str]) -> str:
-        # All ports are bound at the same time, so that they are different ones.
+        # All ports are bound at the same time, so that they differ.
         listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-        controller, *ports = [one.getsockname()[1] for one in listeners]
-        for one in listeners:
-            one.close()
+        controller, *ports = [listener.getsockname()[1] for listener in listeners]
+        for listener in listeners:
+            listener.close()
         gres = ",".join(f"nvme:{drive.replace('-', '_')}:1" for drive in drives)
         nodes = "".join(
             f"NodeName={name} NodeHostname={platform.node()} NodeAddr=127.0.0.1 Port={port} CPUs={os.cpu_count()} "
@@ -80,7 +80,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
 """
 
     def start(self) -> None:
-        """Raises UnavailableError, with the reason, where something does not come up."""
+        """Start all daemons; raises UnavailableError, with the reason, if one does not start."""
         munge = self.folder / "munge"
         places = [f"--{kind}={munge}/{name}" for kind, name in (
             ("socket", "socket"), ("key-file", "key"), ("log-file", "log"), ("pid-file", "pid"), ("seed-file", "seed")
@@ -92,12 +92,12 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
             self.start_host(name)
 
     def start_host(self, name: str) -> None:
-        """Start a host, and wait for the controller to give it jobs."""
+        """Start a host, and wait until the controller reports it idle."""
         self._start(name, ["slurmd", "-D", "-N", name])
         self._until(lambda: self.state_of(name) == "idle", name)
 
     def kill_host(self, name: str) -> None:
-        """As if its power were cut: nothing on it ends in order. Returns when the controller knows."""
+        """Kill a host as in a power failure; return when the controller reports it down."""
         daemon = self._processes.pop(name)
         for pid in [daemon.pid, *self._on_host(name)]:
             os.kill(pid, signal.SIGKILL)
@@ -105,7 +105,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
         wait_until(lambda: self.state_of(name).startswith("down"), f"{name} to be down")
 
     def stop(self) -> None:
-        """End all, jobs first."""
+        """Stop everything, jobs first."""
         for name in HOSTS:
             for pid in self._on_host(name):
                 os.kill(pid, signal.SIGKILL)
@@ -114,20 +114,20 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
             process.wait()
 
     def ask(self, *command: str) -> str:
-        """What one of Slurm's programs prints."""
+        """Run a Slurm program and return its output."""
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True).stdout
 
     def state_of(self, name: str) -> str:
-        found = subprocess.run(["sinfo", "-h", "-n", name, "-o", "%T"], env=self.environment, capture_output=True,
+        answer = subprocess.run(["sinfo", "-h", "-n", name, "-o", "%T"], env=self.environment, capture_output=True,
                                text=True, check=False)  # fmt: skip
-        return found.stdout.strip()
+        return answer.stdout.strip()
 
     def completed(self) -> list[dict[str, str]]:
-        """Jobs that have ended, in the order of their submission, as Slurm's own record tells of them."""
+        """Return the ended jobs from Slurm's completion log, in the order of their submission."""
         path = self.folder / "completed.txt"
         lines = path.read_text().splitlines() if path.exists() else []
-        found = [dict(field.partition("=")[::2] for field in line.split(" ")) for line in lines]
-        return sorted(found, key=lambda job: int(job["JobId"]))
+        jobs = [dict(field.partition("=")[::2] for field in line.split(" ")) for line in lines]
+        return sorted(jobs, key=lambda job: int(job["JobId"]))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -144,11 +144,11 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
         process = self._processes[name]
         wait_until(lambda: condition() or process.poll() is not None, f"{name} to be up")
         if process.poll() is not None:
-            words = (self.folder / f"{name}.output").read_text(errors="replace").strip().splitlines()
-            raise host.UnavailableError(f"{name} does not start: {words[-1] if words else 'it says nothing'}")
+            lines = (self.folder / f"{name}.output").read_text(errors="replace").strip().splitlines()
+            raise host.UnavailableError(f"{name} does not start: {lines[-1] if lines else 'it printed nothing'}")
 
     def _on_host(self, name: str) -> list[int]:
-        """Processes of the jobs on a host, those first that watch the others and would tell of their end."""
+        """Return the processes of the jobs on a host; first the supervisors, which would report the others' end."""
         log, configuration = self.folder / f"{name}.log", f"SLURM_CONF={self.folder}/slurm.conf".encode()
         host_in_slurm = f"SLURMD_NODENAME={name}".encode()
         watchers, others = [], []
@@ -156,7 +156,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
             try:
                 words = (directory / "environ").read_bytes().split(b"\0")
                 if (directory / "cmdline").read_bytes().startswith(b"slurmstepd"):
-                    if log in (one.readlink() for one in (directory / "fd").iterdir()):
+                    if log in (path.readlink() for path in (directory / "fd").iterdir()):
                         watchers.append(int(directory.name))
                 elif host_in_slurm in words and configuration in words:
                     others.append(int(directory.name))

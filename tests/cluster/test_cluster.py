@@ -10,12 +10,12 @@ from slurm import Slurm
 from waiting import wait_until
 
 
-def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project: ClusterProject, slurm: Slurm) -> None:
+def test_a_killed_study_resumes_and_measures_nothing_twice(project: ClusterProject, slurm: Slurm) -> None:
     project.plan_last("op7", after="op7-512e")
     project.hold("op7", "op28")
     first = project.start()
     held = [project.held(drive) for drive in ("op7", "op28")]
-    assert not project.journal("op7-512e", "purge"), "a host takes its drives as the study lists them"
+    assert not project.journal("op7-512e", "purge"), "a host measures its drives in the study's order"
     project.kill(first)
 
     second = project.start()
@@ -30,21 +30,21 @@ def test_a_study_goes_on_when_it_is_killed_and_nothing_is_measured_twice(project
     assert (project.folder / "results/report/index.html").exists()
     for drive in DRIVES:
         assert project.is_recorded(drive)
-        cells = [one["directory"] for one in project.journal(drive, "cell")]
+        cells = [line["directory"] for line in project.journal(drive, "cell")]
         assert len(cells) == len(set(cells))
         for event in ("purge", "measure"):
-            assert len(project.journal(drive, event)) == 1, f"{drive} has been through '{event}' again"
+            assert len(project.journal(drive, event)) == 1, f"'{event}' of {drive} ran again"
         assert not project.journal(drive, "gap")
     assert project.to_do() == {}
-    # The two that were held, and those that waited for them, are chains of one submission each.
+    # The two held chains, and those that waited for them, are one submission each.
     assert {job["NodeList"] for job in slurm.completed()[:2]} == {"host0", "host1"}
     assert all(job["JobState"] == "COMPLETED" for job in slurm.completed())
 
 
-def test_an_interrupted_run_leaves_nothing_in_the_queue_and_says_so(project: ClusterProject, slurm: Slurm) -> None:
+def test_an_interrupted_run_empties_the_queue_and_says_so(project: ClusterProject, slurm: Slurm) -> None:
     before = len(slurm.completed())
     project.hold("op7", "op28")
-    run = project.start("env", "--ignore-signal=INT")  # as in the background of a script
+    run = project.start("env", "--ignore-signal=INT")  # like a background job of a script
     for drive in ("op7", "op28"):
         project.held(drive)
     run.terminate()
@@ -59,9 +59,7 @@ def test_an_interrupted_run_leaves_nothing_in_the_queue_and_says_so(project: Clu
     assert not project.is_recorded("op28")
 
 
-def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_is_then(
-    project: ClusterProject, slurm: Slurm
-) -> None:
+def test_the_next_run_measures_a_drive_whose_job_or_host_died(project: ClusterProject, slurm: Slurm) -> None:
     project.hold("op7", "op28")
     first = project.measure()
     for drive in ("op7", "op28"):
@@ -71,8 +69,8 @@ def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_
     slurm.kill_host("host1")
     status, output = project.ended(first)
     assert status != 0
-    assert {"CANCELLED", "NODE_FAIL"} <= {one["JobState"] for one in slurm.completed()}, output
-    assert project.is_recorded("op7-512e"), "the failures of others have kept it from being measured"
+    assert {"CANCELLED", "NODE_FAIL"} <= {job["JobState"] for job in slurm.completed()}, output
+    assert project.is_recorded("op7-512e"), "failures of other drives must not stop it"
     assert not project.is_recorded("op7")
     assert not project.is_recorded("op28")
 
@@ -88,5 +86,5 @@ def test_a_drive_whose_job_or_host_dies_is_measured_by_the_next_run_wherever_it_
         assert project.is_recorded(drive)
         cells = project.journal(drive, "cell")
         assert cells[: len(begun[drive])] == begun[drive]
-        assert len({one["directory"] for one in cells}) == len(cells)
+        assert len({cell["directory"] for cell in cells}) == len(cells)
         assert len(project.journal(drive, "purge")) == 1

@@ -1,4 +1,4 @@
-"""A fleet on a real Slurm: each drive is one job on the host that holds it, and its chains follow each other there."""
+"""A fleet on a real Slurm: each drive is one job on its host, which runs all chains of the drive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from waiting import wait_until
 from drivelab.recording.writer import read_journal
 
 RECORDINGS = {"op7": 2, "op28": 1}
-"""How many a drive has in the end."""
+"""Number of recordings of each drive at the end."""
 _SOAK = """\
   - protocol: pts-write-saturation
     scale: demo
@@ -26,7 +26,7 @@ _SOAK = """\
 
 
 class ClusterFleet(ClusterProject):
-    """Two drives of the study of the other tests, one on each host, drive by drive."""
+    """A fleet of two drives from the other tests' study, one on each host."""
 
     def __init__(self, folder: Path, slurm: Slurm) -> None:
         super().__init__(folder, slurm)
@@ -42,20 +42,18 @@ class ClusterFleet(ClusterProject):
         return [line for path in paths for line in read_journal(path.parent) if line["event"] == event]
 
     def is_recorded(self, drive: str) -> bool:
-        found = (self.folder / f"results/drives/{drive}/recordings").glob("*/*/*/recording.json")
-        return len(list(found)) == RECORDINGS[drive]
+        manifests = (self.folder / f"results/drives/{drive}/recordings").glob("*/*/*/recording.json")
+        return len(list(manifests)) == RECORDINGS[drive]
 
 
 @pytest.fixture
 def fleet(slurm: Slurm, tmp_path: Path) -> Iterator[ClusterFleet]:
-    made = ClusterFleet(tmp_path / "project", slurm)
-    yield made
-    made.end()
+    cluster_fleet = ClusterFleet(tmp_path / "project", slurm)
+    yield cluster_fleet
+    cluster_fleet.end()
 
 
-def test_a_fleet_goes_on_when_its_run_is_killed_and_each_drive_is_one_job_on_its_host(
-    fleet: ClusterFleet, slurm: Slurm
-) -> None:
+def test_a_killed_fleet_resumes_with_one_job_per_drive(fleet: ClusterFleet, slurm: Slurm) -> None:
     before = len(slurm.completed())
     fleet.hold(*RECORDINGS)
     first = fleet.start()
@@ -72,7 +70,7 @@ def test_a_fleet_goes_on_when_its_run_is_killed_and_each_drive_is_one_job_on_its
     assert "Done in" in output
     for drive in RECORDINGS:
         assert fleet.is_recorded(drive)
-        cells = [one["directory"] for one in fleet.journal(drive, "cell")]
+        cells = [line["directory"] for line in fleet.journal(drive, "cell")]
         assert len(cells) == len(set(cells))
         assert len(fleet.journal(drive, "measure")) == RECORDINGS[drive]
         assert not fleet.journal(drive, "gap")

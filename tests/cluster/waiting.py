@@ -1,4 +1,4 @@
-"""Waiting for what happens in other processes."""
+"""Wait for events in other processes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable
 
 _PATIENCE_S = 900.0
-"""Only ends a test that has failed: what is waited for is an event, however busy the machine is."""
+"""Generous, because the machine may be busy; only a failed test reaches this limit."""
 _POLL_S = 0.05
 
 
-def wait_until(condition: Callable[[], object], what: str, tell: Callable[[], str] = str) -> None:
-    """Raises AssertionError, with what `tell` knows of the reason, if it never happens."""
+def wait_until(condition: Callable[[], object], event: str, tell: Callable[[], str] = str) -> None:
+    """Wait for a condition; raises AssertionError with the output of `tell` if it never holds."""
     deadline_s = time.monotonic() + _PATIENCE_S
     while not condition():
-        assert time.monotonic() < deadline_s, f"waited in vain for {what}\n{tell()}"
+        assert time.monotonic() < deadline_s, f"timed out waiting for {event}\n{tell()}"
         time.sleep(_POLL_S)

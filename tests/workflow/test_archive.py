@@ -29,8 +29,8 @@ def ran(project: Project, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def archive(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "mini.tar.gz"
-    told = ran(finished, "archive", "create", "config/mini.yaml", "-o", str(path), *AUTHOR)
-    assert hashlib.sha256(path.read_bytes()).hexdigest() in told
+    output = ran(finished, "archive", "create", "config/mini.yaml", "-o", str(path), *AUTHOR)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in output
     return path
 
 
@@ -50,7 +50,7 @@ def test_the_same_study_makes_the_same_bytes(copy: Project, archive: Path, tmp_p
     assert again.read_bytes() == archive.read_bytes()
 
 
-def test_a_study_that_is_run_is_refused_and_one_that_was_killed_is_not(tmp_path: Path) -> None:
+def test_a_running_study_is_not_archived_and_a_killed_one_is(tmp_path: Path) -> None:
     project, out = Project(tmp_path / "project"), tmp_path / "out"
     out.mkdir()
     command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", "run"]
@@ -61,8 +61,8 @@ def test_a_study_that_is_run_is_refused_and_one_that_was_killed_is_not(tmp_path:
     try:
         while running.poll() is None and not project.recordings():
             time.sleep(0.01)
-        for what in ("create", "crate"):
-            done = project.drivelab("archive", what, "config/mini.yaml", "-o", str(out / what))
+        for action in ("create", "crate"):
+            done = project.drivelab("archive", action, "config/mini.yaml", "-o", str(out / action))
             assert running.poll() is None, "it ended before it was archived"
             assert done.returncode == 2, done.stdout + done.stderr
             assert "study 'mini' is running and cannot be archived now; wait for it or stop it" in done.stderr
@@ -94,7 +94,7 @@ def to_do(fresh: Project, restored: Project) -> dict[str, int]:
 STUDY = "restored/mini/config/mini.yaml"
 
 
-def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(
+def test_a_restored_study_has_nothing_to_do_until_it_changes(
     finished: Project, fresh: Project, restored: Project, archive: Path
 ) -> None:
     assert to_do(fresh, restored) == {}
@@ -108,7 +108,7 @@ def test_after_restoring_nothing_is_to_do_and_what_changes_is_noticed(
     assert not {"measure", "replay", "tables"} & changed.keys()
 
 
-def test_a_restored_study_is_used_where_it_is(finished: Project, fresh: Project, restored: Project) -> None:
+def test_commands_work_on_a_restored_study_in_place(finished: Project, fresh: Project, restored: Project) -> None:
     before, evidence = restored.recordings(), restored.evidence()
     assert "6 of 6 measurements done" in ran(fresh, "study", "status", STUDY)
     assert "sound" in ran(fresh, "study", "check", STUDY)
@@ -118,15 +118,15 @@ def test_a_restored_study_is_used_where_it_is(finished: Project, fresh: Project,
     assert "op28 against op7" in ran(fresh, "compare", "op7", "op28", "--study", STUDY)
     restored.edit("config/mini.yaml", "relative_standard_error: 5%", "relative_standard_error: 4%")
     (restored.folder / "results/report/index.html").unlink()
-    said = ran(fresh, "run", STUDY)
-    assert f"Report: {restored.folder}/results/report/index.html" in said
+    output = ran(fresh, "run", STUDY)
+    assert f"Report: {restored.folder}/results/report/index.html" in output
     assert (restored.folder / "results/report/index.html").is_file()
     assert (restored.recordings(), restored.evidence()) == (before, evidence)
     assert not (fresh.folder / "results").exists()
     assert not (fresh.folder / ".snakemake").exists()
 
 
-def test_a_restored_study_measures_nothing_until_its_sheet_is_changed(fresh: Project, restored: Project) -> None:
+def test_a_restored_study_measures_nothing_until_its_sheet_allows_it(fresh: Project, restored: Project) -> None:
     gone = next(iter(restored.recordings()))
     shutil.rmtree((restored.folder / gone).parent)
     done = fresh.drivelab("run", STUDY)
@@ -170,23 +170,23 @@ def test_common_tools_read_it(archive: Path, tmp_path: Path) -> None:
     assert broken_rules(tmp_path / "mini") == []
 
 
-def test_the_crate_says_what_each_recording_was_made_with(finished: Project, tmp_path: Path) -> None:
+def test_the_crate_describes_how_each_recording_was_made(finished: Project, tmp_path: Path) -> None:
     folder = tmp_path / "crate"
     ran(finished, "archive", "crate", "config/mini.yaml", "-o", str(folder), *AUTHOR)
     assert broken_rules(folder) == []
     graph = graph_of(folder)
     assert graph["./"]["author"] == {"@id": "https://orcid.org/0000-0002-1825-0097"}
     assert graph["./"]["license"] == {"@id": "https://spdx.org/licenses/CC-BY-4.0"}
-    made = {one["result"]["@id"]: one for one in graph.values() if one["@type"] == "CreateAction"}
-    assert {f"{Path(one).parent}/" for one in finished.recordings()} == made.keys()
-    for place, action in made.items():
-        objects = {one["@id"]: graph[one["@id"]] for one in listed(action["object"])}
-        drives = [one for one in objects.values() if "serialNumber" in one]
-        assert [one["serialNumber"] for one in drives] == [f"VIRTUAL-{place.split('/')[2].upper()}"]
+    actions = {node["result"]["@id"]: node for node in graph.values() if node["@type"] == "CreateAction"}
+    assert {f"{Path(recording).parent}/" for recording in finished.recordings()} == actions.keys()
+    for place, action in actions.items():
+        objects = {node["@id"]: graph[node["@id"]] for node in listed(action["object"])}
+        drives = [node for node in objects.values() if "serialNumber" in node]
+        assert [drive["serialNumber"] for drive in drives] == [f"VIRTUAL-{place.split('/')[2].upper()}"]
         assert f"{place}plan.json" in objects
         assert ("traces/sqlite-inserts.parquet" in objects) == ("trace-replay" in place)
-        assert {graph[one["@id"]]["name"] for one in listed(action["instrument"])} >= {"drivelab", "Linux"}
+        assert {graph[node["@id"]]["name"] for node in listed(action["instrument"])} >= {"drivelab", "Linux"}
         plan = folder / place / "plan.json"
         assert graph[f"{place}plan.json"]["sha256"] == hashlib.sha256(plan.read_bytes()).hexdigest()
-    assert len(graph["results/report/"]["isBasedOn"]) == len(made)
+    assert len(graph["results/report/"]["isBasedOn"]) == len(actions)
     assert "unaltered" in ran(finished, "archive", "verify", str(folder))

@@ -37,7 +37,7 @@ def table(project: Project, name: str) -> str:
     return str(project.folder / f"results/tables/{name}.parquet")
 
 
-def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: Project) -> None:
+def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Project) -> None:
     iops = recording(copy, "op7", "pts-iops")
     without_checksums(iops)
     windows = io.read(table(copy, f"op7/pts-iops/{iops.name}/steady_state"), "steady_state")
@@ -65,9 +65,9 @@ def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: 
     assert not ((windows["window_start"] <= inside) & (windows["window_end"] >= inside)).any()
 
     summary = io.read(table(copy, "summary"), "summary")
-    evidence = {one for row in summary["evidence"] for one in row}
+    evidence = {path for row in summary["evidence"] for path in row}
     assert f"{name}/{bad.relative_to(iops)}" not in evidence
-    assert not any("again" in one for row in summary["recordings"] for one in row)
+    assert not any("again" in name for row in summary["recordings"] for name in row)
     values = summary[(summary["drive"] == "op7") & (summary["measurement"] == "pts-iops")]
     writes = values[(values["cell_label"] == "RND 4KiB 0/100") & (values["metric"] == "iops")]
     first, last = windows[["window_start", "window_end"]].iloc[0]
@@ -80,29 +80,29 @@ def test_a_bad_value_and_a_strangers_recording_are_named_and_in_no_result(copy: 
     assert copy.to_do() == {}
 
 
-def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project) -> None:
+def test_altered_evidence_is_named_at_the_end_of_the_run(copy: Project) -> None:
     """A digit in a file that no number is taken from, and a replay of which a file is gone."""
     iops, replay = recording(copy, "op7", "pts-iops"), recording(copy, "op28", "trace-replay")
     job = writes_of_round(iops, 2) / "job.fio"
     job.write_text(f"{job.read_text()}; looked at\n")
     gone = next(replay.glob("condition/**/stdout"))
     gone.unlink()
-    for one in (iops, replay):
-        analysed_anew(copy, one)
+    for altered in (iops, replay):
+        analysed_anew(copy, altered)
     done = copy.drivelab("run", "config/mini.yaml")
     assert done.returncode == 0, done.stderr
-    names = ["/".join(one.parts[-3:]) for one in (iops, replay)]
+    names = ["/".join(folder.parts[-3:]) for folder in (iops, replay)]
     assert done.stdout.splitlines()[-1].startswith(
         f"2 items were excluded from the results (altered evidence 2), with the whole of {', '.join(names)}: "
     )
     exclusions = io.read(table(copy, "exclusions"), "exclusions")
     assert exclusions[["recording", "place"]].values.tolist() == [[name, "recording"] for name in names]
-    for words, file, what in zip(
+    for words, file, change in zip(
         exclusions["words"], (job.relative_to(iops), gone.relative_to(replay)), ("altered", "missing"), strict=True
     ):
-        assert words == f"since it was measured, {file} {what}"
+        assert words == f"since it was measured, {file} {change}"
     summary = io.read(table(copy, "summary"), "summary")
-    assert not any(one in names for row in summary["recordings"] for one in row)
+    assert not any(name in names for row in summary["recordings"] for name in row)
     assert set(summary.loc[summary["measurement"] == "pts-iops", "drive"]) == {"op28"}
     assert str(job.relative_to(iops)) in (copy.folder / "results/report/index.html").read_text()
     verified = copy.drivelab("verify", "results/recordings")
@@ -111,7 +111,7 @@ def test_evidence_that_was_altered_is_named_to_the_end_of_the_run(copy: Project)
     assert "4 of 6 recordings are unaltered" in verified.stdout
 
 
-def test_a_recording_in_the_place_of_another_is_refused(copy: Project, tmp_path: Path) -> None:
+def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_path: Path) -> None:
     place, other = (recording(copy, drive, "pts-iops") for drive in ("op7", "op28"))
     shutil.rmtree(place)
     shutil.copytree(other, place)
@@ -139,11 +139,11 @@ def test_a_recording_in_the_place_of_another_is_refused(copy: Project, tmp_path:
     assert words in log.splitlines()[0]
 
 
-def test_a_recording_without_any_sound_cell_has_figures_that_say_so(copy: Project) -> None:
+def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
     """And the study goes on: the other drive has its results, nothing compares it with what is not there."""
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
-    for one in (soak, replay):
-        without_checksums(one)
+    for unsound in (soak, replay):
+        without_checksums(unsound)
     for path in soak.glob("cells/*/fio.json"):
         path.write_text("")
     report = sorted(replay.glob("cells/*/report.json"))[-1]
@@ -154,7 +154,7 @@ def test_a_recording_without_any_sound_cell_has_figures_that_say_so(copy: Projec
 
     exclusions = io.read(table(copy, "exclusions"), "exclusions")
     faults = exclusions.groupby("recording")["fault"].agg(set).to_dict()
-    names = {one: "/".join(one.parts[-3:]) for one in (soak, replay)}
+    names = {folder: "/".join(folder.parts[-3:]) for folder in (soak, replay)}
     assert faults == {names[soak]: {"damaged evidence"}, names[replay]: {"not a number"}}
     summary = io.read(table(copy, "summary"), "summary")
     assert set(summary.loc[summary["measurement"] == "pts-write-saturation", "drive"]) == {"op7"}

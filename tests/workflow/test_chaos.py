@@ -15,15 +15,17 @@ KILLS = int(os.environ.get("CHAOS_KILLS", "50"))
 SEED = int(os.environ.get("CHAOS_SEED", "8"))
 
 
-def test_killed_over_and_over_it_is_the_undisturbed_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_study_killed_repeatedly_equals_the_undisturbed_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
     print(f"CHAOS_SEED={SEED} CHAOS_KILLS={KILLS}")
     study = ChaosStudy(tmp_path / "project")
     study.keep_as_undisturbed()
-    tally = Monkey(study, SEED, KILLS).play()
-    print(tally)
-    assert tally.killed == KILLS
+    outcome = Monkey(study, SEED, KILLS).play()
+    print(outcome)
+    assert outcome.killed == KILLS
     if sum(KINDS.values()) <= KILLS:
-        assert tally.interrupted >= KILLS // 10, "kills within cells, not only between them"
-        assert set(tally.kills) == set(KINDS)
-        assert tally.faults >= 1
+        assert outcome.interrupted >= KILLS // 10, "kills within cells, not only between them"
+        assert set(outcome.kills) == set(KINDS)
+        assert outcome.faults >= 1

@@ -16,7 +16,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables import io
 
 
-def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
+def test_a_second_run_prints_the_result_and_does_nothing(copy: Project) -> None:
     before = copy.recordings()
     done = copy.drivelab("run", "config/mini.yaml")
     assert done.returncode == 0, done.stderr
@@ -27,7 +27,7 @@ def test_a_second_run_says_the_result_and_does_nothing(copy: Project) -> None:
     assert copy.recordings() == before
 
 
-def test_the_report_says_what_it_is(finished: Project) -> None:
+def test_the_report_labels_virtual_and_reduced_results(finished: Project) -> None:
     page = (finished.folder / "results/report/index.html").read_text()
     for words in ("VIRTUAL", "REDUCED", "virtual clock", "op28", "pts-write-saturation"):
         assert words.lower() in page.lower()
@@ -35,12 +35,12 @@ def test_the_report_says_what_it_is(finished: Project) -> None:
 
 
 def test_snakemakes_own_report(copy: Project) -> None:
-    made = copy.snakemake("--report", "own.html")
-    assert made.returncode == 0, made.stderr
+    done = copy.snakemake("--report", "own.html")
+    assert done.returncode == 0, done.stderr
     assert "convergence" in (copy.folder / "own.html").read_text()
 
 
-def test_the_plan_touches_nothing(tmp_path: Path) -> None:
+def test_the_plan_writes_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     shown = project.drivelab("plan", "config/mini.yaml")
     assert shown.returncode == 0, shown.stderr
@@ -59,14 +59,14 @@ def test_the_plan_touches_nothing(tmp_path: Path) -> None:
         (("test", "nothing"), "nothing"),
     ],
 )
-def test_mistakes_are_sentences(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
+def test_mistakes_give_messages_without_a_traceback(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     refused = Project(tmp_path / "project").drivelab(*arguments)
     assert refused.returncode == 2
     assert words in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
-def test_a_missing_or_old_fio_is_refused_before_anything(tmp_path: Path) -> None:
+def test_a_missing_or_old_fio_is_refused_before_any_write(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     project.edit("config/mini.yaml", "clock: virtual", "clock: auto")
     (tmp_path / "bin").mkdir()

@@ -40,14 +40,17 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tup
     before = Path.cwd()
     os.chdir(folder)
     Path("config/disturbances.yaml").write_text(shown[1])
-    found = {}
-    for one in Campaign.load("config/disturbances.yaml").plans:
-        purge(one.plan, Path("purged.json"))
-        precondition(one.plan, Path("purged.json"), Path("conditioned.json"))
-        measure(one.plan, Path("conditioned.json"))
-        tables = kept(collect(one.plan.recording_path, reduced=True), Path("tables") / one.plan.drive)
-        found[one.plan.drive] = one, {**tables, **kept({"findings": findings_table(tables)}, Path("findings"))}
-    yield found
+    by_drive = {}
+    for planned in Campaign.load("config/disturbances.yaml").plans:
+        purge(planned.plan, Path("purged.json"))
+        precondition(planned.plan, Path("purged.json"), Path("conditioned.json"))
+        measure(planned.plan, Path("conditioned.json"))
+        tables = kept(collect(planned.plan.recording_path, reduced=True), Path("tables") / planned.plan.drive)
+        by_drive[planned.plan.drive] = (
+            planned,
+            {**tables, **kept({"findings": findings_table(tables)}, Path("findings"))},
+        )
+    yield by_drive
     os.chdir(before)
 
 
@@ -68,29 +71,29 @@ def effect(drive: str, name: str) -> dict[str, float]:
     return dict(load_yaml(Path("config/virtual_drives.yaml"))[drive][name])
 
 
-def test_a_drive_that_is_left_alone_has_none(measured: dict[str, tuple[Planned, Tables]]) -> None:
-    one, tables = measured["op7"]
+def test_an_undisturbed_drive_has_no_findings(measured: dict[str, tuple[Planned, Tables]]) -> None:
+    planned, tables = measured["op7"]
     assert not tables["findings"]["found"].any()
     assert tables["telemetry"].empty
-    assert not (one.plan.recording_path / "telemetry.jsonl").exists()
-    assert "telemetry" not in kinds(one)
+    assert not (planned.plan.recording_path / "telemetry.jsonl").exists()
+    assert "telemetry" not in kinds(planned)
 
 
-def test_throttling_is_found_where_it_begins_with_its_depth(measured: dict[str, tuple[Planned, Tables]]) -> None:
-    one, tables = measured["op7-hot"]
-    told, hot = finding(tables, "thermal throttling"), Throttle(**effect("op7-hot", "throttle"))
-    assert told["value"] == pytest.approx(100 * (1 - 1 / hot.slowdown), abs=2)
-    first, *_ = samples = list(read_samples(one.plan.recording_path))
+def test_throttling_is_found_with_its_onset_and_depth(measured: dict[str, tuple[Planned, Tables]]) -> None:
+    planned, tables = measured["op7-hot"]
+    throttling, hot = finding(tables, "thermal throttling"), Throttle(**effect("op7-hot", "throttle"))
+    assert throttling["value"] == pytest.approx(100 * (1 - 1 / hot.slowdown), abs=2)
+    first, *_ = samples = list(read_samples(planned.plan.recording_path))
     rate_mib_s = tables["cells"]["bandwidth_mib_s"].iloc[0]
     settles_c = hot.ambient_c + rate_mib_s * hot.heat_c_per_mib * hot.cooling_s
     onset_s = hot.cooling_s * math.log((settles_c - first["temperature_c"]) / (settles_c - hot.limit_c))
-    assert told["begin_s"] == pytest.approx(onset_s, abs=2)
+    assert throttling["begin_s"] == pytest.approx(onset_s, abs=2)
     after_s = [sample["at_s"] - first["at_s"] for sample in samples]
-    began = next(place for place, at_s in enumerate(after_s) if at_s >= told["begin_s"])
+    began = next(place for place, at_s in enumerate(after_s) if at_s >= throttling["begin_s"])
     assert samples[began]["temperature_c"] == pytest.approx(hot.limit_c, abs=3)
-    assert "the limit is 75 °C" in told["words"]
+    assert "the limit is 75 °C" in throttling["words"]
     cells, slowed_s = tables["cells"], samples[-1]["thermal_2_s"] - first["thermal_2_s"]
-    assert f"{samples[-1]['thermal_2_transitions']:.0f} throttling events, {slowed_s:.0f} s in all" in told["words"]
+    assert f"{samples[-1]['thermal_2_transitions']:.0f} throttling events, {slowed_s:.0f} s in all" in throttling["words"]
     # four times as long commands: what is not transferred tells for how long it was slowed down
     full = cells["iops"].max()
     lost_s = float(((1 - cells["iops"] / full) * cells["runtime_s"]).sum())
@@ -105,9 +108,9 @@ def test_throttling_is_found_where_it_begins_with_its_depth(measured: dict[str, 
 
 def test_housekeeping_is_found_with_its_period(measured: dict[str, tuple[Planned, Tables]]) -> None:
     _, tables = measured["op7-housekeeping"]
-    told, keeps = finding(tables, "periodic dips"), effect("op7-housekeeping", "housekeeping")
-    assert told["value"] == pytest.approx(keeps["every_s"], rel=0.02)
-    depth = re.search(r"by (\d+) %", told["words"])
+    dips, keeps = finding(tables, "periodic dips"), effect("op7-housekeeping", "housekeeping")
+    assert dips["value"] == pytest.approx(keeps["every_s"], rel=0.02)
+    depth = re.search(r"by (\d+) %", dips["words"])
     assert depth is not None
     assert float(depth[1]) == pytest.approx(100 * keeps["for_s"], abs=5)
     rows = tables["findings"]
@@ -116,9 +119,9 @@ def test_housekeeping_is_found_with_its_period(measured: dict[str, tuple[Planned
 
 def test_a_neighbour_is_found_with_its_share(measured: dict[str, tuple[Planned, Tables]]) -> None:
     _, tables = measured["op7-disturbed"]
-    told, taken = finding(tables, "neighbours"), effect("op7-disturbed", "disturb")
-    assert (told["metric"], told["value"]) == ("steal_pct", pytest.approx(taken["stolen_pct"], abs=2))
-    assert f"at most {taken['stolen_pct']:g} %" in told["words"]
+    neighbour, taken = finding(tables, "neighbours"), effect("op7-disturbed", "disturb")
+    assert (neighbour["metric"], neighbour["value"]) == ("steal_pct", pytest.approx(taken["stolen_pct"], abs=2))
+    assert f"at most {taken['stolen_pct']:g} %" in neighbour["words"]
     spells = finding(tables, "outlier runs")
     assert (spells["value"], spells["unit"]) == (pytest.approx(taken["for_s"], abs=1), "s")
     cells = tables["cells"]
@@ -131,12 +134,12 @@ def test_a_neighbour_is_found_with_its_share(measured: dict[str, tuple[Planned, 
 
 @pytest.mark.parametrize(("drive", "words"), [("op7-hot", ["Temperature", "its limit", "throttled"]),
                                               ("op7-disturbed", ["Processor time", "hypervisor"])])  # fmt: skip
-def test_the_figure_shows_it(
+def test_the_telemetry_figure_shows_the_disturbance(
     drive: str, words: list[str], measured: dict[str, tuple[Planned, Tables]], tmp_path: Path
 ) -> None:
-    one, tables = measured[drive]
-    assert "telemetry" in kinds(one)
-    sheets.draw({"telemetry_strip": tmp_path / "telemetry"}, tables, one.plan.measurement)
+    planned, tables = measured[drive]
+    assert "telemetry" in kinds(planned)
+    sheets.draw({"telemetry_strip": tmp_path / "telemetry"}, tables, planned.plan.measurement)
     assert (tmp_path / "telemetry.png").stat().st_size
     drawn = (tmp_path / "telemetry.svg").read_text()
-    assert [one for one in [*words, "VIRTUAL drive", "virtual clock"] if one not in drawn] == []
+    assert [word for word in [*words, "VIRTUAL drive", "virtual clock"] if word not in drawn] == []

@@ -23,32 +23,32 @@ def rows(project: Project, table: str) -> list[dict[str, Any]]:
 
 def documents(path: Path) -> list[dict[str, Any]]:
     """All JSON documents that fio printed."""
-    text, found, at = path.read_text(), [], 0
+    text, parsed, at = path.read_text(), [], 0
     while (at := text.find("{", at)) >= 0:
-        one, at = json.JSONDecoder().raw_decode(text, at)
-        found.append(one)
-    return found
+        document, at = json.JSONDecoder().raw_decode(text, at)
+        parsed.append(document)
+    return parsed
 
 
-def told(document: dict[str, Any]) -> dict[str, float]:
+def sums(document: dict[str, Any]) -> dict[str, float]:
     """Sums over both directions of one job."""
     job = document["jobs"][0]
     both = [job["read"], job["write"]]
-    ios = sum(one["total_ios"] for one in both)
+    ios = sum(direction["total_ios"] for direction in both)
     return {
-        "iops": sum(one["iops"] for one in both),
-        "bandwidth_mib_s": sum(one["bw_bytes"] for one in both) / MIB,
-        "mean_latency_us": sum(one["lat_ns"]["mean"] * one["total_ios"] for one in both) / ios / 1000,
+        "iops": sum(direction["iops"] for direction in both),
+        "bandwidth_mib_s": sum(direction["bw_bytes"] for direction in both) / MIB,
+        "mean_latency_us": sum(direction["lat_ns"]["mean"] * direction["total_ios"] for direction in both) / ios / 1000,
         "ios": ios,
-        "bytes": sum(one["io_bytes"] for one in both),
-        "runtime_s": max(one["runtime"] for one in both) / 1000,
-        "latency_us": sum(one["lat_ns"]["mean"] * one["total_ios"] for one in both) / 1000,
+        "bytes": sum(direction["io_bytes"] for direction in both),
+        "runtime_s": max(direction["runtime"] for direction in both) / 1000,
+        "latency_us": sum(direction["lat_ns"]["mean"] * direction["total_ios"] for direction in both) / 1000,
     }
 
 
 def of_last_slices(path: Path, slices: int) -> dict[str, float]:
     """What a soak did in its last slices, each of which ends with a status document, a second apart."""
-    totals = [dict.fromkeys(("ios", "bytes", "runtime_s", "latency_us"), 0.0), *map(told, documents(path))]
+    totals = [dict.fromkeys(("ios", "bytes", "runtime_s", "latency_us"), 0.0), *map(sums, documents(path))]
     if totals[-1]["runtime_s"] - totals[-2]["runtime_s"] < 0.5:  # a last bit is part of the slice before it
         del totals[-2]
     first, last = totals[-1 - slices], totals[-1]
@@ -62,20 +62,20 @@ def of_last_slices(path: Path, slices: int) -> dict[str, float]:
 
 def recomputed(facts: dict[str, Any]) -> float | None:
     """The value from the raw files alone; None of percentiles, which are no simple statistic."""
-    outputs = [Path(cell["output"]) for one in facts["recordings"] for cell in one["cells"]]
+    outputs = [Path(cell["output"]) for recording in facts["recordings"] for cell in recording["cells"]]
     metric = facts["metric"]
     if metric.startswith("p9"):
         return None
     if facts["statistic"] == "window average":
-        return statistics.mean(told(documents(one)[-1])[metric] for one in outputs)
+        return statistics.mean(sums(documents(output)[-1])[metric] for output in outputs)
     if facts["statistic"] == "post-saturation average":
         return of_last_slices(*outputs, 5)[metric]
     if facts["statistic"] == "median of warm runs":
-        return statistics.median(json.loads(one.read_text())[metric] for one in outputs)
+        return statistics.median(json.loads(output.read_text())[metric] for output in outputs)
     raise AssertionError(f"no rule for '{facts['statistic']}'")
 
 
-def test_every_number_of_the_summary_is_what_its_evidence_says(
+def test_every_number_of_the_summary_follows_from_its_evidence(
     finished: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(finished.folder)
@@ -83,15 +83,15 @@ def test_every_number_of_the_summary_is_what_its_evidence_says(
     assert len(published) > 20
     for row in published:
         facts = of_value(row, Path("results"), {})
-        assert [one["recording"] for one in facts["recordings"]] == list(row["recordings"])
-        for one in facts["recordings"]:
-            assert one["cells"]
-            assert one["checksums"] == "as measured"
-            assert one["drive"]["drive"] == row["drive"]
-            assert one["plan_digest"] in one["recording"]
-            assert all(one["versions"][name] for name in ("drivelab", "fio", "engine", "kernel"))
-            assert all(seal["intact"] for seal in one["seals"])
-            assert all(cell["job"] is None or cell["exit_status"] == 0 for cell in one["cells"])
+        assert [recording["recording"] for recording in facts["recordings"]] == list(row["recordings"])
+        for recording in facts["recordings"]:
+            assert recording["cells"]
+            assert recording["checksums"] == "as measured"
+            assert recording["drive"]["drive"] == row["drive"]
+            assert recording["plan_digest"] in recording["recording"]
+            assert all(recording["versions"][name] for name in ("drivelab", "fio", "engine", "kernel"))
+            assert all(seal["intact"] for seal in recording["seals"])
+            assert all(cell["job"] is None or cell["exit_status"] == 0 for cell in recording["cells"])
         value = recomputed(facts)
         if value is not None:
             assert value == pytest.approx(row["value"], rel=1e-9), row
@@ -102,24 +102,24 @@ def test_every_number_of_the_summary_is_what_its_evidence_says(
 def test_every_delta_leads_to_both_sides(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(finished.folder)
     summary = pd.read_parquet("results/tables/summary.parquet")
-    found = rows(finished, "deltas")
-    assert found
-    for row in found:
+    deltas = rows(finished, "deltas")
+    assert deltas
+    for row in deltas:
         facts = of_delta(row, summary, Path("results"), {})
         for side in ("basis", "comparison"):
-            (one,) = facts[f"{side}_evidence"]
-            assert one["value"] == row[f"{side}_value"]
-            assert one["drive"] == row[side]
+            (evidence,) = facts[f"{side}_evidence"]
+            assert evidence["value"] == row[f"{side}_value"]
+            assert evidence["drive"] == row[side]
 
 
 def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None:
     done = finished.drivelab("evidence", "op7", "pts-iops", "0/100", "IOPS", "--json")
     assert done.returncode == 0, done.stderr
-    one = json.loads(done.stdout)
-    assert (one["drive"], one["cell_label"], one["metric"]) == ("op7", "RND 4KiB 0/100", "iops")
-    (recording,) = one["recordings"]
+    facts = json.loads(done.stdout)
+    assert (facts["drive"], facts["cell_label"], facts["metric"]) == ("op7", "RND 4KiB 0/100", "iops")
+    (recording,) = facts["recordings"]
     assert recording["alterations"].startswith("class enterprise threads")
-    text = finished.drivelab("evidence", "--row", str(one["row"])).stdout
+    text = finished.drivelab("evidence", "--row", str(facts["row"])).stdout
     for words in (
         "VIRTUAL-OP7",
         "checksums now       as measured",
@@ -146,7 +146,7 @@ def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None
     assert "results/recordings/op28/" in both
 
 
-def test_altered_evidence_is_told(copy: Project) -> None:
+def test_altered_evidence_is_reported(copy: Project) -> None:
     row = rows(copy, "summary")[0]
     place = copy.folder / "results/recordings" / row["evidence"][0]
     (place / "fio.json").write_text("{}")

@@ -21,28 +21,28 @@ JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fle
 @pytest.fixture
 def project(tmp_path: Path) -> FleetProject:
     """Two drives of three, one short loop each. PNG is left out: it is a third of the time."""
-    made = fleet_project(tmp_path / "project", 3)
-    study = (made.folder / made.study).read_text().partition("  - protocol: pts-write-saturation")[0]
-    (made.folder / made.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
-    made.edit("Snakefile", '"png", "yes"', '"png", "no"')
-    made.make_held()
-    return made
+    fleet = fleet_project(tmp_path / "project", 3)
+    study = (fleet.folder / fleet.study).read_text().partition("  - protocol: pts-write-saturation")[0]
+    (fleet.folder / fleet.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
+    fleet.edit("Snakefile", '"png", "yes"', '"png", "no"')
+    fleet.make_held()
+    return fleet
 
 
-def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -> None:
+def a_failed_drive_is_named_once_and_stops_no_other(project: FleetProject) -> None:
     state = project.parts / "d2/virtual/FLEET-d2.state"
     state.parent.mkdir(parents=True)
     set_faults(state, Fault("gone"))
     done = project.drivelab("run", project.study)
     set_faults(state)
     assert done.returncode == 1
-    said = done.stderr.splitlines()
-    assert len(said) == 2, done.stderr
-    assert said[0].startswith("drivelab: ")
-    assert "1 of 2 drives were not measured; fix the causes and run again" in said[0]
-    assert said[0].count("the drive answers") == 1
-    assert said[0].count("Drive 'd2'") == 1
-    assert "is not complete; finished measurements are kept" in said[1]
+    errors = done.stderr.splitlines()
+    assert len(errors) == 2, done.stderr
+    assert errors[0].startswith("drivelab: ")
+    assert "1 of 2 drives were not measured; fix the causes and run again" in errors[0]
+    assert errors[0].count("the drive answers") == 1
+    assert errors[0].count("Drive 'd2'") == 1
+    assert "is not complete; finished measurements are kept" in errors[1]
     assert project.evidence().keys() == {"d1/run1"}
     drives = io.read(project.folder / "results/tables/fleet_drives.parquet", "fleet_drives").set_index("drive")
     assert drives["state"].to_dict() == {"d1": "measured", "d2": "failed"}
@@ -52,7 +52,7 @@ def a_drive_that_fails_is_named_once_and_stops_no_other(project: FleetProject) -
     assert "d2: " in report
 
 
-def a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project: FleetProject) -> None:
+def a_killed_run_resumes_only_its_drive_and_measures_nothing_twice(project: FleetProject) -> None:
     assert project.jobs() == {"drive": ["d2/2"], **JOINED}
     before = project.evidence()
     (project.folder / "hold/d2").touch()
@@ -83,7 +83,7 @@ def a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twic
     assert project.jobs() == {}
 
 
-def commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
+def commands_read_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
     sql = "SELECT count(DISTINCT drive) AS n FROM summary"
     assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
     assert "d2 against d1" in project.drivelab("compare", "d1", "d2", "--results", "results").stdout
@@ -91,7 +91,7 @@ def commands_see_the_tables_and_recordings_of_every_drive(project: FleetProject)
     assert verified.stdout.startswith("2 of 2 recordings are unaltered")
 
 
-def a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project: FleetProject) -> None:
+def a_study_changed_during_its_run_runs_as_planned_or_not_at_all(project: FleetProject) -> None:
     """It grows by one more drive, more runs of d2, and a threshold, all at once; d3 comes first and is at work."""
     before = project.evidence()
     project.edit(project.study, "drives: [d1, d2]", "drives: [d1, d2, d3]")
@@ -109,16 +109,16 @@ def a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_al
         (held,) = wait(lambda: [pid for pid in project.at_work() if state_of(pid) == "T"])
         project.edit(project.study, "relative_standard_error: 4%", "relative_standard_error: 3%")
         os.kill(held, signal.SIGCONT)
-        said = run.communicate()[1]
+        errors = run.communicate()[1]
     assert run.returncode == 1
     for drive in ("d1", "d2", "d3"):
-        assert f"drive '{drive}': the study changed during the run" in said
+        assert f"drive '{drive}': the study changed during the run" in errors
     assert project.evidence().keys() == before.keys() | {"d3/run1"}, "d2 was measured by a plan that nobody has seen"
     assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.2.json"}
     assert project.jobs() == grown
 
 
-def a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project: FleetProject) -> None:
+def a_grown_study_measures_only_new_plans_in_the_order_of_its_seed(project: FleetProject) -> None:
     """That study: d1 and d3 are only analysed anew."""
     before = project.evidence()
     done = project.drivelab("run", project.study)
@@ -135,8 +135,8 @@ def a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_s
 
 def test_the_life_of_a_fleet(project: FleetProject) -> None:
     """One test, as each part goes on with what those before it have left, and tests may run on several workers."""
-    a_drive_that_fails_is_named_once_and_stops_no_other(project)
-    a_run_that_is_killed_goes_on_with_that_drive_alone_and_measures_nothing_twice(project)
-    commands_see_the_tables_and_recordings_of_every_drive(project)
-    a_study_that_is_changed_while_it_runs_is_carried_out_as_planned_or_not_at_all(project)
-    a_study_that_grows_measures_what_is_new_drive_by_drive_in_the_order_of_its_seed(project)
+    a_failed_drive_is_named_once_and_stops_no_other(project)
+    a_killed_run_resumes_only_its_drive_and_measures_nothing_twice(project)
+    commands_read_the_tables_and_recordings_of_every_drive(project)
+    a_study_changed_during_its_run_runs_as_planned_or_not_at_all(project)
+    a_grown_study_measures_only_new_plans_in_the_order_of_its_seed(project)

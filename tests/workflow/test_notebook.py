@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from mini_project import ROOT, Project
 
 
-def test_every_cell_runs_and_shows_what_it_says(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_notebook_cell_runs_and_shows_its_result(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = json.loads((ROOT / "docs/explore.ipynb").read_text(encoding="utf-8"))
     (finished.folder / "docs").mkdir(exist_ok=True)
     monkeypatch.chdir(finished.folder / "docs")
     names: dict[str, Any] = {}
-    shown = [run("".join(one["source"]), names) for one in notebook["cells"] if one["cell_type"] == "code"]
-    assert all(not one.get("outputs") for one in notebook["cells"]), "outputs are no part of the example"
-    frames = [one for one in shown if isinstance(one, pd.DataFrame)]
+    shown = [run("".join(cell["source"]), names) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell.get("outputs") for cell in notebook["cells"]), "outputs are no part of the example"
+    frames = [value for value in shown if isinstance(value, pd.DataFrame)]
     assert set(frames[0]["drive"]) == {"op7", "op28"}
     assert set(names["rounds"]["drive"]) == {"op7", "op28"}
     assert (names["rounds"]["mean_iops"] > 0).all()

@@ -34,13 +34,13 @@ def run(project: Project, command: list[str], **environment: str) -> str:
         text=True,
         check=False,
     )
-    said = done.stdout + done.stderr
-    assert done.returncode != 0, said
-    assert REFUSAL in said
-    assert "Traceback" not in said
+    output = done.stdout + done.stderr
+    assert done.returncode != 0, output
+    assert REFUSAL in output
+    assert "Traceback" not in output
     assert not (project.folder / "results").exists()
     assert not (project.folder / "records.db").exists()
-    return said
+    return output
 
 
 def snakemake(project: Project, *arguments: str) -> list[str]:
@@ -69,23 +69,23 @@ def test_a_profile_in_the_environment_of_snakemake_is_refused(project: Project) 
 
 
 def test_a_profile_of_drivelab_run_is_refused(project: Project) -> None:
-    said = run(project, drivelab(project, "--profile", str(profile_in(project.folder / "mine"))))
-    assert said.startswith("drivelab: ")
-    assert len(said.splitlines()) == 1
+    output = run(project, drivelab(project, "--profile", str(profile_in(project.folder / "mine"))))
+    assert output.startswith("drivelab: ")
+    assert len(output.splitlines()) == 1
 
 
 def test_a_profile_in_the_environment_of_drivelab_run_is_refused(project: Project) -> None:
-    said = run(project, drivelab(project), SNAKEMAKE_PROFILE=str(profile_in(project.folder / "mine")))
-    assert len(said.splitlines()) == 1
+    output = run(project, drivelab(project), SNAKEMAKE_PROFILE=str(profile_in(project.folder / "mine")))
+    assert len(output.splitlines()) == 1
 
 
 def test_the_profile_of_the_workflow_is_refused_by_drivelab_run(project: Project) -> None:
     with (project.folder / "profiles/default/config.yaml").open("a") as file:
         file.write(DATABASE)
-    said = run(project, drivelab(project))
-    assert len(said.splitlines()) == 1
+    output = run(project, drivelab(project))
+    assert len(output.splitlines()) == 1
 
 
-def test_records_in_files_may_be_asked_for(project: Project) -> None:
+def test_the_file_backend_is_accepted(project: Project) -> None:
     done = project.snakemake("--persistence-backend", "file", "--dry-run")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -52,10 +52,10 @@ def compared(project: Project) -> set[tuple[str, str]]:
     return set(zip(deltas["basis"], deltas["comparison"], strict=True))
 
 
-def test_platforms_are_compared_as_far_as_they_are_measured(tmp_path: Path) -> None:
+def test_measured_platforms_are_compared(tmp_path: Path) -> None:
     project, far = Project(tmp_path / "project"), Project(tmp_path / "far")
-    for one in (project, far):
-        (one.folder / "config/mini.yaml").write_text(STUDY)
+    for copy in (project, far):
+        (copy.folder / "config/mini.yaml").write_text(STUDY)
     jobs = project.to_do()
     assert (jobs["purge"], jobs["precondition"], jobs["measure"]) == (2, 2, 2)
     project.run()
@@ -76,10 +76,10 @@ def test_platforms_are_compared_as_far_as_they_are_measured(tmp_path: Path) -> N
     assert "op7@far" in page
     identifiers = re.findall(r'\bid="([^"]*)"', page)
     assert len(identifiers) == len(set(identifiers))
-    assert not [one for one in identifiers if "@" in one]
+    assert not [identifier for identifier in identifiers if "@" in identifier]
 
 
-def test_a_basis_that_is_still_to_come_leaves_no_deltas(tmp_path: Path) -> None:
+def test_without_a_measured_basis_there_are_no_deltas(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     (project.folder / "config/mini.yaml").write_text(STUDY.replace("basis: op7@quiet", "basis: op7@far"))
     project.run()

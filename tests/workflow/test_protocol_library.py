@@ -55,45 +55,45 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
     os.chdir(before)
 
 
-def measured(one: Planned) -> Planned:
+def measured(planned: Planned) -> Planned:
     """Purged, preconditioned and measured, unless it is recorded already: tests may run in any order and apart."""
-    if not (one.plan.recording_path / "recording.json").exists():
-        seal = Path("seals") / one.plan.recording
+    if not (planned.plan.recording_path / "recording.json").exists():
+        seal = Path("seals") / planned.plan.recording
         seal.parent.mkdir(parents=True, exist_ok=True)
-        purge(one.plan, seal.with_suffix(".purge"))
-        precondition(one.plan, seal.with_suffix(".purge"), seal.with_suffix(".seal"))
-        measure(one.plan, seal.with_suffix(".seal"))
-    return one
+        purge(planned.plan, seal.with_suffix(".purge"))
+        precondition(planned.plan, seal.with_suffix(".purge"), seal.with_suffix(".seal"))
+        measure(planned.plan, seal.with_suffix(".seal"))
+    return planned
 
 
-def tables_of(one: Planned) -> dict[str, pd.DataFrame]:
+def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
     """What the rules `tables` and `steady_state` make of a recording, written and read as they do."""
-    found = collect(one.plan.recording_path, bool(one.altered))
-    steps = one.plan.subject["measure"]
+    tables = collect(planned.plan.recording_path, bool(planned.altered))
+    steps = planned.plan.subject["measure"]
     criteria = {
         number: step["loop"]["until"]
         for number, step in enumerate(steps)
         if "loop" in step and "track" in step["loop"]["until"]
     }
-    found["steady_state"] = windows_table(found["cells"], criteria)
-    found["drives"] = pd.DataFrame([{"drive": one.plan.drive, "capacity_bytes": 64 * 2**20}])
-    folder = Path("tables") / one.plan.recording
-    for name in found.keys() - {"drives"}:
-        io.write(found[name], folder / f"{name}.parquet", name)
-        found[name] = io.read(folder / f"{name}.parquet", name)
-    return found
+    tables["steady_state"] = windows_table(tables["cells"], criteria)
+    tables["drives"] = pd.DataFrame([{"drive": planned.plan.drive, "capacity_bytes": 64 * 2**20}])
+    folder = Path("tables") / planned.plan.recording
+    for name in tables.keys() - {"drives"}:
+        io.write(tables[name], folder / f"{name}.parquet", name)
+        tables[name] = io.read(folder / f"{name}.parquet", name)
+    return tables
 
 
 def plans_of(campaign: Campaign, name: str) -> list[Planned]:
-    return [one for one in campaign.plans if one.protocol.name == name]
+    return [planned for planned in campaign.plans if planned.protocol.name == name]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
-    for one in plans_of(campaign, name):
-        plan = measured(one).plan
-        assert one.altered, "the demo scale shortens nothing"
-        tables = tables_of(one)
+def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
+    for planned in plans_of(campaign, name):
+        plan = measured(planned).plan
+        assert planned.altered, "the demo scale shortens nothing"
+        tables = tables_of(planned)
         events = [line["event"] for line in read_journal(plan.recording_path)]
         assert not {"failed", "gap"} & set(events)
         cells = tables["cells"]
@@ -105,8 +105,8 @@ def test_it_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
 
 def test_every_protocol_gives_results(campaign: Campaign) -> None:
     """The summary has values of them all."""
-    done = [measured(one) for one in campaign.plans]
-    frames = [tables_of(one) for one in done]
+    done = [measured(planned) for planned in campaign.plans]
+    frames = [tables_of(planned) for planned in done]
 
     def together(name: str) -> pd.DataFrame:
         return pd.concat([frame[name] for frame in frames], ignore_index=True)
@@ -115,10 +115,10 @@ def test_every_protocol_gives_results(campaign: Campaign) -> None:
     summary = summary_table(
         *(together(name) for name in ("cells", "steady_state", "replays", "replay_passes")),
         soak_bins=bins[bins["kind"] == "soak"],
-        scores={one.plan.measurement: one.protocol.analysis for one in done},
+        scores={planned.plan.measurement: planned.protocol.analysis for planned in done},
         application_runs=together("application_runs"),
     )
-    missing = {one.plan.measurement for one in done} - set(summary["measurement"])
+    missing = {planned.plan.measurement for planned in done} - set(summary["measurement"])
     assert not missing
 
 
@@ -126,8 +126,8 @@ OF_THE_HOST = ("telemetry", "demand_cpu")
 """Kinds that there is nothing to draw for on the virtual clock."""
 
 
-@pytest.mark.parametrize("kind", [one for one in OF_A_RECORDING if one not in OF_THE_HOST])
+@pytest.mark.parametrize("kind", [kind for kind in OF_A_RECORDING if kind not in OF_THE_HOST])
 def test_each_kind_of_figure_is_drawn_for_a_protocol(campaign: Campaign, kind: str, tmp_path: Path) -> None:
-    one = measured(next(one for one in campaign.plans if kind in kinds(one)))
-    sheets.draw({name: tmp_path / name for name in FIGURES_OF[kind]}, tables_of(one), one.plan.measurement)
+    chosen = measured(next(planned for planned in campaign.plans if kind in kinds(planned)))
+    sheets.draw({name: tmp_path / name for name in FIGURES_OF[kind]}, tables_of(chosen), chosen.plan.measurement)
     assert all((tmp_path / f"{name}.svg").stat().st_size for name in FIGURES_OF[kind])

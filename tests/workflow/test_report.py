@@ -21,7 +21,7 @@ def test_the_pages_for_print_are_there(finished: Project) -> None:
     assert (finished.folder / "results/report/pts-pages.pdf").read_bytes().startswith(b"%PDF-")
 
 
-def test_what_is_deleted_of_them_is_made_again(copy: Project) -> None:
+def test_deleted_pages_are_made_again(copy: Project) -> None:
     (copy.folder / "results/report/pts-pages.pdf").unlink()
     assert copy.to_do() == {"report_pdf": 1}
 
@@ -29,7 +29,7 @@ def test_what_is_deleted_of_them_is_made_again(copy: Project) -> None:
 @pytest.mark.parametrize(
     ("template", "text", "rule"), [("report.css", "a {", "report"), ("pages.typ", "#set page(", "report_pdf")]
 )
-def test_a_template_is_of_one_of_them_only(copy: Project, template: str, text: str, rule: str) -> None:
+def test_each_template_belongs_to_one_report(copy: Project, template: str, text: str, rule: str) -> None:
     copy.edit(f"scripts/drivelab/report/templates/{template}", text, f"{text} ")
     assert copy.to_do() == {rule: 1}
 

@@ -13,7 +13,7 @@ from drivelab.tables import io
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.change for case in CASES])
-def test_exactly_these_jobs(case: Case, copy: Project) -> None:
+def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None:
     case.make(copy)
     before = copy.evidence()
     assert copy.jobs() == case.jobs
@@ -23,7 +23,7 @@ def test_exactly_these_jobs(case: Case, copy: Project) -> None:
         assert copy.evidence().items() >= before.items(), "what was measured stays as it is"
 
 
-def test_a_firmware_update_keeps_the_recordings_of_the_former_and_mixes_nothing(copy: Project) -> None:
+def test_a_firmware_update_keeps_earlier_recordings_and_mixes_nothing(copy: Project) -> None:
     after.PINNED(copy)
     copy.run()
     after.updated(after.FIRMWARE_B)(copy)

@@ -20,7 +20,7 @@ def test_a_dry_run_plans_the_whole_chain(tmp_path: Path) -> None:
     assert not (project.folder / "results").exists(), "a dry run writes nothing"
 
 
-def test_everything_is_there_and_a_second_run_does_nothing(finished: Project) -> None:
+def test_a_finished_study_has_nothing_to_do(finished: Project) -> None:
     assert len(finished.recordings()) == 6
     for file in ("report/index.html", "tables/summary.parquet", "tables/deltas.parquet"):
         assert (finished.folder / "results" / file).stat().st_size > 0
@@ -44,7 +44,7 @@ def drawn_anew(figures: list[Path]) -> list[Path]:
     return [path for path in figures if MARK not in path.read_text()]
 
 
-def test_a_figures_code_draws_it_alone(copy: Project) -> None:
+def test_a_change_of_a_figures_code_redraws_only_that_figure(copy: Project) -> None:
     figures = marked(copy)
     for name in ("saturation_time", "trace_heat"):
         path = copy.folder / f"scripts/drivelab/figures/{name}.py"
@@ -57,7 +57,7 @@ def test_a_figures_code_draws_it_alone(copy: Project) -> None:
     assert copy.to_do() == {}
 
 
-def test_a_table_draws_the_figures_that_read_it(copy: Project) -> None:
+def test_a_changed_table_redraws_the_figures_that_read_it(copy: Project) -> None:
     figures = marked(copy)
     copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
     copy.run()
@@ -65,7 +65,7 @@ def test_a_table_draws_the_figures_that_read_it(copy: Project) -> None:
     assert copy.to_do() == {}
 
 
-def test_a_missing_file_of_a_figure_is_drawn_alone(copy: Project) -> None:
+def test_only_a_missing_figure_is_redrawn(copy: Project) -> None:
     figures = marked(copy)
     svg, png = (
         next(path for path in figures if path.stem == "convergence"),
@@ -97,7 +97,7 @@ def test_another_studys_results_are_refused(copy: Project) -> None:
     assert "Traceback" not in refused.stdout + refused.stderr
 
 
-def test_a_mistake_is_a_sentence_and_no_traceback(copy: Project) -> None:
+def test_a_mistake_gives_a_message_without_a_traceback(copy: Project) -> None:
     copy.edit("config/mini.yaml", "drives: [op7, op28]", "drives: [op7, op29]")
     refused = copy.snakemake("--dry-run")
     assert refused.returncode != 0

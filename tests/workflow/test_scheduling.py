@@ -49,7 +49,7 @@ def test_measurements_are_made_in_the_order_of_the_study(
     done = project.snakemake("--cores", "2", "--until", "purge")
     assert done.returncode == 0, done.stdout + done.stderr
     campaign = Campaign.load(project.study)
-    planned = sorted((one.plan for one in campaign.plans), key=campaign.order)
+    planned = sorted((planned.plan for planned in campaign.plans), key=campaign.order)
     begun = {plan.recording: Recording(plan).journal()[0]["at"] for plan in planned}
     assert sorted(begun, key=lambda recording: begun[recording]) == [plan.recording for plan in planned]
     assert len(begun) == 12
@@ -58,7 +58,7 @@ def test_measurements_are_made_in_the_order_of_the_study(
 _ONE_DRIVE = _ORDERED.replace("[op7, op28]", "[op7]").replace("runs: 3\n", "").replace("order: {random: 5}\n", "")
 
 
-def test_what_was_interrupted_goes_on_first_whatever_the_order_has_become_and_a_look_takes_nothing_from_a_run(
+def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(
     tmp_path: Path,
 ) -> None:
     project = Project(tmp_path / "project")

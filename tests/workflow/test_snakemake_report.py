@@ -52,15 +52,17 @@ def hostile(copy: Project) -> Project:
     return copy
 
 
-def test_no_text_of_a_study_is_read_as_html(hostile: Project) -> None:
-    made = hostile.snakemake("--report", "own.html")
-    assert made.returncode == 0, made.stderr
+def test_no_text_of_a_study_becomes_html(hostile: Project) -> None:
+    done = hostile.snakemake("--report", "own.html")
+    assert done.returncode == 0, done.stderr
     text = (hostile.folder / "own.html").read_text()
     page = Page(text)
     assert "img" not in page.elements
     assert "<img src=x" not in text
     facts = next(
-        one["job_properties"]["params"] for path, one in page.value("results").items() if path.endswith("index.html")
+        result["job_properties"]["params"]
+        for path, result in page.value("results").items()
+        if path.endswith("index.html")
     )
     assert facts.count(ATTACK) == 3  # the titles and the source, as they were written
     assert any(ATTACK in path for rule in page.value("rules").values() for path in rule["input"])

@@ -29,10 +29,10 @@ TOGETHER = {"purge": 2, "precondition": 2, "measure_together_1": 1}
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    made = Project(tmp_path / "project")
-    (made.folder / "config/protocols/head-to-head.yaml").write_text(PROTOCOL)
-    (made.folder / "config/mini.yaml").write_text(STUDY)
-    return made
+    example = Project(tmp_path / "project")
+    (example.folder / "config/protocols/head-to-head.yaml").write_text(PROTOCOL)
+    (example.folder / "config/mini.yaml").write_text(STUDY)
+    return example
 
 
 def measuring(jobs: dict[str, int]) -> dict[str, int]:
@@ -64,7 +64,7 @@ def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
     }
 
 
-def test_the_job_takes_one_place_and_all_its_drives(project: Project) -> None:
+def test_a_simultaneous_job_takes_one_place(project: Project) -> None:
     dry = project.snakemake("--dry-run")
     assert dry.returncode == 0, dry.stdout + dry.stderr
     (job,) = re.findall(r"rule measure_together_1:\n((?:    .*\n)+)", dry.stdout + dry.stderr)

@@ -117,5 +117,5 @@ def writes_of(volume: float, cell: Cell) -> tuple[float, float]:
 def mean_block_bytes(cell: Cell) -> float:
     """Return the mean size of a cell's I/Os."""
     if cell.block_sizes is not None:
-        return fsum(one["block_size_bytes"] * one["share"] for one in cell.block_sizes)
+        return fsum(entry["block_size_bytes"] * entry["share"] for entry in cell.block_sizes)
     return (cell.block_size_bytes + (cell.block_size_max_bytes or cell.block_size_bytes)) / 2

@@ -120,8 +120,8 @@ def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> No
                 _STEPS[kind](bench, progress, number, fields)
             except CellFailed as failure:
                 recording.append("failed", step=number, reason=str(failure))
-                then = "to resume" if barrier is None else "to restart"
+                action = "to resume" if barrier is None else "to restart"
                 raise UserError(
                     f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
-                    f"{recording.part}; fix the cause and run again {then}."
+                    f"{recording.part}; fix the cause and run again {action}."
                 ) from None

@@ -34,11 +34,11 @@ def show(studies: Sequence[StudyWatch], period_s: float = 1.0) -> None:
                 _poll(studies)
                 live.update(screen(studies, terminal.width), refresh=True)
                 time.sleep(period_s)
-    said: dict[str, tuple[str, float]] = {}
+    previous: dict[str, tuple[str, float]] = {}
     while True:
         _poll(studies)
         states = [study.state() for study in studies]
-        for line in changes(states, said, time.monotonic()):
+        for line in changes(states, previous, time.monotonic()):
             print(line, flush=True)
         if all(state["standing"] in _ENDED for state in states):
             return
@@ -50,7 +50,7 @@ def _poll(studies: Sequence[StudyWatch]) -> None:
         study.poll()
 
 
-def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
+def changes(states: Sequence[Mapping[str, Any]], previous: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
     """Yield a line for each drive with a change; `said` holds the last text of each key, and its time.
 
     Important labels come first, in a separate line, and again only when they change.
@@ -62,16 +62,16 @@ def changes(states: Sequence[Mapping[str, Any]], said: dict[str, tuple[str, floa
             key = f"{study['name']}/{drive['drive']}"
             kind = f"{drive['standing']} {drive.get('recording')} {drive.get('stage')} {round_words(drive)}"
             labels = label_words(drive)
-            if labels and said.get(f"{key} is", ("", 0.0))[0] != labels:
-                said[f"{key} is"] = (labels, now_s)
+            if labels and previous.get(f"{key} is", ("", 0.0))[0] != labels:
+                previous[f"{key} is"] = (labels, now_s)
                 yield f"{drive['drive']}: {labels}"
-            before, at_s = said.get(key, ("", -_EVERY_S))
+            before, at_s = previous.get(key, ("", -_EVERY_S))
             if kind != before or (drive["standing"] == RUNNING and now_s - at_s >= _EVERY_S):
-                said[key] = (kind, now_s)
+                previous[key] = (kind, now_s)
                 yield f"{drive['drive']}: {doing_words(drive)}{_rate_words(drive)}"
         summary = summary_words(study)
-        if said.get(study["name"], ("", 0.0))[0] != summary:
-            said[study["name"]] = (summary, now_s)
+        if previous.get(study["name"], ("", 0.0))[0] != summary:
+            previous[study["name"]] = (summary, now_s)
             yield summary
 
 

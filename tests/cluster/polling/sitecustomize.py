@@ -1,4 +1,4 @@
-"""Has Snakemake look at Slurm's jobs every second; else it looks ever more seldom, and tests would wait for that."""
+"""Make Snakemake poll Slurm's jobs every second; by default it polls ever less often, which would slow the tests."""
 
 import sys
 

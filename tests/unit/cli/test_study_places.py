@@ -87,7 +87,7 @@ def test_advice_in_the_refusal_works(project: Path) -> None:
     with pytest.raises(UserError) as refused:
         write_study("latency", ["op7"], ["pts-latency"])
     message = str(refused.value)
-    assert "drive 'op7', pts-latency: block size 512B is no multiple" in message
+    assert "drive 'op7', pts-latency: block size 512B is not a multiple" in message
     assert "'set'" not in message
     assert sorted(Path("config").iterdir()) == before
     drives, protocols = (
@@ -111,7 +111,7 @@ def test_file_instead_of_results_folder_is_refused(project: Path, at: str) -> No
     path = write("mine", "results: results/mine/deep\n")
     Path(at).parent.mkdir(parents=True, exist_ok=True)
     Path(at).write_text("mine\n")
-    with pytest.raises(UserError, match=f"key 'results' is results/mine/deep, but {at} is no folder"):
+    with pytest.raises(UserError, match=f"key 'results' is results/mine/deep, but {at} is not a folder"):
         check(path)
 
 
@@ -146,11 +146,11 @@ def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyP
     sheet.write_text("".join("\t".join([*line, hosts_by_drive.get(line[0], "")]) + "\n" for line in lines))
     assert hosts("{bench-a: 2, bench-b: 2, here: 2}") == hosts("{any: 2}") == hosts("2") == []
     (remark,) = hosts("{bench-a: 2, bnech-a: 3}")
-    assert "names bnech-a, which no drive is attached to; the study's hosts are: bench-a" in remark
+    assert "names bnech-a, but no drive is attached there; the study's hosts are: bench-a" in remark
 
 
 def test_limit_without_effect_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
     (remark,) = hosts("{here: 2}")
-    assert "is 1 for drives that config/drives.tsv names no host of" in remark
+    assert "is 1 for drives without a host in config/drives.tsv" in remark
     assert hosts("{any: 2}") == []

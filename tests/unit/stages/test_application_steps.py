@@ -51,7 +51,7 @@ def test_a_slower_drive_takes_longer() -> None:
     assert durations[1] > 1.5 * durations[0]
 
 
-def test_cold_runs_come_first_and_warm_ones_follow_until_they_agree() -> None:
+def test_cold_runs_come_first_and_warm_runs_follow_until_they_agree() -> None:
     plan = plan_of("sqlite-inserts", "virtual", cold_runs=2)
     lines = measured(plan)
     assert [(line["run"], line["cold"]) for line in lines] == [(1, True), (2, True), (3, False), (4, False), (5, False)]
@@ -61,7 +61,7 @@ def test_cold_runs_come_first_and_warm_ones_follow_until_they_agree() -> None:
         assert "exit_status" not in line, "nothing ran that could have one"
 
 
-def test_a_number_of_passes_is_all_that_counts() -> None:
+def test_a_given_number_of_passes_is_measured() -> None:
     lines = measured(plan_of("sqlite-inserts", "virtual", cold_runs=0, until={"passes": 2}))
     assert [line["cold"] for line in lines] == [False, False]
 
@@ -99,7 +99,7 @@ def test_an_interrupted_run_is_repeated_and_finished_ones_count(
     assert frame["counted"].sum() == 3
 
 
-def test_runs_are_cold_first_and_after_an_interruption_of_their_step() -> None:
+def test_the_first_runs_and_runs_after_an_interruption_are_cold() -> None:
     def line(step: int) -> dict[str, Any]:
         return {"event": "application", "step": step}
 
@@ -121,7 +121,7 @@ def test_a_trace_that_changed_since_the_plan_is_refused() -> None:
 
 
 @given(cold=st.integers(0, 3), values=st.lists(st.floats(1.0, 1.3), max_size=7), threshold=st.floats(0.001, 0.1))
-def test_runs_are_enough_when_an_odd_number_agrees_or_seven_do_not(
+def test_three_or_five_runs_must_agree_and_seven_are_the_limit(
     cold: int, values: list[float], threshold: float
 ) -> None:
     lines = [{"cold": True, "duration_s": 99.0}] * cold + [{"cold": False, "duration_s": value} for value in values]
@@ -148,10 +148,10 @@ def test_the_result_is_the_median_of_the_warm_runs_and_says_that_it_is_simulated
     assert set(summary["statistic"]) == {"median of 3 warm runs, simulated from its trace"}
     assert set(zip(summary["metric"], summary["kind"], summary["unit"], strict=True)) == {("duration_s", "time", "s")}
     assert summary["verdict"].tolist() == ["repeats agree"] * 2
-    for one in summary.to_dict("records"):
-        warm = runs[(runs["drive"] == one["drive"]) & runs["counted"]]["duration_s"]
-        assert (one["value"], one["n"]) == (warm.median(), len(warm))
-        assert (one["spread_low"], one["spread_high"]) == (warm.min(), warm.max())
+    for row in summary.to_dict("records"):
+        warm = runs[(runs["drive"] == row["drive"]) & runs["counted"]]["duration_s"]
+        assert (row["value"], row["n"]) == (warm.median(), len(warm))
+        assert (row["spread_low"], row["spread_high"]) == (warm.min(), warm.max())
     values = dict(zip(summary["drive"], summary["value"], strict=True))
     (remarks,) = deltas_table(summary, "slow")["remarks"]
     assert "no application ran: simulated from its trace" in remarks
@@ -181,7 +181,7 @@ def test_a_file_system_larger_than_the_drive_is_refused_in_the_plan(clock: str) 
         plan_of("postgresql-pgbench", clock)
 
 
-def test_an_unknown_application_is_refused_with_those_there_are() -> None:
+def test_an_unknown_application_is_refused_with_a_list() -> None:
     with pytest.raises(UserError, match=r"the test: key 'application': .*'minesweeper' is unknown.*compile"):
         plan_of("minesweeper", "wall")
 
@@ -197,7 +197,7 @@ def test_only_what_the_result_depends_on_is_in_the_digest() -> None:
     assert "stand_in" not in wall.subject
 
 
-def test_who_may_not_mount_is_told_before_anything_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_application_without_root_is_refused_before_any_write(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of("sqlite-inserts", "wall")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     for stage in (lambda: check_engines([plan]), lambda: conditioned(plan)):
@@ -209,7 +209,7 @@ def choice(application: str | None) -> MeasurementChoice:
     return MeasurementChoice("p", "p", None, (), ("d",), {}, "study.yaml: key 'measurements[0]'", application)
 
 
-def test_an_application_is_named_just_where_the_protocol_runs_one() -> None:
+def test_an_application_is_named_exactly_if_the_protocol_runs_one() -> None:
     check_application(choice("compile"), runs_one=True)
     check_application(choice(None), runs_one=False)
     with pytest.raises(UserError, match="'p' runs an application; add 'application'"):

@@ -1,4 +1,4 @@
-"""The start barrier between real processes: together or not at all, however one of them ends."""
+"""The start barrier between real processes: all start together or none does, whatever ends a process."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Parties:
         ours, theirs = pair()
         pid = os.fork()
         if pid == 0:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # whatever the tests before have made of it
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)  # earlier tests may have changed it
             status = 1
             try:
                 for other in [ours, *self.connections.values()]:
@@ -64,18 +64,18 @@ class Parties:
 
 @pytest.fixture
 def parties() -> Iterator[Parties]:
-    made = Parties()
-    yield made
-    for name, pid in made.pids.items():
-        if name not in made.statuses:
+    group = Parties()
+    yield group
+    for name, pid in group.pids.items():
+        if name not in group.statuses:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
-    for connection in made.connections.values():
+    for connection in group.connections.values():
         connection.close()
 
 
-def test_nobody_passes_a_point_before_all_are_there(parties: Parties, tmp_path: Path) -> None:
-    """Each notes its coming and going in one file, in the order in which they happen."""
+def test_no_party_passes_a_point_before_all_arrive(parties: Parties, tmp_path: Path) -> None:
+    """Each party logs its arrival and departure in one file, in the order of the events."""
     log = os.open(tmp_path / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def work(barrier: Barrier) -> None:
@@ -94,8 +94,8 @@ def test_nobody_passes_a_point_before_all_are_there(parties: Parties, tmp_path: 
     assert parties.ended == []
 
 
-def test_all_learn_who_the_others_are_and_how_far_apart_they_began() -> None:
-    """In threads, so that what they learn can be looked at."""
+def test_all_parties_learn_the_others_and_the_skew() -> None:
+    """The parties run in threads, so that the test can inspect what they receive."""
     ends = {name: pair() for name in ("a", "b", "c")}
     learned: dict[str, list[Release]] = {name: [] for name in ends}
 
@@ -108,16 +108,16 @@ def test_all_learn_who_the_others_are_and_how_far_apart_they_began() -> None:
     threads = [threading.Thread(target=take, args=(name, starts[name])) for name in ends]
     for thread in threads:
         thread.start()
-    assert conduct({name: one for name, (one, _) in ends.items()}, lambda name: True, pytest.fail) is None
+    assert conduct({name: end for name, (end, _) in ends.items()}, lambda name: True, pytest.fail) is None
     for thread in threads:
         thread.join()
     for ours, _ in ends.values():
         ours.close()
-    assert [one.skew_s for one in learned["a"]] == [None, 0.75, None]
-    assert [one.others for one in learned["b"]] == [("a", "c")] * 3
+    assert [release.skew_s for release in learned["a"]] == [None, 0.75, None]
+    assert [release.others for release in learned["b"]] == [("a", "c")] * 3
 
 
-def test_one_that_raises_releases_those_that_wait(parties: Parties, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_party_that_raises_releases_waiting_parties(parties: Parties, capfd: pytest.CaptureFixture[str]) -> None:
     def fail(barrier: Barrier) -> None:
         barrier.wait("0")
         raise UserError("the drive is on fire")
@@ -126,13 +126,11 @@ def test_one_that_raises_releases_those_that_wait(parties: Parties, capfd: pytes
     parties.add("failing", fail)
     assert parties.conduct() == "failing"
     assert parties.statuses["failing"] == 2
-    assert parties.statuses["waiting"] in (2, -signal.SIGTERM), "released, or ended on its way to the barrier"
+    assert parties.statuses["waiting"] in (2, -signal.SIGTERM), "released, or ended before the barrier"
     assert "the drive is on fire" in capfd.readouterr().err
 
 
-def test_one_that_is_killed_is_named_to_one_that_waits_already(
-    parties: Parties, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_killed_party_is_named_to_a_waiting_party(parties: Parties, capfd: pytest.CaptureFixture[str]) -> None:
     read, write = os.pipe()
 
     def wait(barrier: Barrier) -> None:
@@ -145,8 +143,8 @@ def test_one_that_is_killed_is_named_to_one_that_waits_already(
     parties.add("waiting", wait)
     parties.add("dying", die)
 
-    class Telling:
-        """Lets the dying one go once the message of the waiting one has been read."""
+    class ReleasingConnection:
+        """Releases the dying party after the message of the waiting party was read."""
 
         def __init__(self, connection: socket.socket) -> None:
             self._connection = connection
@@ -160,16 +158,16 @@ def test_one_that_is_killed_is_named_to_one_that_waits_already(
         def __getattr__(self, name: str) -> object:
             return getattr(self._connection, name)
 
-    parties.connections["waiting"] = Telling(parties.connections["waiting"])  # type: ignore[assignment]
+    parties.connections["waiting"] = ReleasingConnection(parties.connections["waiting"])  # type: ignore[assignment]
     assert parties.conduct() == "dying"
     assert parties.statuses == {"dying": -signal.SIGKILL, "waiting": 2}
     assert "the measurement of drive 'dying' ended early" in capfd.readouterr().err
-    assert parties.ended == [], "one that waits is told, not ended"
+    assert parties.ended == [], "a waiting party gets a message, and is not ended"
     os.close(read)
     os.close(write)
 
 
-def test_one_under_way_is_ended_when_another_fails(parties: Parties) -> None:
+def test_a_running_party_is_ended_when_another_fails(parties: Parties) -> None:
     def fail(barrier: Barrier) -> None:
         barrier.wait("0")
         raise UserError("no")
@@ -185,7 +183,7 @@ def test_one_under_way_is_ended_when_another_fails(parties: Parties) -> None:
     assert parties.statuses["working"] == -signal.SIGTERM
 
 
-def test_one_that_leaves_before_the_others_is_a_fault_however_orderly(parties: Parties) -> None:
+def test_a_party_that_leaves_early_fails_all(parties: Parties) -> None:
     parties.add("early", lambda barrier: None)
     parties.add("waiting", lambda barrier: (barrier.wait("0"), None)[-1])
     assert parties.conduct() == "early"

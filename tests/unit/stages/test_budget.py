@@ -50,10 +50,10 @@ def measured(study: str = STUDY) -> Campaign:
     """A study whose measurements were made."""
     Path("config/mine.yaml").write_text(study)
     campaign = Campaign.load("config/mine.yaml")
-    for one in campaign.plans:
-        purge(one.plan, Path("purged"))
-        precondition(one.plan, Path("purged"), Path("sealed"))
-        measure(one.plan, Path("sealed"))
+    for planned in campaign.plans:
+        purge(planned.plan, Path("purged"))
+        precondition(planned.plan, Path("purged"), Path("sealed"))
+        measure(planned.plan, Path("sealed"))
     return campaign
 
 
@@ -69,12 +69,12 @@ def in_real_time(recording: Path, host: str, took_s: float | None = None) -> Non
     """Have a simulated recording say that it was made in real time, on that host, and perhaps how long it took."""
     plan = recording / "plan.json"
     plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
-    told = recording / "host.json"
-    told.write_text(json.dumps({**json.loads(told.read_text()), "host": host}))
+    host_file = recording / "host.json"
+    host_file.write_text(json.dumps({**json.loads(host_file.read_text()), "host": host}))
     if took_s is not None:
         lines = (recording / "journal.jsonl").read_text().splitlines()
-        then = datetime.fromisoformat(json.loads(lines[0])["at"]) + timedelta(seconds=took_s)
-        lines[-1] = json.dumps({**json.loads(lines[-1]), "at": then.isoformat()})
+        ended = datetime.fromisoformat(json.loads(lines[0])["at"]) + timedelta(seconds=took_s)
+        lines[-1] = json.dumps({**json.loads(lines[-1]), "at": ended.isoformat()})
         (recording / "journal.jsonl").write_text("\n".join(lines) + "\n")
 
 
@@ -85,7 +85,7 @@ def recorded(plan: Plan, host: str | None) -> None:
     (folder / "plan.json").write_text(plan.to_json())
     begun = datetime(2026, 1, 1, tzinfo=UTC)
     times = (begun, begun + timedelta(seconds=60))
-    lines = (json.dumps({"event": "measure", "at": one.isoformat()}) for one in times)
+    lines = (json.dumps({"event": "measure", "at": time.isoformat()}) for time in times)
     (folder / "journal.jsonl").write_text("".join(line + "\n" for line in lines))
     if host is not None:
         (folder / "host.json").write_text(json.dumps({"host": host}))
@@ -97,43 +97,43 @@ def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
 
 
-def test_without_a_budget_there_is_none(project: Path) -> None:
+def test_without_a_budget_nothing_is_exceeded(project: Path) -> None:
     assert words("") == []
 
 
-def test_what_fits(project: Path) -> None:
+def test_a_study_within_its_budget_is_accepted(project: Path) -> None:
     assert words("budget: {written: 1TB}\n") == []
 
 
-def test_far_beyond_it_in_plain_numbers(project: Path) -> None:
-    one, other = words("budget: {written: 1kB}\n")
-    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", one)
-    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", other)
+def test_a_large_excess_is_printed_in_plain_numbers(project: Path) -> None:
+    first, second = words("budget: {written: 1kB}\n")
+    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", first)
+    assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", second)
 
 
 @pytest.mark.usefixtures("real_time")
-def test_time_is_the_busiest_hosts_shared_by_its_places(project: Path) -> None:
+def test_the_busiest_host_counts_with_its_concurrency(project: Path) -> None:
     assert words("budget: {time: 1d, written: 1TB}\n", IN_REAL_TIME) == []
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     campaign = Campaign.load("config/mine.yaml")
     most_s = sum(row.estimate.most_s for row in outlook(campaign))
-    (one,) = words(f"budget: {{time: {0.75 * most_s}s}}\n", IN_REAL_TIME)
-    assert "the host may take" in one
-    assert "1.33 times" in one
+    (text,) = words(f"budget: {{time: {0.75 * most_s}s}}\n", IN_REAL_TIME)
+    assert "the host may take" in text
+    assert "1.33 times" in text
     assert words(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n", IN_REAL_TIME) == []
 
 
 @pytest.mark.usefixtures("real_time")
-def test_places_do_not_help_a_single_drive(project: Path) -> None:
-    one = IN_REAL_TIME.replace("op7, op28", "op7") + "runs: 3\nconcurrency: {any: 4}\n"
-    Path("config/mine.yaml").write_text(one)
+def test_concurrency_does_not_shorten_a_single_drive(project: Path) -> None:
+    study = IN_REAL_TIME.replace("op7, op28", "op7") + "runs: 3\nconcurrency: {any: 4}\n"
+    Path("config/mine.yaml").write_text(study)
     (row,) = outlook(Campaign.load("config/mine.yaml"))
-    assert len(words(f"budget: {{time: {0.99 * row.estimate.most_s}s}}\n", one)) == 1
-    assert words(f"budget: {{time: {1.01 * row.estimate.most_s}s}}\n", one) == []
+    assert len(words(f"budget: {{time: {0.99 * row.estimate.most_s}s}}\n", study)) == 1
+    assert words(f"budget: {{time: {1.01 * row.estimate.most_s}s}}\n", study) == []
 
 
 @pytest.mark.usefixtures("real_time")
-def test_what_a_drive_took_already_is_not_shared_either(project: Path) -> None:
+def test_concurrency_does_not_shorten_a_drives_past_time(project: Path) -> None:
     study = IN_REAL_TIME + "concurrency: 2\n"
     took_s = 1e5
     in_real_time(measured().plans[0].plan.recording_path, platform.node(), took_s)
@@ -144,21 +144,23 @@ def test_what_a_drive_took_already_is_not_shared_either(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("real_time")
-def test_a_drive_without_a_host_shares_this_ones_time(project: Path) -> None:
+def test_a_drive_without_a_host_uses_this_hosts_time(project: Path) -> None:
     hosts_of({"op7": this_host()})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     most_s = sum(row.estimate.most_s for row in outlook(Campaign.load("config/mine.yaml")))
-    (one,) = words(f"budget: {{time: {0.99 * most_s}s}}\n", IN_REAL_TIME)
-    assert f"host '{this_host()}' may take" in one
+    (text,) = words(f"budget: {{time: {0.99 * most_s}s}}\n", IN_REAL_TIME)
+    assert f"host '{this_host()}' may take" in text
     assert words(f"budget: {{time: {1.01 * most_s}s}}\n", IN_REAL_TIME) == []
 
 
-def test_simulated_time_is_none_of_the_hosts(project: Path) -> None:
-    with pytest.raises(UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*sets it.*remove the key"):
+def test_a_time_budget_of_simulated_drives_is_refused(project: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*sets it.*remove the key"
+    ):
         words("budget: {time: 1d}\n")
 
 
-def test_beside_real_drives_what_is_simulated_takes_no_time(project: Path) -> None:
+def test_simulated_drives_take_no_time_next_to_real_drives(project: Path) -> None:
     sheet = Path("config/drives.tsv")
     sheet.write_text(sheet.read_text() + "real\t/dev/disk/by-id/nvme-none\tS1\tyes\t\n")
     whole = STUDY.replace("op7, op28", "op7, real").replace("scale: demo, ", "")
@@ -170,28 +172,28 @@ def test_beside_real_drives_what_is_simulated_takes_no_time(project: Path) -> No
 
 
 @pytest.mark.usefixtures("real_time")
-def test_hosts_are_reckoned_one_by_one(project: Path) -> None:
+def test_each_host_has_its_own_time(project: Path) -> None:
     hosts_of({"op7": "bench-a", "op28": "bench-b"})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     rows = outlook(Campaign.load("config/mine.yaml", everywhere=True))
     longest_s, other_s = sorted((row.estimate.most_s for row in rows), reverse=True)
     assert words(f"budget: {{time: {1.01 * longest_s}s}}\n", IN_REAL_TIME) == []
-    found = words(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n", IN_REAL_TIME)
-    assert len(found) == 2
-    assert "host 'bench-a'" in found[0]
+    texts = words(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n", IN_REAL_TIME)
+    assert len(texts) == 2
+    assert "host 'bench-a'" in texts[0]
 
 
-def test_every_drive_that_may_be_written_too_much_is_named(project: Path) -> None:
-    found = words("budget: {written: 1MB}\n")
-    assert [("op7" in one, "op28" in one) for one in found] == [(True, False), (False, True)]
+def test_every_drive_that_may_exceed_the_budget_is_named(project: Path) -> None:
+    texts = words("budget: {written: 1MB}\n")
+    assert [("op7" in text, "op28" in text) for text in texts] == [(True, False), (False, True)]
     campaign = Campaign.load("config/mine.yaml")
     with pytest.raises(UserError, match=r"config/mine.yaml: key 'budget' may be exceeded.*op7.*op28.*Nothing was wri"):
         require_within(campaign, outlook(campaign))
 
 
-def test_what_was_written_already_counts(project: Path) -> None:
-    one = measured().plans[-1]
-    model = one.plan.subject["drive"]["virtual"]
+def test_bytes_written_earlier_count(project: Path) -> None:
+    planned = measured().plans[-1]
+    model = planned.plan.subject["drive"]["virtual"]
     state = Path("results") / KEPT_DRIVES / f"{model['serial']}.state"
     drive = VirtualClockDrive(DriveModel.from_mapping("op28", model), state)
     written_bytes = drive.counters()["host_write_bytes"]
@@ -199,34 +201,34 @@ def test_what_was_written_already_counts(project: Path) -> None:
     Path("config/mine.yaml").write_text(again)
     left_bytes = outlook(Campaign.load("config/mine.yaml"))[1].estimate.most_bytes
     enough, too_little = ((left_bytes + share * written_bytes) for share in (1.02, 0.98))
-    assert not any("op28" in one for one in words(f"budget: {{written: {enough:.0f}B}}\n", again))
-    assert any("op28" in one for one in words(f"budget: {{written: {too_little:.0f}B}}\n", again))
+    assert not any("op28" in planned for planned in words(f"budget: {{written: {enough:.0f}B}}\n", again))
+    assert any("op28" in text for text in words(f"budget: {{written: {too_little:.0f}B}}\n", again))
 
 
-def test_what_is_recorded_may_be_analysed_whatever_it_took(project: Path) -> None:
+def test_a_finished_study_is_analysed_whatever_its_budget(project: Path) -> None:
     measured()
     assert words("budget: {written: 1B}\n") == []
     assert words("budget: {written: 1B}\nruns: 3\n") != []
 
 
-def test_what_no_plan_leads_to_any_more_still_counts(project: Path) -> None:
+def test_recordings_without_a_plan_count(project: Path) -> None:
     campaign = measured()
     before = written_bytes(campaign)
-    op7, op28 = (Path("results/recordings") / one.plan.recording for one in campaign.plans)
+    op7, op28 = (Path("results/recordings") / planned.plan.recording for planned in campaign.plans)
     op7.rename(op7.with_name(f"{op7.name}.abandoned-1"))
     op28.rename(op28.with_name(f"{op28.name}.part"))
     Path("config/drives.tsv").write_text(Path("config/drives.tsv").read_text().replace("op7\t", "renamed\t", 1))
     changed = STUDY.replace("op7", "renamed").replace("time: 2s", "time: 3s")
     Path("config/mine.yaml").write_text(changed)
     later = Campaign.load("config/mine.yaml")
-    assert not {one.plan.digest for one in later.plans} & {one.plan.digest for one in campaign.plans}
+    assert not {planned.plan.digest for planned in later.plans} & {planned.plan.digest for planned in campaign.plans}
     assert written_bytes(later) == before
     assert min(before.values()) > 50e6
     most_bytes = max(row.estimate.most_bytes for row in outlook(later))
     assert words(f"budget: {{written: {most_bytes + 1:.0f}B}}\n", changed) != []
 
 
-def test_so_does_what_a_fleet_has_measured(project: Path) -> None:
+def test_recordings_of_a_fleet_count(project: Path) -> None:
     campaign = measured()
     before = written_bytes(campaign)
     for drive in campaign.study.drives:
@@ -239,7 +241,7 @@ def test_so_does_what_a_fleet_has_measured(project: Path) -> None:
     assert written_bytes(later) == before
 
 
-def test_another_studys_recordings_below_do_not_count(project: Path) -> None:
+def test_recordings_of_a_study_in_a_subfolder_do_not_count(project: Path) -> None:
     campaign = measured(STUDY.replace("results: results", "results: results/one"))
     Path("config/mine.yaml").write_text(STUDY)
     assert written_bytes(campaign) != {}
@@ -247,20 +249,22 @@ def test_another_studys_recordings_below_do_not_count(project: Path) -> None:
 
 
 @pytest.mark.usefixtures("real_time")
-def test_time_that_was_spent_is_that_of_real_time_alone(project: Path) -> None:
+def test_only_recordings_in_real_time_spend_time(project: Path) -> None:
     campaign = measured()
     assert measured_s(campaign) == {}
     expected = {}
-    for one in campaign.plans:
-        in_real_time(one.plan.recording_path, "bench-a")
-        times = [datetime.fromisoformat(line["at"]) for line in read_journal(one.plan.recording_path)]
-        expected[one.plan.subject["drive"]["serial"]] = pytest.approx((times[-1] - times[0]).total_seconds(), abs=1e-5)
+    for planned in campaign.plans:
+        in_real_time(planned.plan.recording_path, "bench-a")
+        times = [datetime.fromisoformat(line["at"]) for line in read_journal(planned.plan.recording_path)]
+        expected[planned.plan.subject["drive"]["serial"]] = pytest.approx(
+            (times[-1] - times[0]).total_seconds(), abs=1e-5
+        )
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     assert measured_s(Campaign.load("config/mine.yaml")) == {"bench-a": expected}
 
 
 @pytest.mark.usefixtures("real_time")
-def test_time_is_spent_by_the_host_that_measured(project: Path) -> None:
+def test_the_measuring_host_spends_the_time(project: Path) -> None:
     took_s = 1e5
     plan = measured(STUDY.replace("op7, op28", "op7")).plans[0].plan
     in_real_time(plan.recording_path, "bench-a", took_s)
@@ -274,7 +278,7 @@ def test_time_is_spent_by_the_host_that_measured(project: Path) -> None:
 
 @pytest.mark.parametrize("host", ["bench-a", None])
 @pytest.mark.usefixtures("real_time")
-def test_a_plan_of_today_does_not_say_where_it_was_measured(project: Path, host: str | None) -> None:
+def test_the_present_plan_does_not_determine_the_measuring_host(project: Path, host: str | None) -> None:
     """Of the same recording: the host is no part of its digest."""
     hosts_of({"op7": "bench-a"})
     study = IN_REAL_TIME.replace("op7, op28", "op7")
@@ -288,32 +292,32 @@ def test_a_plan_of_today_does_not_say_where_it_was_measured(project: Path, host:
 
 
 @pytest.mark.usefixtures("real_time")
-def test_slurm_may_call_a_host_something_else_than_it_does_itself(project: Path) -> None:
+def test_slurms_name_of_a_host_may_differ_from_its_own(project: Path) -> None:
     hosts_of({"op7": "node1"})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     campaign = Campaign.load("config/mine.yaml", everywhere=True)
-    for one in campaign.plans:
-        recorded(one.plan, "node1.cluster.example")
+    for planned in campaign.plans:
+        recorded(planned.plan, "node1.cluster.example")
     assert measured_s(campaign) == {"node1": {"VIRTUAL-OP7": 60.0}, "node1.cluster.example": {"VIRTUAL-OP28": 60.0}}
 
 
 @pytest.mark.usefixtures("real_time")
-def test_where_nothing_tells_the_host_it_is_the_sheets_or_any(project: Path) -> None:
+def test_a_recording_without_a_host_uses_the_sheets_host_or_any(project: Path) -> None:
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
-    for one in Campaign.load("config/mine.yaml").plans:
-        recorded(one.plan, None)
+    for planned in Campaign.load("config/mine.yaml").plans:
+        recorded(planned.plan, None)
     hosts_of({"op7": "bench-a"})
-    found = measured_s(Campaign.load("config/mine.yaml", everywhere=True))
-    assert found == {"bench-a": {"VIRTUAL-OP7": 60.0}, "any": {"VIRTUAL-OP28": 60.0}}
+    spent_s = measured_s(Campaign.load("config/mine.yaml", everywhere=True))
+    assert spent_s == {"bench-a": {"VIRTUAL-OP7": 60.0}, "any": {"VIRTUAL-OP28": 60.0}}
 
 
 @pytest.mark.usefixtures("real_time")
-def test_one_small_file_is_read_of_a_recording(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_one_small_file_of_a_recording_is_read(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts_of({"op7": "bench-a", "op28": "bench-b"})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     campaign = Campaign.load("config/mine.yaml", everywhere=True)
-    for one in campaign.plans:
-        recorded(one.plan, "bench-b")
+    for planned in campaign.plans:
+        recorded(planned.plan, "bench-b")
     monkeypatch.setattr(spent, "_plan_in", lambda _: pytest.fail("a plan was read"))
     assert measured_s(campaign)["bench-b"].keys() == {"VIRTUAL-OP7", "VIRTUAL-OP28"}
 
@@ -326,19 +330,19 @@ def test_a_damaged_journal_is_named(project: Path, damage: bytes) -> None:
     campaign = measured(STUDY.replace("op7, op28", "op7"))
     journal = campaign.plans[0].plan.recording_path / "journal.jsonl"
     journal.write_bytes(journal.read_bytes() + damage)
-    told = rf"{journal}: line \d+ is not a journal line.*restore.*'drivelab verify {journal.parent}'"
-    with pytest.raises(UserError, match=told):
+    fault = rf"{journal}: line \d+ is not a journal line.*restore.*'drivelab verify {journal.parent}'"
+    with pytest.raises(UserError, match=fault):
         words("budget: {written: 1TB}\n")
     plan = journal.with_name("plan.json")
     plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match=fault):
         words("budget: {time: 9d}\n", IN_REAL_TIME)
     plan.write_text("[]")
     with pytest.raises(UserError, match=rf"{plan}: is not a plan.*restore"):
         words("budget: {time: 9d}\n", IN_REAL_TIME)
 
 
-def test_journals_are_read_for_a_budget_only(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_journals_are_read_only_for_a_budget(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured()
     monkeypatch.setattr(spent, "_from_journal", lambda *_, **__: pytest.fail("a journal was read"))
     assert words("") == []
@@ -346,17 +350,17 @@ def test_journals_are_read_for_a_budget_only(project: Path, monkeypatch: pytest.
         words("budget: {written: 1TB}\n")
 
 
-def test_the_endurance_of_a_virtual_drive_counts_as_any(project: Path) -> None:
+def test_the_endurance_of_a_virtual_drive_counts(project: Path) -> None:
     sheet = Path("config/drives.tsv")
     rated = {"drive": "endurance_tbw", "op7": "600", "op28": "0.000001"}
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
     sheet.write_text("".join("\t".join([*line, rated.get(line[0], "")]) + "\n" for line in lines))
-    (one,) = words("budget: {endurance: 50%}\n")
-    assert "drive 'op28' may be written" in one
-    assert "50 % of its endurance, 488 KiB allowed" in one
+    (text,) = words("budget: {endurance: 50%}\n")
+    assert "drive 'op28' may be written" in text
+    assert "50 % of its endurance, 488 KiB allowed" in text
 
 
-def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
+def test_a_share_of_an_unknown_endurance_is_refused(project: Path) -> None:
     Path("config/drives.tsv").write_text(
         "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\n"
         "a\t/dev/disk/by-id/a\tA\tyes\t\t600\nb\t/dev/disk/by-id/b\tB\tyes\t\t\n"
@@ -364,11 +368,11 @@ def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
     study = STUDY.replace("op7, op28", "a").replace("clock: virtual\n", "").replace("scale: demo, ", "")
     Path("config/mine.yaml").write_text(study + "budget: {endurance: 0.0001%}\n")
     campaign = Campaign.load("config/mine.yaml")
-    (one,) = exceeded(campaign, outlook(campaign))
-    assert "drive 'a'" in one
-    assert "0.0001 % of its endurance" in one
+    (text,) = exceeded(campaign, outlook(campaign))
+    assert "drive 'a'" in text
+    assert "0.0001 % of its endurance" in text
     assert re.search(
-        r"written 986 GiB \(if its capacity is .* and its cells write at 14,000 MiB/s all .*\) of 0.0001 %", one
+        r"written 986 GiB \(if its capacity is .* and its cells write at 14,000 MiB/s all .*\) of 0.0001 %", text
     )
     Path("config/mine.yaml").write_text(study.replace("[a]", "[b]") + "budget: {endurance: 5%}\n")
     campaign = Campaign.load("config/mine.yaml")
@@ -376,7 +380,7 @@ def test_a_share_of_an_endurance_that_nobody_knows(project: Path) -> None:
         exceeded(campaign, outlook(campaign))
 
 
-def test_lines_of_a_journal() -> None:
+def test_written_bytes_of_each_kind_of_journal_line() -> None:
     mix = {"read_share": 65}
     span = {"io_started_s": 5.0, "io_ended_s": 15.0}
     cell = {"event": "cell", "workload": mix, "metrics": {"bandwidth_mib_s": 100.0}, **span}

@@ -1,4 +1,4 @@
-"""Conditioning on the virtual clock: how much is written and where, the rest, and the host that a scenario asks for."""
+"""Conditioning on the virtual clock: written volumes and ranges, the rest, and required host settings."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def conditioned(folder: Path, fill: Any, **more: Any) -> tuple[Plan, dict[str, i
     return plan, drive_of(plan).counters()
 
 
-def test_a_single_fill_is_what_it_was(tmp_path: Path) -> None:
+def test_a_single_fill_keeps_its_folder_and_seed(tmp_path: Path) -> None:
     plan, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 2})
     (line,) = journal(plan, "fill")
     assert (line["directory"], line["bytes"]) == ("condition/fill", 2 * CAPACITY_BYTES)
@@ -58,12 +58,12 @@ def test_a_single_fill_is_what_it_was(tmp_path: Path) -> None:
     assert "range_bytes" not in line["cell"]
     assert counters["host_write_bytes"] == 2 * CAPACITY_BYTES
     assert counters["mapped_pages"] == PAGES
-    (one,) = passes(plan, CAPACITY_BYTES)
-    assert one.seed == 1, "the seed that single fills always had"
+    (fill,) = passes(plan, CAPACITY_BYTES)
+    assert fill.seed == 1, "a single fill keeps its seed"
 
 
-def test_a_purge_for_another_recording_in_between_is_noticed(tmp_path: Path) -> None:
-    """It moves no counter of writes: the drive is empty, and the seal after the fill would still fit."""
+def test_a_purge_for_another_recording_is_noticed(tmp_path: Path) -> None:
+    """A purge changes no write counter: the drive is empty, but the seal after the fill would still match."""
     mine, counters = conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 1})
     other = Plan(mine.subject, {**mine.context, "run": 3})
     purge(other, tmp_path / "other.json")
@@ -95,7 +95,7 @@ def test_a_partial_fill_is_a_share_of_the_active_range(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "pages"), [(1.0, 1024), (0.5, 512)])
-def test_a_range_in_bytes_is_filled_and_no_more(tmp_path: Path, share: float, pages: int) -> None:
+def test_only_a_range_in_bytes_is_filled(tmp_path: Path, share: float, pages: int) -> None:
     plan, counters = conditioned(
         tmp_path,
         {**SEQUENTIAL, "capacity_multiple": 2, **({"range_share": share} if share < 1 else {})},
@@ -106,17 +106,17 @@ def test_a_range_in_bytes_is_filled_and_no_more(tmp_path: Path, share: float, pa
     assert journal(plan, "fill")[0]["cell"]["range_bytes"] == pages * PAGE_BYTES
 
 
-def test_past_the_raw_capacity_is_the_over_provisioning_too(tmp_path: Path) -> None:
+def test_the_raw_capacity_includes_the_over_provisioning(tmp_path: Path) -> None:
     _, counters = conditioned(tmp_path, {**RANDOM, "raw_capacity_multiple": 1.5})
     wanted = 1.5 * 1.28 * CAPACITY_BYTES
     assert wanted - PAGE_BYTES < counters["host_write_bytes"] <= wanted
 
 
-def test_passes_follow_one_another_with_evidence_of_their_own(tmp_path: Path) -> None:
+def test_each_fill_pass_has_its_own_evidence(tmp_path: Path) -> None:
     fills = [{**SEQUENTIAL, "capacity_multiple": 1}, {**RANDOM, "capacity_multiple": 0.5}]
     plan, counters = conditioned(tmp_path, fills)
-    told = [(line["directory"], line["bytes"], line["cell"]["pattern"]) for line in journal(plan, "fill")]
-    assert told == [
+    lines = [(line["directory"], line["bytes"], line["cell"]["pattern"]) for line in journal(plan, "fill")]
+    assert lines == [
         ("condition/fill", CAPACITY_BYTES, "sequential"),
         ("condition/fill-2", CAPACITY_BYTES // 2, "random"),
     ]
@@ -130,7 +130,7 @@ def test_a_range_without_a_block_is_refused(tmp_path: Path) -> None:
         conditioned(tmp_path, {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.001})
 
 
-def test_a_pass_that_fails_names_its_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_fill_pass_names_its_evidence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     original = clock_device.ClockDevice.run
 
     def run(device: Any, cell: Cell, *rest_of_them: Any) -> None:
@@ -147,11 +147,11 @@ def test_a_pass_that_fails_names_its_evidence(tmp_path: Path, monkeypatch: pytes
     assert journal(plan, "failed")[0]["directory"] == "condition/fill-2"
     condition(plan, tmp_path)
     done = [line["directory"] for line in journal(plan, "fill")]
-    assert done == ["condition/fill", "condition/fill-2"], "purged, so from the first pass on"
+    assert done == ["condition/fill", "condition/fill-2"], "purged, so all passes run again"
 
 
-def test_in_a_rest_the_cache_folds(tmp_path: Path) -> None:
-    """With an SLC cache as large as what is written, nothing of it lies in the main area without a rest."""
+def test_the_slc_cache_folds_during_a_rest(tmp_path: Path) -> None:
+    """If the SLC cache holds all written data, none of it moves to the main area without a rest."""
     nand = {}
     for rest_s in (None, 60.0):
         (folder := tmp_path / str(rest_s)).mkdir()
@@ -159,8 +159,8 @@ def test_in_a_rest_the_cache_folds(tmp_path: Path) -> None:
         fill = {**SEQUENTIAL, "capacity_multiple": 1, "range_share": 0.25}
         plan, counters = conditioned(folder, fill, model={"slc_cache": "4MiB"}, **more)
         nand[rest_s] = counters["nand_write_bytes"]
-        told = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
-        assert told == ([] if rest_s is None else [(rest_s, True)])
+        lines = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
+        assert lines == ([] if rest_s is None else [(rest_s, True)])
     assert nand[None] == 4 << 20
     assert nand[60.0] == 8 << 20
 
@@ -173,13 +173,11 @@ def test_the_flush_waits_for_the_write_buffer(tmp_path: Path) -> None:
     drive.flush()
     first_us = drive.now_us - before_us
     drive.flush()
-    assert first_us > 680 > drive.now_us - before_us - first_us, "a page takes so long to program"
+    assert first_us > 680 > drive.now_us - before_us - first_us, "the time to program a page"
 
 
-def test_the_rest_begins_with_the_flush_and_tells_how_long_it_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now, done, told = [100.0], [], []
+def test_a_rest_starts_with_a_flush_and_reports_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, done, texts = [100.0], [], []
 
     class Device:
         def flush(self) -> None:
@@ -189,14 +187,14 @@ def test_the_rest_begins_with_the_flush_and_tells_how_long_it_takes(
             done.append(seconds)
             now[0] += seconds
 
-    class Told:
+    class Recorder:
         def say(self, text: str, fraction: float) -> None:
-            told.append(text)
+            texts.append(text)
 
     monkeypatch.setattr("drivelab.stages.fill.time.monotonic", lambda: now[0])
-    rest(made_plan(tmp_path, clock="wall"), Device(), Told(), 2.5)  # type: ignore[arg-type]
+    rest(made_plan(tmp_path, clock="wall"), Device(), Recorder(), 2.5)  # type: ignore[arg-type]
     assert done == ["flush", 1.0, 1.0, 0.5]
-    assert told[1] == "cache flushed, idle, 1 s of 2.5 s"
+    assert texts[1] == "cache flushed, idle, 1 s of 2.5 s"
 
 
 ROW = {"name": "CPU governor", "scope": "host", "state": "powersave", "wanted": "performance", "deviation": True}
@@ -217,46 +215,42 @@ class Named:
     name = "sda"
 
 
-def test_a_host_that_deviates_is_refused_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_deviating_host_settings_are_refused_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW, GOOD, UNKNOWN, OF_DRIVE)
     with pytest.raises(UserError) as failure:
         scenario.require_scenario(in_real_time(tmp_path), Named())  # type: ignore[arg-type]
     words = str(failure.value)
-    assert (
-        "scenario 'real-world', but 2 settings differ: CPU governor is powersave, required performance;" in words
-    )
+    assert "scenario 'real-world', but 2 settings differ: CPU governor is powersave, required performance;" in words
     assert "I/O scheduler of sda is bfq, required none" in words
     assert "host_settings: apply" in words
     assert "docs/host_settings.md" in words
 
 
-def test_a_host_as_wanted_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_matching_host_settings_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, GOOD, UNKNOWN)
     assert scenario.require_scenario(in_real_time(tmp_path), Named()) == {  # type: ignore[arg-type]
         "scenario": "real-world", "checked": True, "deviations": [], "settings": 2, "unknown": 1,
     }  # fmt: skip
 
 
-def test_who_does_not_ask_for_a_scenario_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_protocol_without_a_scenario_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW)
     assert scenario.require_scenario(made_plan(tmp_path, clock="wall"), Named()) is None  # type: ignore[arg-type]
 
 
-def test_no_host_takes_part_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_settings_are_not_checked_on_the_virtual_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings(monkeypatch, ROW)
     plan = made_plan(tmp_path, [IDLE], {"scenario_required": True})
     condition(plan, tmp_path)
     measure(plan, tmp_path / "conditioned.json")
-    told = [line for line in read_journal(plan.recording_path) if line["event"] == "scenario"]
-    assert [(line["stage"], line["checked"]) for line in told] == [
+    lines = [line for line in read_journal(plan.recording_path) if line["event"] == "scenario"]
+    assert [(line["stage"], line["checked"]) for line in lines] == [
         ("purge", False), ("precondition", False), ("measure", False),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("stage", ["purge", "precondition", "measure"])
-def test_no_stage_touches_a_drive_on_a_host_that_deviates(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
+def test_no_stage_writes_on_a_host_that_deviates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     plan = made_plan(tmp_path, [IDLE], {"fill": {**SEQUENTIAL, "capacity_multiple": 1}, "scenario_required": True})
     condition(plan, tmp_path)
     before, lines_before = drive_of(plan).now_us, len(journal(plan, "fill"))
@@ -274,13 +268,11 @@ def test_no_stage_touches_a_drive_on_a_host_that_deviates(
 
 
 @pytest.mark.parametrize(("planned", "now"), [(None, "2.0"), ("1.0", "2.0"), ("1.0", "")])
-def test_a_plan_is_carried_out_with_the_firmware_that_it_was_made_for(
-    tmp_path: Path, planned: str | None, now: str
-) -> None:
-    """A chain may wait in a queue while drive and sheet are updated: its recording would lie where the old one's is."""
-    made = made_plan(tmp_path, [IDLE], {"fill": {**SEQUENTIAL, "capacity_multiple": 1}})
-    drive = made.subject["drive"] | ({"firmware": planned} if planned else {})
-    plan = Plan({**made.subject, "drive": drive}, made.context)
+def test_a_plan_for_another_firmware_is_refused(tmp_path: Path, planned: str | None, now: str) -> None:
+    """A chain may wait in a queue during an update of drive and sheet: its recording would replace the old one."""
+    original = made_plan(tmp_path, [IDLE], {"fill": {**SEQUENTIAL, "capacity_multiple": 1}})
+    drive = original.subject["drive"] | ({"firmware": planned} if planned else {})
+    plan = Plan({**original.subject, "drive": drive}, original.context)
     sheet = Path(plan.context["drives_sheet"])
     head, *rows = sheet.read_text().splitlines()
     sheet.write_text("\n".join([f"{head}\tfirmware", *(f"{row}\t{now}" for row in rows), ""]))

@@ -30,7 +30,7 @@ def other_host(folder: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setattr(consent, "this_host", lambda: "other")
 
 
-def test_the_first_time_wants_a_word(tmp_path: Path) -> None:
+def test_the_first_run_requires_consent(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'a' \(S1\), 'b' \(S2\) for the first time here.*--yes.*Nothing was written"):
         consent.require(study(tmp_path), [A, B], yes=False)
     assert not (tmp_path / "consent.json").exists()
@@ -38,7 +38,7 @@ def test_the_first_time_wants_a_word(tmp_path: Path) -> None:
         consent.check(tmp_path, "a", "S1")
 
 
-def test_given_once_it_holds_until_another_drive_joins(tmp_path: Path) -> None:
+def test_consent_holds_until_another_drive_joins(tmp_path: Path) -> None:
     consent.require(study(tmp_path), [A], yes=True)
     consent.require(study(tmp_path), [A], yes=False)
     consent.check(tmp_path, "a", "S1")
@@ -48,20 +48,20 @@ def test_given_once_it_holds_until_another_drive_joins(tmp_path: Path) -> None:
         consent.check(tmp_path, "b", "S2")
 
 
-def test_the_study_may_give_it_by_serial(tmp_path: Path) -> None:
+def test_the_study_may_give_consent_by_serial(tmp_path: Path) -> None:
     consent.require(study(tmp_path, "S1"), [A], yes=False)
     consent.check(tmp_path, "a", "S1")
     with pytest.raises(UserError, match="S2"):
         consent.require(study(tmp_path, "S1"), [A, B], yes=False)
 
 
-def test_no_drive_no_question(tmp_path: Path) -> None:
+def test_without_drives_no_consent_is_required(tmp_path: Path) -> None:
     consent.require(study(tmp_path), [], yes=False)
     assert not (tmp_path / "consent.json").exists()
 
 
 @pytest.mark.parametrize("text", ["{", "[1]", "[" * 100_000])
-def test_a_broken_record_is_no_consent(text: str, tmp_path: Path) -> None:
+def test_a_broken_consent_file_is_refused(text: str, tmp_path: Path) -> None:
     (tmp_path / "consent.json").write_text(text)
     with pytest.raises(UserError, match="not a valid consent file"):
         consent.check(tmp_path, "a", "S1")
@@ -77,14 +77,14 @@ def refused(results: Path, words: str) -> None:
     consent.check(results, "a", "S1")
 
 
-def test_a_copy_on_another_host_holds_no_consent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copy_on_another_host_gives_no_consent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     results = tmp_path / "results"
     consent.require(study(results), [A], yes=True)
     other_host(tmp_path, monkeypatch)
     refused(results, "given on another host")
 
 
-def test_a_copy_in_another_project_holds_no_consent(tmp_path: Path) -> None:
+def test_a_copy_in_another_project_gives_no_consent(tmp_path: Path) -> None:
     consent.require(study(tmp_path / "results"), [A], yes=True)
     shutil.copytree(tmp_path / "results", tmp_path / "copy")
     refused(tmp_path / "copy", f"for the results in '{tmp_path / 'results'}'")
@@ -93,12 +93,12 @@ def test_a_copy_in_another_project_holds_no_consent(tmp_path: Path) -> None:
 @pytest.mark.parametrize("entry", [
     {}, {"at": "2025-01-01", "by": "--yes"}, {"at": "", "results": "", "machine": "", "hosts": 5}, "yes", 1, [],
 ])  # fmt: skip
-def test_the_record_of_an_earlier_version_is_asked_for_again(entry: object, tmp_path: Path) -> None:
+def test_consent_from_an_earlier_version_does_not_count(entry: object, tmp_path: Path) -> None:
     (tmp_path / "consent.json").write_text(json.dumps({"S1": entry}))
     refused(tmp_path, "names no host and no project")
 
 
-def test_the_word_of_a_restored_study_does_not_count(tmp_path: Path) -> None:
+def test_the_consent_of_a_restored_study_does_not_count(tmp_path: Path) -> None:
     (tmp_path / MARKER).write_text("{}")
     with pytest.raises(UserError, match="came from an archive, whose 'consent' does not count: run again with --yes"):
         consent.require(study(tmp_path, "S1"), [A], yes=False)
@@ -106,7 +106,7 @@ def test_the_word_of_a_restored_study_does_not_count(tmp_path: Path) -> None:
     consent.check(tmp_path, "a", "S1")
 
 
-def test_consent_for_the_node_of_a_cluster_holds_there_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_consent_for_a_cluster_node_holds_only_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = Drive("a", "S1", (this_host(),)), Drive("b", "S2", ("other",))
     consent.require(study(tmp_path), [here, there], yes=True)
     with pytest.raises(UserError, match="is not for the host third"):
@@ -117,9 +117,7 @@ def test_consent_for_the_node_of_a_cluster_holds_there_alone(tmp_path: Path, mon
         consent.check(tmp_path, "a", "S1")
 
 
-def test_a_host_without_a_machine_id_is_known_until_it_restarts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_consent_without_a_machine_id_ends_at_the_reboot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").touch()
     monkeypatch.setattr(consent, "_MACHINE_ID", (tmp_path / "none", tmp_path / "empty", consent._MACHINE_ID[2]))
     consent.require(study(tmp_path), [A], yes=True)

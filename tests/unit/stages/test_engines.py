@@ -32,7 +32,7 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
         {"loop": {"streams": {"kind": "composite"}}},
     ],
 )
-def test_what_needs_the_native_engine_is_refused_without_it(step: dict[str, Any]) -> None:
+def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str, Any]) -> None:
     with pytest.raises(UserError, match="m needs drivelab's native replay engine, but io_uring is not permitted"):
         engines.check_engines([plan("wall", {"idle": {}}, step)])
 
@@ -45,11 +45,11 @@ def test_what_needs_the_native_engine_is_refused_without_it(step: dict[str, Any]
         plan("wall", {"loop": {"cells": []}}, {"loop": {"streams": {"kind": "individual"}}}),
     ],
 )
-def test_what_does_not_is_not(one: Plan) -> None:
+def test_other_steps_are_accepted_without_the_native_engine(one: Plan) -> None:
     engines.check_engines([one])
 
 
-def test_fio_is_looked_for_in_real_time_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fio_is_required_only_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> str:
         raise UserError("fio is not installed")
 

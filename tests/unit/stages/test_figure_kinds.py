@@ -80,7 +80,7 @@ def test_kinds(steps: list[dict[str, Any]], kinds: set[str]) -> None:
     assert figure_kinds({"measure": steps}) == kinds
 
 
-def test_cpu_use_is_drawn_where_a_cpu_works() -> None:
+def test_cpu_use_is_drawn_only_in_real_time() -> None:
     sweep = {"measure": [loop(demands((1, 1), (1, 4), (4, 4)))]}
     assert "demand_cpu" in figure_kinds(sweep | {"clock": "wall"})
     assert "demand_cpu" not in figure_kinds(sweep | {"clock": "virtual"})
@@ -91,12 +91,12 @@ def test_cpu_use_is_drawn_where_a_cpu_works() -> None:
     [("wall", {}, True), ("virtual", {}, False), ("virtual", {"throttle": {}}, True),
      ("virtual", {"disturb": {}}, True), ("virtual", {"housekeeping": {}}, False)],
 )  # fmt: skip
-def test_telemetry_is_drawn_where_something_is_told(clock: str, model: dict[str, Any], is_drawn: bool) -> None:
+def test_telemetry_is_drawn_where_the_drive_reports_it(clock: str, model: dict[str, Any], is_drawn: bool) -> None:
     subject = {"measure": [loop(demands((1, 1)))], "clock": clock, "drive": {"virtual": model}}
     assert ("telemetry" in figure_kinds(subject)) == is_drawn
 
 
-def test_no_figure_is_of_two_kinds() -> None:
+def test_each_figure_belongs_to_one_kind() -> None:
     """Two rules that make one file are an ambiguity to Snakemake."""
     names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))

@@ -46,15 +46,15 @@ def test_kinds(step: dict[str, Any], kinds: set[str]) -> None:
     assert set(both(step)) == kinds
 
 
-def test_one_drive_is_compared_with_nothing() -> None:
+def test_a_single_drive_has_no_comparison() -> None:
     assert kinds_over_drives([plan("a", SOAK), plan("a", SOAK)], "a") == ()
 
 
-def test_without_the_basis_there_are_no_deltas_but_lines() -> None:
+def test_without_the_basis_there_are_lines_but_no_deltas() -> None:
     assert set(kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")) == {"drives_latency", "drives_strip"}
 
 
-def test_capacities_that_differ_or_are_not_known_have_a_figure() -> None:
+def test_different_or_unknown_capacities_have_a_figure() -> None:
     small, large, real = plan("a", SOAK), plan("b", SOAK, capacity="128MiB"), plan("c", SOAK, capacity=None)
     assert "drives_capacity" in kinds_over_drives([small, large], "a")
     assert "drives_capacity" in kinds_over_drives([small, real], "a")
@@ -62,7 +62,7 @@ def test_capacities_that_differ_or_are_not_known_have_a_figure() -> None:
     assert "drives_capacity" not in kinds_over_drives(platforms, "c@one")
 
 
-def test_latencies_of_different_workloads_are_not_laid_on_each_other() -> None:
+def test_latencies_of_different_workloads_do_not_share_a_figure() -> None:
     other = {"soak": {"cell": WRITES | {"block_size_bytes": 8192}, "until": {}}}
     assert "drives_latency" not in kinds_over_drives([plan("a", SOAK), plan("b", other)], "a")
 
@@ -77,7 +77,7 @@ def test_drives_measured_at_the_same_time_are_on_one_clock() -> None:
     assert "head_to_head" in both(SOAK, simultaneous=["a", "b"])
 
 
-def test_no_figure_is_of_two_kinds_and_each_has_a_title_and_tables() -> None:
+def test_each_figure_has_one_kind_a_title_and_tables() -> None:
     """Two files of one name in a folder would be one."""
     names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))
@@ -85,7 +85,7 @@ def test_no_figure_is_of_two_kinds_and_each_has_a_title_and_tables() -> None:
     assert all(tables_over_drives([kind]) for kind in OVER_DRIVES)
 
 
-def test_tables_are_those_that_the_figures_are_labelled_by_too() -> None:
+def test_the_tables_include_those_for_labels() -> None:
     assert set(tables_over_drives(["comparison", "drives_strip"])) == {"deltas", "summary", "series", "cells",
                                                                         "exclusions"}  # fmt: skip
     assert set(tables_over_drives(["comparison"])) == {"deltas", "summary", "exclusions"}

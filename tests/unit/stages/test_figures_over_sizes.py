@@ -24,7 +24,7 @@ def plan(measurement: str, *steps: dict[str, Any], drive: str = "a") -> Plan:
     return Plan({"measure": list(steps), "clock": "virtual"}, {"drive": drive, "measurement": measurement})
 
 
-def test_sizes_of_one_protocol_are_shown_together() -> None:
+def test_block_sizes_of_one_protocol_share_a_figure() -> None:
     plans = [plan(f"m.{size}", loop(size, size), drive=drive) for drive in "ab" for size in (4096, 8192)]
     assert measurements_by_size([*plans, plan("other", loop(4096))]) == {"m": ("m.4096", "m.8192")}
 
@@ -37,11 +37,11 @@ def test_sizes_of_one_protocol_are_shown_together() -> None:
     pytest.param(({"soak": {"cell": {"block_size_bytes": 8192}, "until": {}}},), id="a soak"),
     pytest.param((loop(8192, block_size_max_bytes=65536),), id="a range of sizes"),
 ])  # fmt: skip
-def test_what_differs_in_more_than_the_size_is_not(second: tuple[dict[str, Any], ...]) -> None:
+def test_measurements_with_other_differences_do_not_share_a_figure(second: tuple[dict[str, Any], ...]) -> None:
     assert measurements_by_size([plan("m.1", loop(4096)), plan("m.2", *second)]) == {}
 
 
-def test_a_single_size_is_no_axis() -> None:
+def test_a_single_block_size_has_no_figure() -> None:
     assert measurements_by_size([plan("m.1", loop(4096)), plan("m.1", loop(4096), drive="b")]) == {}
 
 
@@ -49,6 +49,9 @@ def test_a_single_size_is_no_axis() -> None:
     ("protocol", "sizes"), [("pts-throughput", 2), ("pts-throughput-v09", 5), ("pts-active-range", 0), ("pts-iops", 0)]
 )
 def test_shipped_protocols(protocol: str, sizes: int) -> None:
-    found = resolve(load(PROTOCOLS / f"{protocol}.yaml"), "enterprise", None, {}, "test")
-    plans = [plan(f"mine.{one.variant}" if one.variant else "mine", *one.steps["measure"]) for one in found]
+    variants = resolve(load(PROTOCOLS / f"{protocol}.yaml"), "enterprise", None, {}, "test")
+    plans = [
+        plan(f"mine.{variant.variant}" if variant.variant else "mine", *variant.steps["measure"])
+        for variant in variants
+    ]
     assert len(measurements_by_size(plans).get("mine", ())) == sizes

@@ -15,17 +15,17 @@ GIB = 2**30
 
 
 def plan(cell: dict[str, Any], fill: Any = None, clock: str = "wall") -> Plan:
-    made = Cell(
+    workload = Cell(
         **{"pattern": "random", "read_share": 0, "block_size_bytes": 8192, "threads": 1, "queue_depth": 1, **cell}
     )
     condition = {"purge": "none", **({"fill": fill} if fill is not None else {})}
-    subject = {"condition": condition, "measure": [{"idle": {"time_s": 1.0}}, {"soak": {"cell": made.to_mapping()}},
-                                                   {"loop": {"cells": [made.to_mapping()]}}]}  # fmt: skip
+    subject = {"condition": condition, "measure": [{"idle": {"time_s": 1.0}}, {"soak": {"cell": workload.to_mapping()}},
+                                                   {"loop": {"cells": [workload.to_mapping()]}}]}  # fmt: skip
     return Plan({"clock": clock, **subject}, {"drive": "fast", "measurement": "m"})
 
 
 def sizes(*of: int) -> list[dict[str, Any]]:
-    return [{"block_size_bytes": one, "share": 1 / len(of)} for one in of]
+    return [{"block_size_bytes": size, "share": 1 / len(of)} for size in of]
 
 
 def beside(size: int) -> dict[str, Any]:
@@ -42,21 +42,23 @@ def beside(size: int) -> dict[str, Any]:
         ({"alignment_offset_bytes": 512}, "alignment offset 512B"),
     ],
 )
-def test_any_size_below_the_block_is_refused(cell: dict[str, Any], what: str) -> None:
-    with pytest.raises(UserError, match=f"drive 'fast', m: {what} is not a multiple of the drive's logical block of 4KiB"):
+def test_any_size_below_the_logical_block_is_refused(cell: dict[str, Any], what: str) -> None:
+    with pytest.raises(
+        UserError, match=f"drive 'fast', m: {what} is not a multiple of the drive's logical block of 4KiB"
+    ):
         refuse_unfit(plan(cell), GIB, 4096)
     refuse_unfit(plan(cell), GIB, 512)
 
 
 @pytest.mark.parametrize("several", [False, True])
-def test_so_is_that_of_a_fill(several: bool) -> None:
+def test_a_fill_below_the_logical_block_is_refused(several: bool) -> None:
     small, large = {"block_size_bytes": 512}, {"block_size_bytes": 131072}
     with pytest.raises(UserError, match="the fill's block size 512B"):
         refuse_unfit(plan({}, [large, small] if several else small), GIB, 4096)
     refuse_unfit(plan({}, [large, large] if several else large), GIB, 4096)
 
 
-def test_streams_are_rounded_when_the_trace_is_there() -> None:
+def test_stream_sizes_are_not_checked() -> None:
     streams = [{"operation": "write", "block_size_bytes": 512, "pattern": "random", "share": 1.0}]
     refuse_unfit(plan({"pattern": "composite", "block_size_bytes": 700, "streams": streams}), GIB, 4096)
 
@@ -67,13 +69,13 @@ def test_a_range_larger_than_the_drive_is_refused() -> None:
     refuse_unfit(plan({"range_bytes": GIB}), GIB, 4096)
 
 
-def test_so_is_one_that_holds_no_block_for_each_thread() -> None:
+def test_a_range_without_a_block_for_each_thread_is_refused() -> None:
     cell = {"pattern": "sequential", "threads": 8, "range_bytes": 32768}
     with pytest.raises(UserError, match="does not hold a block of 8KiB for each thread"):
         refuse_unfit(plan(cell), GIB, 4096)
 
 
-def test_fio_cuts_no_slices_of_less_than_a_second() -> None:
+def test_slices_below_a_second_are_refused_in_real_time() -> None:
     with pytest.raises(UserError, match=r"slices of 0.5 s are shorter than fio supports"):
         refuse_unfit(plan({"slice_s": 0.5}), GIB, 4096)
     refuse_unfit(plan({"slice_s": 0.5}, clock="virtual"), GIB, 4096)

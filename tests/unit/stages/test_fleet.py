@@ -53,12 +53,12 @@ def looks(project: Path, drives: int, monkeypatch: pytest.MonkeyPatch) -> int:
     """How often a plan is looked at for its figures, by all that the workflow asks."""
     layout = Layout(campaign(project, drives))
     count = 0
-    told = figure_layout.figure_kinds
+    original = figure_layout.figure_kinds
 
     def counted(subject: Any) -> set[str]:
         nonlocal count
         count += 1
-        return told(subject)
+        return original(subject)
 
     monkeypatch.setattr(figure_layout, "figure_kinds", counted)
     layout.targets()
@@ -75,9 +75,7 @@ def looks(project: Path, drives: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return count
 
 
-def test_each_plan_is_looked_at_once_however_many_files_it_leads_to(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_figures_of_each_plan_are_determined_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert looks(project, 20, monkeypatch) == 20 * 4  # of pts-throughput there are two
 
 
@@ -89,9 +87,9 @@ def test_each_plan_is_looked_at_once_however_many_files_it_leads_to(
     pytest.param(1, "runs: 99", False, id="of a single drive"),
 ])  # fmt: skip
 def test_large_studies_are_fleets(project: Path, drives: int, more: str, expected: bool) -> None:
-    found = campaign(project, drives, more)
-    assert found.fleet is expected
-    assert {one.plan.context["results"] for one in found.plans if one.plan.drive == "d1"} == {
+    loaded = campaign(project, drives, more)
+    assert loaded.fleet is expected
+    assert {planned.plan.context["results"] for planned in loaded.plans if planned.plan.drive == "d1"} == {
         "results/drives/d1" if expected else "results"
     }
 
@@ -99,23 +97,23 @@ def test_large_studies_are_fleets(project: Path, drives: int, more: str, expecte
 def test_a_part_is_the_study_of_one_drive_with_the_same_recordings(project: Path) -> None:
     whole = campaign(project, 3, "fleet: true")
     part = Campaign.load("study.yaml", drive="d2")
-    of_drive = [one.plan for one in whole.plans if one.plan.drive == "d2"]
+    of_drive = [planned.plan for planned in whole.plans if planned.plan.drive == "d2"]
     assert not part.fleet
-    assert [one.plan.recording_path for one in part.plans] == [plan.recording_path for plan in of_drive]
+    assert [planned.plan.recording_path for planned in part.plans] == [plan.recording_path for plan in of_drive]
 
 
-def test_a_study_that_was_begun_goes_on_as_it_was(project: Path) -> None:
+def test_a_started_study_keeps_its_mode(project: Path) -> None:
     (project / "results/recordings").mkdir(parents=True)
     assert not campaign(project, 84, "runs: 3").fleet
-    with pytest.raises(UserError, match="begun in one piece, which would all be measured again"):
+    with pytest.raises(UserError, match="started in one piece, which would all be measured again"):
         campaign(project, 3, "fleet: true")
     (project / "results/recordings").rename(project / "results/drives")
     assert campaign(project, 3).fleet
-    with pytest.raises(UserError, match="begun drive by drive"):
+    with pytest.raises(UserError, match="started drive by drive"):
         campaign(project, 3, "fleet: false")
 
 
-def test_drives_that_are_measured_at_the_same_time_are_no_fleet(project: Path) -> None:
+def test_drives_measured_at_the_same_time_cannot_be_a_fleet(project: Path) -> None:
     campaign(project, 2)
     text = (project / "study.yaml").read_text().replace("qos-nines", "sqlio-head-to-head")
     (project / "study.yaml").write_text(f"fleet: true\n{text}")
@@ -130,7 +128,9 @@ def finished(fleet: Fleet, drive: str, **more: Any) -> None:
     names = ["report/index.html", "report/pts-pages.pdf"]
     names += [f"tables/{name}.parquet" for name in
               ("summary", "exclusions", "conditions", "drives", "hosts", "traces")]  # fmt: skip
-    paths = [part / name for name in names] + [one.plan.recording_path / "recording.json" for one in fleet.plans[drive]]
+    paths = [part / name for name in names] + [
+        planned.plan.recording_path / "recording.json" for planned in fleet.plans[drive]
+    ]
     for path in paths:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
@@ -138,7 +138,7 @@ def finished(fleet: Fleet, drive: str, **more: Any) -> None:
     (part / "outcome.1.json").write_text(json.dumps({**outcome, **more}))
 
 
-def test_what_there_is_to_do_is_told_by_the_files_alone(project: Path) -> None:
+def test_the_files_alone_show_which_drives_have_work_left(project: Path) -> None:
     fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
     assert fleet.stale() == ["d1", "d2", "d3"]
     finished(fleet, "d1")
@@ -148,7 +148,7 @@ def test_what_there_is_to_do_is_told_by_the_files_alone(project: Path) -> None:
     assert again.stale() == ["d2"]
     outcome = "results/drives/{}/outcome.{}.json".format
     assert again.outcomes() == [outcome("d1", 1), outcome("d2", 2), outcome("d3", 1)]
-    assert Fleet(again.layout, judges=False).outcomes() == [outcome(one, 1) for one in ("d1", "d2", "d3")]
+    assert Fleet(again.layout, judges=False).outcomes() == [outcome(drive, 1) for drive in ("d1", "d2", "d3")]
     (again.plans["d3"][0].plan.recording_path / "recording.json").unlink()
     assert Fleet(Layout(campaign(project, 3, "fleet: true"))).stale() == ["d2", "d3"]
     threshold = "fleet: true\nanalysis: {relative_standard_error: 4%}"
@@ -171,26 +171,26 @@ CHANGES = [
 
 
 @pytest.mark.parametrize(("more", "expected"), CHANGES)
-def test_a_change_of_the_study_concerns_these_drives(project: Path, more: str, expected: list[str]) -> None:
+def test_a_change_of_the_study_affects_these_drives(project: Path, more: str, expected: list[str]) -> None:
     fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
     for drive in fleet.plans:
         finished(fleet, drive)
     assert Fleet(Layout(campaign(project, 3, f"fleet: true\n{more}"))).stale() == expected
 
 
-def test_a_recording_that_was_replaced_concerns_its_drive_whatever_its_time(project: Path) -> None:
+def test_a_replaced_recording_affects_its_drive_whatever_its_mtime(project: Path) -> None:
     fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
     manifests = {drive: plans[1].plan.recording_path / "recording.json" for drive, plans in fleet.plans.items()}
     for drive in fleet.plans:
         finished(fleet, drive)
     os.utime(manifests["d1"])
-    made = manifests["d2"].stat()
+    status = manifests["d2"].stat()
     manifests["d2"].write_text("{}")
-    os.utime(manifests["d2"], ns=(made.st_atime_ns, made.st_mtime_ns))
+    os.utime(manifests["d2"], ns=(status.st_atime_ns, status.st_mtime_ns))
     assert Fleet(fleet.layout).stale() == ["d2"]
 
 
-def test_of_an_outcome_that_does_not_tell_its_recordings_the_part_is_made_again(project: Path) -> None:
+def test_an_outcome_without_evidence_repeats_the_part(project: Path) -> None:
     fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
     finished(fleet, "d1")
     finished(fleet, "d2", evidence=None)
@@ -204,7 +204,7 @@ def test_of_an_outcome_that_does_not_tell_its_recordings_the_part_is_made_again(
     pytest.param("basis: d2@a\nplatforms: {a: {host: any}, b: {host: any, scenario: real-world}}", id="platforms"),
     pytest.param("traces: {sqlite: {shipped: sqlite-inserts}}", id="a trace"),
 ])  # fmt: skip
-def test_a_part_knows_itself_by_the_stamp_that_the_fleet_gives_it(project: Path, more: str) -> None:
+def test_a_part_and_its_fleet_compute_the_same_stamp(project: Path, more: str) -> None:
     campaign(project, 2)
     (project / "traces").symlink_to(ROOT / "traces")
     with (project / "many.tsv").open("a") as sheet:
@@ -218,7 +218,7 @@ def test_a_part_knows_itself_by_the_stamp_that_the_fleet_gives_it(project: Path,
         assert {drive: stamp_of(part) for drive, part in parts.items()} == fleet.stamps
 
 
-def test_what_a_host_can_do_is_in_no_stamp(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stamps_do_not_depend_on_the_hosts_abilities(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host that starts a fleet on a cluster is none of those that carry out its parts."""
     (project / "traces").symlink_to(ROOT / "traces")
     more = "fleet: true\ntraces: {sqlite: {shipped: sqlite-inserts}}"
@@ -254,37 +254,33 @@ def carried_out(fleet: Fleet, inner: Inner, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(fleet_part.subprocess, "run", inner.run)
     output = Path(fleet.outcomes()[0])
     assert carry_out(Path("study.yaml"), "d1", fleet.stamps["d1"], 1, output, ["png=yes"]) == 0
-    found: dict[str, Any] = json.loads(output.read_text())
-    return found
+    outcome: dict[str, Any] = json.loads(output.read_text())
+    return outcome
 
 
 THRESHOLD = ("fleet: true", "fleet: true\nanalysis: {relative_standard_error: 4%}")
 NEEDLESS = ("fleet: true", "fleet: true\nbasis: d2\nbudget: {time: 9999d}\norder: {random: 7}\nconcurrency: 2")
 
 
-def test_a_study_that_is_changed_before_the_turn_of_a_part_is_not_carried_out(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_changed_before_a_part_starts_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet, inner = Fleet(Layout(campaign(project, 2, "fleet: true"))), Inner()
     assert fleet.stamps
     change(*THRESHOLD)
-    with pytest.raises(UserError, match=r"drive 'd1': the study was changed while it ran .*; run again"):
+    with pytest.raises(UserError, match=r"drive 'd1': the study changed during the run .*; run again"):
         carried_out(fleet, inner, monkeypatch)
     assert not inner.started
     assert not list(Path("results").rglob("outcome.*"))
 
 
-def test_a_study_that_is_changed_while_a_part_is_carried_out_leaves_no_outcome(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_study_changed_while_a_part_runs_leaves_no_outcome(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet, inner = Fleet(Layout(campaign(project, 2, "fleet: true"))), Inner(lambda: change(*THRESHOLD))
-    with pytest.raises(UserError, match="the study was changed while it ran"):
+    with pytest.raises(UserError, match="the study changed during the run"):
         carried_out(fleet, inner, monkeypatch)
     assert inner.started
     assert not list(Path("results").rglob("outcome.*"))
 
 
-def test_a_change_that_concerns_no_part_disturbs_none(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_that_affects_no_part_is_accepted(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
     finished(fleet, "d1", state="failed")
     outcome = carried_out(fleet, Inner(lambda: change(*NEEDLESS)), monkeypatch)
@@ -292,15 +288,15 @@ def test_a_change_that_concerns_no_part_disturbs_none(project: Path, monkeypatch
     assert Fleet(Layout(Campaign.load("study.yaml"))).stale() == ["d2"]
 
 
-def test_a_part_that_failed_says_why_though_the_study_was_changed(
+def test_a_failed_part_reports_its_reason_although_the_study_changed(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
     outcome = carried_out(fleet, Inner(lambda: change(*THRESHOLD), status=1), monkeypatch)
-    assert (outcome["state"], outcome["reasons"]) == ("failed", ["Snakemake ended without a word"])
+    assert (outcome["state"], outcome["reasons"]) == ("failed", ["Snakemake ended without a message"])
 
 
-def test_one_more_drive_concerns_no_other(project: Path) -> None:
+def test_a_new_drive_affects_no_other(project: Path) -> None:
     fleet = Fleet(Layout(campaign(project, 2, "fleet: true")))
     for drive in ("d1", "d2"):
         finished(fleet, drive)
@@ -313,9 +309,7 @@ def test_one_more_drive_concerns_no_other(project: Path) -> None:
     ("tables/d2/pts-iops/cells.parquet", []),
     ("figures/d2/convergence.svg", []),
 ])  # fmt: skip
-def test_of_lost_files_only_what_is_joined_or_last_has_a_part_made_again(
-    project: Path, lost: str, expected: list[str]
-) -> None:
+def test_only_lost_final_files_repeat_a_part(project: Path, lost: str, expected: list[str]) -> None:
     fleet = Fleet(Layout(campaign(project, 3, "fleet: true")))
     for drive in fleet.plans:
         finished(fleet, drive)
@@ -323,7 +317,7 @@ def test_of_lost_files_only_what_is_joined_or_last_has_a_part_made_again(
     assert Fleet(fleet.layout).stale() == expected
 
 
-def test_a_change_of_a_protocol_concerns_the_drives_that_it_is_measured_on(project: Path) -> None:
+def test_a_protocol_change_affects_only_drives_that_use_it(project: Path) -> None:
     more = "fleet: true\nexclude: [{drives: [d1], measurements: [pts-iops]}]"
     fleet = Fleet(Layout(campaign(project, 3, more)))
     for drive in fleet.plans:
@@ -334,19 +328,19 @@ def test_a_change_of_a_protocol_concerns_the_drives_that_it_is_measured_on(proje
 
 
 @pytest.mark.parametrize(("more", "first"), [("", ["d1", "d2", "d3", "d4"]), ("order: {random: 6}", ["d3", "d1"])])
-def test_a_host_comes_to_its_drives_in_the_order_of_the_study(project: Path, more: str, first: list[str]) -> None:
+def test_a_host_measures_its_drives_in_the_order_of_the_study(project: Path, more: str, first: list[str]) -> None:
     fleet = Fleet(Layout(campaign(project, 4, f"fleet: true\nruns: 3\n{more}")))
     drives = sorted(fleet.plans, key=lambda drive: fleet.priority(SimpleNamespace(drive=drive)), reverse=True)
     assert [drive for drive in drives if drive in first] == first
-    whole = sorted((one.plan for one in fleet.campaign.plans), key=fleet.campaign.order)
+    whole = sorted((planned.plan for planned in fleet.campaign.plans), key=fleet.campaign.order)
     assert list(dict.fromkeys(plan.drive for plan in whole)) == drives, "drives are measured in turns"
     part = Campaign.load("study.yaml", drive="d3")
-    alone = sorted((one.plan for one in part.plans), key=part.order)
+    alone = sorted((planned.plan for planned in part.plans), key=part.order)
     assert [plan.recording for plan in alone] == [plan.recording for plan in whole if plan.drive == "d3"]
 
 
-def test_the_plan_says_that_a_fleet_is_in_no_blocks(project: Path) -> None:
-    words = "A host takes its drives in random order, each with all of its runs: not in blocks"
+def test_the_headline_says_that_a_fleet_has_no_blocks(project: Path) -> None:
+    words = "A host measures its drives in random order, each with all of its runs. These are not blocks"
     assert words in headline(campaign(project, 3, "fleet: true\norder: {random: 7}"))
     assert words not in headline(campaign(project, 3, "fleet: true"))
     assert "random order" not in headline(campaign(project, 3, "order: {random: 7}"))
@@ -366,9 +360,7 @@ def of_two_hosts(project: Path, more: str = "") -> str:
     return "study.yaml"
 
 
-def test_a_drive_that_is_moved_away_with_something_left_is_not_tried_here(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_drive_moved_to_another_host_is_not_measured_here(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLURMD_NODENAME", "left")
     study = of_two_hosts(project)
     fleet = Fleet(Layout(Campaign.load(study)))
@@ -377,8 +369,8 @@ def test_a_drive_that_is_moved_away_with_something_left_is_not_tried_here(
     finished(fleet, "d1")
     there = Fleet(Layout(Campaign.load(study, everywhere=True)))
     finished(there, "d2", state="failed")
-    for one in there.plans["d2"][1:]:
-        (one.plan.recording_path / "recording.json").unlink()
+    for planned in there.plans["d2"][1:]:
+        (planned.plan.recording_path / "recording.json").unlink()
     copied = Fleet(Layout(Campaign.load(study)))
     assert {drive: len(plans) for drive, plans in copied.plans.items()} == {"d1": 4, "d2": 1}
     assert copied.stale() == ["d2"], "its failure is of another host; what was copied is analysed"
@@ -390,44 +382,44 @@ def test_a_drive_that_is_moved_away_with_something_left_is_not_tried_here(
 def uses(fleet: Fleet, cluster: Cluster, drive: str, attempt: int = 1) -> dict[str, Any]:
     """What the job of a drive asks a cluster for."""
     known = {"wildcards": SimpleNamespace(drive=drive), "attempt": attempt}
-    asked = fleet.resources(Scheduling(fleet.campaign, cluster))
+    resources = fleet.resources(Scheduling(fleet.campaign, cluster))
     return {
         name: use(**{key: known[key] for key in use.__code__.co_varnames[: use.__code__.co_argcount] if key in known})
         if callable(use) else use
-        for name, use in asked.items()
+        for name, use in resources.items()
     }  # fmt: skip
 
 
-def test_on_a_cluster_a_drive_is_one_job_on_its_host_with_time_for_all_its_chains(project: Path) -> None:
+def test_on_a_cluster_a_fleet_drive_is_one_job_with_time_for_all_chains(project: Path) -> None:
     cluster = Cluster(gres="nvme:{drive}:1", options="--nodelist={host} --deadline=now+{latest_min}minutes")
     fleet = Fleet(Layout(Campaign.load(of_two_hosts(project), everywhere=True)))
     scheduling = Scheduling(fleet.campaign, cluster)
     of_chains = 0
-    for one in fleet.plans["d2"]:
+    for planned in fleet.plans["d2"]:
         names = ("drive", "measurement", "key")
-        wildcards = SimpleNamespace(**dict(zip(names, one.plan.recording.split("/"), strict=True)))
+        wildcards = SimpleNamespace(**dict(zip(names, planned.plan.recording.split("/"), strict=True)))
         of_chains += sum(scheduling.chain(stage)["runtime"](wildcards, 1) for stage in STAGES)
-    asked = uses(fleet, cluster, "d2")
-    assert (asked["host_left"], asked["host_right"], asked["gres"]) == (0, 1, "nvme:d2:1")
-    assert asked["runtime"] == of_chains + 60
-    assert asked["slurm_extra"] == f"--nodelist=right --deadline=now+{of_chains + 60 + 1440}minutes"
-    assert uses(fleet, cluster, "d2", attempt=2)["runtime"] == 2 * asked["runtime"]
+    resources = uses(fleet, cluster, "d2")
+    assert (resources["host_left"], resources["host_right"], resources["gres"]) == (0, 1, "nvme:d2:1")
+    assert resources["runtime"] == of_chains + 60
+    assert resources["slurm_extra"] == f"--nodelist=right --deadline=now+{of_chains + 60 + 1440}minutes"
+    assert uses(fleet, cluster, "d2", attempt=2)["runtime"] == 2 * resources["runtime"]
     assert scheduling.part_cores(64) == 4, "more would not keep within the memory of a job"
     finished(fleet, "d2")
     assert uses(fleet, cluster, "d2")["runtime"] == 60, "time for what is recorded"
 
 
-def test_a_drive_of_a_fleet_that_is_measured_on_two_hosts_is_refused_on_a_cluster(project: Path) -> None:
+def test_a_fleet_drive_on_two_hosts_is_refused_on_a_cluster(project: Path) -> None:
     platforms = "platforms: {old: {host: left}, new: {host: right}}"
     study = Path(of_two_hosts(project, platforms))
     (project / "many.tsv").write_text(SHEET_OF_TWO.replace("left\n", "\n").replace("right\n", "\n"))
-    with pytest.raises(UserError, match=r"drive 'd1' is to be measured on the hosts left, right.*use 'fleet: no'"):
+    with pytest.raises(UserError, match=r"drive 'd1' is planned on the hosts left, right.*use 'fleet: no'"):
         Scheduling(Campaign.load(study, everywhere=True), Cluster())
     study.write_text(study.read_text().replace("fleet: true", "fleet: false"))
     Scheduling(Campaign.load(study, everywhere=True), Cluster())
 
 
-def test_failed_drives_are_named_in_the_end(tmp_path: Path) -> None:
+def test_failed_drives_are_named_at_the_end(tmp_path: Path) -> None:
     paths = [tmp_path / f"{number}.json" for number in range(6)]
     for number, path in enumerate(paths):
         state = "failed" if number else "measured"
@@ -440,20 +432,20 @@ def test_failed_drives_are_named_in_the_end(tmp_path: Path) -> None:
         outcomes_of(paths)
 
 
-def test_reasons_are_the_sentences_of_the_jobs(tmp_path: Path) -> None:
+def test_reasons_are_the_messages_of_the_jobs(tmp_path: Path) -> None:
     log = tmp_path / "measure.log"
     log.write_text("noise\ndrivelab: drive 'd1' is gone; attach it\n")
     job = "Error in rule {}:\n    jobid: 2\n    log: {} (check log file(s) for error details)\n".format
     assert reasons(job("measure", log)) == ["drive 'd1' is gone; attach it"]
-    assert reasons(job("purge", "none"))[0].startswith("rule purge ended without a word")
+    assert reasons(job("purge", "none"))[0].startswith("rule purge ended without a message")
     assert reasons("nothing works\n\n") == ["nothing works"]
 
 
-def test_consent_to_a_fleet_is_consent_to_its_parts(tmp_path: Path) -> None:
+def test_consent_for_a_fleet_holds_for_its_parts(tmp_path: Path) -> None:
     study = SimpleNamespace(name="fleet", path=tmp_path / "study.yaml", results=tmp_path, consent=())
     require(study, [Drive("d1", "S1")], yes=True)  # type: ignore[arg-type]
     check(tmp_path / "drives/d1", "d1", "S1")
-    with pytest.raises(UserError, match="nobody has agreed"):
+    with pytest.raises(UserError, match="there is no consent"):
         check(tmp_path / "drives/d2", "d2", "S2")
-    with pytest.raises(UserError, match="nobody has agreed"):
+    with pytest.raises(UserError, match="there is no consent"):
         check(tmp_path / "others/d1", "d1", "S1")

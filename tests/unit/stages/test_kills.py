@@ -112,7 +112,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return essence(plan.recording_path)
 
 
-def test_killed_anywhere_it_is_as_if_it_had_not_been(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_a_chain_killed_anywhere_gives_the_undisturbed_recording(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     number = 0
     while True:
         folder = tmp_path / str(number)
@@ -121,7 +121,7 @@ def test_killed_anywhere_it_is_as_if_it_had_not_been(tmp_path: Path, undisturbed
             break
         chain(plan, folder)
         assert essence(plan.recording_path) == undisturbed, f"killed before change {number}"
-        assert len([one for one in interrupted(plan.recording_path) if one.startswith("cells")]) <= 1
+        assert len([name for name in interrupted(plan.recording_path) if name.startswith("cells")]) <= 1
         assert unfinished(folder / "results") == []
         assert altered(plan.recording_path) == {}
         number += 1
@@ -130,7 +130,7 @@ def test_killed_anywhere_it_is_as_if_it_had_not_been(tmp_path: Path, undisturbed
     assert "resumed" not in events
 
 
-def test_killed_twice_in_the_same_place_at_every_cell(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_a_chain_killed_at_every_cell_still_finishes(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     """Each run gets one cell further at the most."""
     folder = tmp_path / "study"
     plan = plan_in(folder)
@@ -145,9 +145,7 @@ def test_killed_twice_in_the_same_place_at_every_cell(tmp_path: Path, undisturbe
     assert unfinished(folder / "results") == []
 
 
-def test_what_is_measured_after_a_purge_depends_on_nothing_before_it(
-    tmp_path: Path, undisturbed: dict[str, Any]
-) -> None:
+def test_a_measurement_does_not_depend_on_what_preceded_the_purge(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     folder = tmp_path / "study"
     plan = plan_in(folder)
     state = folder / "results/virtual/MINE-1.state"
@@ -159,14 +157,14 @@ def test_what_is_measured_after_a_purge_depends_on_nothing_before_it(
     assert drive.now_us == 12.34e6
 
 
-def test_another_run_is_not_the_same_again(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_another_run_differs(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     folder = tmp_path / "study"
     first = plan_in(folder)
     second = Plan(first.subject, {**first.context, "run": 2})
     chain(second, folder)
-    told, before = essence(second.recording_path), undisturbed
-    assert told["evidence"].keys() == before["evidence"].keys()
-    assert told["journal"] != before["journal"]
+    repeated, before = essence(second.recording_path), undisturbed
+    assert repeated["evidence"].keys() == before["evidence"].keys()
+    assert repeated["journal"] != before["journal"]
 
 
 @pytest.fixture
@@ -192,7 +190,7 @@ def killed(tmp_path: Path) -> Plan:
     return plan
 
 
-def test_a_killed_measurement_keeps_the_drive(killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+def test_a_killed_measurement_reserves_its_drive(killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     """A run goes on after a kill, and the drive's next measurement would purge it."""
     other = Plan(killed.subject, {**killed.context, "run": 2})
     with pytest.raises(UserError, match=f"is reserved for {killed.recording}, which was interrupted.*Run again"):
@@ -204,7 +202,7 @@ def test_a_killed_measurement_keeps_the_drive(killed: Plan, tmp_path: Path, undi
     purge(other, tmp_path / "other.json")
 
 
-def test_one_that_nobody_wants_any_more_does_not(killed: Plan, tmp_path: Path) -> None:
+def test_a_killed_measurement_without_a_plan_releases_its_drive(killed: Plan, tmp_path: Path) -> None:
     Path(killed.context["results"], "plans", f"{killed.recording}.json").unlink()
     purge(Plan(killed.subject, {**killed.context, "run": 2}), tmp_path / "other.json")
 
@@ -222,7 +220,7 @@ def fail_by_a_fault(plan: Plan, folder: Path) -> None:
     set_faults(state)
 
 
-def test_one_that_failed_keeps_the_drive_and_goes_on_in_the_next_run(
+def test_a_failed_measurement_reserves_its_drive_and_resumes(
     killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     fail_by_a_fault(killed, tmp_path / "study")
@@ -234,14 +232,14 @@ def test_one_that_failed_keeps_the_drive_and_goes_on_in_the_next_run(
     purge(other_run(killed), tmp_path / "other.json")
 
 
-def test_one_that_failed_twice_gives_the_drive_free(killed: Plan, tmp_path: Path) -> None:
+def test_a_measurement_that_failed_twice_releases_its_drive(killed: Plan, tmp_path: Path) -> None:
     """It would fail again, and keep all others of the drive from being measured."""
     fail_by_a_fault(killed, tmp_path / "study")
     fail_by_a_fault(killed, tmp_path / "study")
     purge(other_run(killed), tmp_path / "other.json")
 
 
-def test_one_that_failed_and_was_removed_gives_the_drive_free(killed: Plan, tmp_path: Path) -> None:
+def test_a_failed_measurement_that_was_removed_releases_its_drive(killed: Plan, tmp_path: Path) -> None:
     fail_by_a_fault(killed, tmp_path / "study")
     shutil.rmtree(killed.recording_path.with_name(f"{killed.recording_path.name}.part"))
     purge(other_run(killed), tmp_path / "other.json")

@@ -53,7 +53,7 @@ def test_all_rounds_of_a_cell_may_come_before_the_next() -> None:
     assert bench.journal("cell")[5]["directory"] == "cells/0-round01-cell01"
 
 
-def test_a_loop_without_a_pause_says_nothing_of_one() -> None:
+def test_a_loop_without_a_pause_records_no_pause() -> None:
     bench = Bench()
     run(bench, fields())
     assert bench.idled == []
@@ -69,12 +69,12 @@ def test_a_pause_follows_each_cell_and_the_last(pause: dict[str, Any], after: li
     assert bench.idled == after * 2
     lines = bench.journal("cell")
     assert [line["pause_s"] for line in lines] == after * 2
-    assert [line.get("idle_ms") for line in lines] == [None, *(1000 * one for one in (after * 2)[:-1])]
+    assert [line.get("idle_ms") for line in lines] == [None, *(1000 * seconds for seconds in (after * 2)[:-1])]
     assert bench.lines[-1]["idle_ms"] == 1000 * after[-1]
 
 
 @given(at=st.integers(0, 11), order=st.sampled_from(["rounds", "cells"]), cold=st.integers(0, 1), idle=st.booleans())
-def test_an_interrupted_loop_goes_on(at: int, order: str, cold: int, idle: bool) -> None:
+def test_an_interrupted_loop_resumes(at: int, order: str, cold: int, idle: bool) -> None:
     """Ended before cell or pause number `at`; what was measured is not measured again, an ended pause begins anew."""
     wanted = fields(pause_s=3.0, order=order, cold_rounds=cold)
     whole = Bench()
@@ -117,19 +117,19 @@ def test_an_interrupted_loop_goes_on(at: int, order: str, cold: int, idle: bool)
     assert len(bench.lines) == count, "it is done once"
 
 
-def test_in_real_time_what_fio_takes_to_start_is_part_of_the_pause() -> None:
+def test_in_real_time_fios_start_is_part_of_the_pause() -> None:
     bench = TimedBench()
     run(bench, fields(rounds=3, pause_s=3.0))
     assert bench.idle_s() == pytest.approx([3.0] * 5)
-    told = [line.get("idle_ms") for line in bench.journal("cell")]
-    assert told[0] is None
-    assert told[1:] == pytest.approx([3000.0] * 5)
+    idle_ms = [line.get("idle_ms") for line in bench.journal("cell")]
+    assert idle_ms[0] is None
+    assert idle_ms[1:] == pytest.approx([3000.0] * 5)
     assert bench.now_s - bench.io[-1][1] == pytest.approx(3.0), "nothing is started after the last cell"
     assert bench.lines[-1]["idle_ms"] == pytest.approx(3000.0)
     assert max(bench.idled) <= 1.0, "progress is told meanwhile"
 
 
-def test_a_start_that_was_held_up_shortens_no_other_pause() -> None:
+def test_a_delayed_start_does_not_shorten_other_pauses() -> None:
     """And each cell takes its own time to start."""
     bench = TimedBench()
     original = bench.run_cell
@@ -146,11 +146,11 @@ def test_a_start_that_was_held_up_shortens_no_other_pause() -> None:
     assert bench.idle_s()[3] == pytest.approx(5.0)
     assert bench.idle_s()[4:] == pytest.approx([3.0] * 5)
     assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx(
-        [1000 * one for one in bench.idle_s()]
+        [1000 * seconds for seconds in bench.idle_s()]
     )
 
 
-def test_a_tainted_cell_that_is_run_again_has_its_pause() -> None:
+def test_a_repeated_tainted_cell_has_its_pause() -> None:
     bench = TimedBench()
     original = bench.run_cell
 
@@ -167,14 +167,14 @@ def test_a_tainted_cell_that_is_run_again_has_its_pause() -> None:
     assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx([3000.0] * 3)
 
 
-def test_a_pause_that_is_shorter_than_a_start_is_told_as_it_came_out() -> None:
+def test_a_pause_shorter_than_a_start_is_recorded_as_measured() -> None:
     bench = TimedBench(start_s=0.5)
     run(bench, fields(pause_s=0.1))
     assert bench.idle_s() == pytest.approx([0.52] * 3)
     assert [line.get("idle_ms") for line in bench.journal("cell")][1:] == pytest.approx([520.0] * 3)
 
 
-def test_a_host_clock_that_was_set_does_not_lengthen_a_pause() -> None:
+def test_setting_the_host_clock_does_not_lengthen_a_pause() -> None:
     """fio tells the time of day an hour off from one cell on."""
     bench = TimedBench()
     original = bench.run_cell
@@ -193,7 +193,7 @@ def test_a_host_clock_that_was_set_does_not_lengthen_a_pause() -> None:
     assert bench.idle_s() == pytest.approx([3.0] * 5, abs=0.33)
 
 
-def test_after_an_interruption_the_pause_is_whole_in_real_time_and_the_idle_time_unknown() -> None:
+def test_after_an_interruption_the_pause_restarts_and_the_idle_time_is_unknown() -> None:
     bench = TimedBench()
     run(bench, fields(pause_s=3.0))
     bench.lines = [*bench.lines[:2], {"event": "gap"}]
@@ -204,7 +204,7 @@ def test_after_an_interruption_the_pause_is_whole_in_real_time_and_the_idle_time
     assert [line.get("idle_ms") for line in bench.journal("cell")[2:]] == [None, pytest.approx(3000.0)]
 
 
-def test_after_an_interruption_of_the_last_pause_its_idle_time_is_unknown() -> None:
+def test_after_an_interrupted_last_pause_its_idle_time_is_unknown() -> None:
     bench = TimedBench()
     run(bench, fields(pause_s=3.0))
     assert bench.lines.pop()["idle_ms"] == pytest.approx(3000.0)
@@ -215,7 +215,7 @@ def test_after_an_interruption_of_the_last_pause_its_idle_time_is_unknown() -> N
     assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 2}
 
 
-def test_a_cell_that_is_tainted_after_an_interruption_knows_the_idle_time_of_its_second_run() -> None:
+def test_a_cell_repeated_after_an_interruption_has_an_idle_time() -> None:
     bench = TimedBench()
     run(bench, fields(pause_s=3.0))
     bench.lines = [*bench.lines[:3], {"event": "gap"}]
@@ -262,8 +262,8 @@ STEADY = {"window": 2, "max_rounds": 6, "data_excursion": 0.2, "slope_excursion"
 def test_points_of_a_surface(until: dict[str, Any], cold: int, name: str, at: tuple[int, int]) -> None:
     """Rounds before the window, and cold ones, are not asked; nor are cells that are not those of the point."""
     bench = surveyed(until, cold)
-    found = demand(bench, {**POINT, "name": name})  # type: ignore[arg-type]
-    assert found == {"threads": at[0], "queue_depth": at[1], "title": f"point {name.upper()}, T{at[0]}Q{at[1]}"}
+    chosen = demand(bench, {**POINT, "name": name})  # type: ignore[arg-type]
+    assert chosen == {"threads": at[0], "queue_depth": at[1], "title": f"point {name.upper()}, T{at[0]}Q{at[1]}"}
     assert bench.lines[-1] == {
         "event": "point", "step": 0, "name": name, "of": {"read_share": 40}, "response_time_us": 5000.0,
         "threads": at[0], "queue_depth": at[1], "iops": SURFACE[at][0], "mean_latency_us": SURFACE[at][1],
@@ -271,7 +271,7 @@ def test_points_of_a_surface(until: dict[str, Any], cold: int, name: str, at: tu
     }  # fmt: skip
 
 
-def test_without_a_window_all_rounds_that_count_are_averaged() -> None:
+def test_without_a_window_all_counted_rounds_are_averaged() -> None:
     bench = surveyed({"rounds": 2})
     demand(bench, POINT)  # type: ignore[arg-type]
     assert bench.lines[-1]["iops"] == pytest.approx(9000.0 * 11 / 2)
@@ -287,29 +287,29 @@ def test_a_point_is_chosen_once() -> None:
     assert demand(bench, {**POINT, "response_time_us": 50000.0}) != first, "another limit is another point"  # type: ignore[arg-type]
 
 
-def test_a_limit_that_nothing_meets_is_told() -> None:
+def test_a_response_time_limit_that_no_cell_meets_is_recorded() -> None:
     bench = surveyed({"rounds": 1})
     assert demand(bench, {**POINT, "response_time_us": 50.0})["queue_depth"] == 1  # type: ignore[arg-type]
     assert bench.lines[-1]["limit_met"] is False
 
 
-def test_a_point_of_no_cell_is_a_sentence() -> None:
+def test_a_point_that_matches_no_cell_is_refused() -> None:
     with pytest.raises(UserError, match=r"m: no cell of step 1 matches its point 'max' .*read_share 50.*change"):
         demand(surveyed({"rounds": 1}), {**POINT, "of": {"read_share": 50}})  # type: ignore[arg-type]
 
 
-def test_fields_are_resolved_where_there_is_a_point() -> None:
+def test_fields_with_a_point_are_resolved() -> None:
     bench = surveyed({"rounds": 1})
     bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth")}
     loop = resolved(bench, {"cells": [bare, {**bare, "threads": 2}], "point": POINT})  # type: ignore[arg-type]
-    assert [(one["threads"], one["queue_depth"]) for one in loop["cells"]] == [(4, 8), (2, 8)]
+    assert [(cell["threads"], cell["queue_depth"]) for cell in loop["cells"]] == [(4, 8), (2, 8)]
     soak = resolved(bench, {"cell": bare, "point": POINT})  # type: ignore[arg-type]
     assert (soak["cell"]["threads"], soak["cell"]["queue_depth"]) == (4, 8)
     plain = {"cell": PLAIN}
     assert resolved(bench, plain) is plain  # type: ignore[arg-type]
 
 
-def test_a_loop_at_a_point_goes_on_at_it() -> None:
+def test_a_resumed_loop_keeps_its_point() -> None:
     bench = surveyed({"rounds": 1})
     bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth")}
     at_point = fields([bare], rounds=2, point=POINT)
@@ -356,18 +356,18 @@ def bursts(folder: Path, rounds: int = 8, **pause: float) -> list[float]:
     return [line["metrics"]["iops"] for line in lines if line["event"] == "cell"]
 
 
-def test_a_pause_that_lets_the_cache_empty_makes_every_burst_the_first(tmp_path: Path) -> None:
+def test_a_pause_that_empties_the_cache_makes_every_burst_fast(tmp_path: Path) -> None:
     fold_s = BURST_PAGES * 230e-6 / 4
     assert bursts(tmp_path, pause_s=0.05 + 1.5 * fold_s) == pytest.approx([CACHED_IOPS] * 8, rel=0.02)
 
 
-def test_without_a_pause_bursts_come_down_to_the_rate_without_a_cache(tmp_path: Path) -> None:
+def test_without_a_pause_bursts_slow_to_the_rate_without_a_cache(tmp_path: Path) -> None:
     """Some pages are overwritten while they are in the cache and need not be moved."""
-    found = bursts(tmp_path)
-    assert found[0] == pytest.approx(CACHED_IOPS, rel=0.02)
-    assert found[1] < 0.95 * CACHED_IOPS, "the cache fills up in the second burst"
-    assert found[2] == pytest.approx(FULL_IOPS, rel=0.06)
-    assert found[-1] == pytest.approx(MAIN_IOPS, rel=0.02)
+    iops = bursts(tmp_path)
+    assert iops[0] == pytest.approx(CACHED_IOPS, rel=0.02)
+    assert iops[1] < 0.95 * CACHED_IOPS, "the cache fills up in the second burst"
+    assert iops[2] == pytest.approx(FULL_IOPS, rel=0.06)
+    assert iops[-1] == pytest.approx(MAIN_IOPS, rel=0.02)
 
 
 def test_a_duty_cycle_is_a_pause(tmp_path: Path) -> None:
@@ -386,7 +386,7 @@ def test_longer_waits_recover_more(tmp_path: Path) -> None:
     assert last[-1] == pytest.approx(CACHED_IOPS, rel=0.02)
     assert last == sorted(last)
     steps = [(after - before) / CACHED_IOPS for before, after in itertools.pairwise(last)]
-    assert all(one > 0.05 for one in steps[:3])
+    assert all(step > 0.05 for step in steps[:3])
 
 
 READS = {
@@ -409,7 +409,7 @@ def test_threads_and_depths_drive_the_dies(tmp_path: Path) -> None:
     assert iops[6:] == pytest.approx([iops[5]] * 2, rel=0.03)
 
 
-def test_a_soak_runs_at_the_point_that_was_found(tmp_path: Path) -> None:
+def test_a_soak_runs_at_the_chosen_point(tmp_path: Path) -> None:
     """By Little's law 32 outstanding at the ceiling of the dies take 0.8 ms: the point below that is another one."""
     grid = [(1, 1), (1, 4), (4, 4), (4, 8)]
     cells = [{**PLAIN, "read_share": 100, "threads": t, "queue_depth": q, "runtime_s": 0.1} for t, q in grid]
@@ -419,7 +419,7 @@ def test_a_soak_runs_at_the_point_that_was_found(tmp_path: Path) -> None:
     steps = [{"loop": fields(cells, 3)}, *({"soak": {**soak, "point": point}} for point in points)]
     lines = measured(tmp_path, steps, FILL, **READS)
     chosen = [line for line in lines if line["event"] == "point"]
-    assert [(one["name"], one["threads"], one["queue_depth"]) for one in chosen] == [("max", 4, 4), ("min", 1, 1)]
+    assert [(line["name"], line["threads"], line["queue_depth"]) for line in chosen] == [("max", 4, 4), ("min", 1, 1)]
     assert chosen[0]["mean_latency_us"] == pytest.approx(16e6 / chosen[0]["iops"], rel=0.02)
     soaks = [line["workload"] for line in lines if line["event"] == "soak"]
-    assert [(one["threads"], one["queue_depth"]) for one in soaks] == [(4, 4), (1, 1)]
+    assert [(line["threads"], line["queue_depth"]) for line in soaks] == [(4, 4), (1, 1)]

@@ -88,7 +88,7 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, plan: Plan, seal: Path, *, at: in
 
 
 @pytest.mark.parametrize("measurement", [LOOP, SOAK, REPLAY], ids=["loop", "soak", "replay"])
-def test_the_chain_ends_in_a_recording_and_is_not_run_twice(project: Path, measurement: str) -> None:
+def test_a_chain_makes_a_recording_only_once(project: Path, measurement: str) -> None:
     plan = plan_of(measurement)
     measure(plan, condition(plan))
     assert json.loads((plan.recording_path / "recording.json").read_text())["gaps"] == []
@@ -109,7 +109,7 @@ def test_equal_plans_give_equal_evidence(project: Path) -> None:
     assert [line["metrics"] for line in journal(plan, "cell")] == first
 
 
-def test_foreign_writes_break_the_seal_and_the_drive_is_conditioned_again(project: Path) -> None:
+def test_foreign_writes_break_the_seal_and_repeat_the_conditioning(project: Path) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
     drive = VirtualClockDrive(
@@ -129,7 +129,7 @@ def test_foreign_writes_break_the_seal_and_the_drive_is_conditioned_again(projec
 
 
 @pytest.mark.usefixtures("nothing_undone")
-def test_a_killed_loop_goes_on_behind_a_gap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_loop_resumes_after_a_gap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
     interrupt(monkeypatch, plan, seal, at=8)  # the second cell of round 4
@@ -148,7 +148,7 @@ def test_a_killed_loop_goes_on_behind_a_gap(project: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.usefixtures("nothing_undone")
-def test_a_killed_soak_keeps_its_slices_and_does_the_rest(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_killed_soak_keeps_its_slices_and_resumes(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(SOAK)
     seal = condition(plan)
     interrupt(monkeypatch, plan, seal, at=1)
@@ -165,9 +165,7 @@ def test_a_killed_soak_keeps_its_slices_and_does_the_rest(project: Path, monkeyp
 
 
 @pytest.mark.parametrize("measurement", [LOOP, SOAK], ids=["loop", "soak"])
-def test_the_very_first_cell_may_be_the_one_that_is_interrupted(
-    project: Path, monkeypatch: pytest.MonkeyPatch, measurement: str
-) -> None:
+def test_an_interrupted_first_cell_resumes(project: Path, monkeypatch: pytest.MonkeyPatch, measurement: str) -> None:
     plan = plan_of(measurement)
     seal = condition(plan)
     interrupt(monkeypatch, plan, seal, at=1)
@@ -176,7 +174,7 @@ def test_the_very_first_cell_may_be_the_one_that_is_interrupted(
 
 
 @pytest.mark.parametrize("measurement", [LOOP, SOAK], ids=["loop", "soak"])
-def test_a_drive_that_another_measurement_used_is_measured_anew(
+def test_a_drive_used_by_another_measurement_restarts(
     project: Path, monkeypatch: pytest.MonkeyPatch, measurement: str
 ) -> None:
     other, plan = plan_of(SOAK if measurement == LOOP else LOOP), plan_of(measurement)
@@ -189,7 +187,7 @@ def test_a_drive_that_another_measurement_used_is_measured_anew(
     assert f"used for {other.recording}" in list(read_journal(aside))[-1]["reason"]
 
 
-def test_a_cell_that_fails_is_a_sentence_and_is_run_again(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_cell_is_reported_and_repeated(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
     with monkeypatch.context() as patch:
@@ -202,7 +200,7 @@ def test_a_cell_that_fails_is_a_sentence_and_is_run_again(project: Path, monkeyp
     assert events(plan)["resumed"] == 1
 
 
-def test_a_drive_that_is_not_the_one_left_is_measured_anew(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replaced_drive_restarts_the_measurement(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(LOOP)
     seal = condition(plan)
     interrupt(monkeypatch, plan, seal, at=3)
@@ -214,7 +212,7 @@ def test_a_drive_that_is_not_the_one_left_is_measured_anew(project: Path, monkey
     assert "decreased" in list(read_journal(aside))[-1]["reason"]
 
 
-def test_another_kernel_than_the_recording_began_with_begins_anew(
+def test_another_kernel_restarts_the_measurement(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = plan_of(LOOP)
@@ -229,7 +227,7 @@ def test_another_kernel_than_the_recording_began_with_begins_anew(
     assert json.loads((plan.recording_path / "host.json").read_text())["kernel"] == begun["kernel"]
 
 
-def test_another_trace_than_the_recording_began_with_is_refused(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_trace_is_refused_on_resuming(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(REPLAY)
     seal = condition(plan)
     with monkeypatch.context() as patch:

@@ -1,4 +1,4 @@
-"""What `drivelab plan` says beforehand, against what the virtual clock then does."""
+"""What `drivelab plan` estimates, compared with what the virtual clock does."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def row(**change: object) -> Outlook:
     return Outlook(**{**facts, **change})  # type: ignore[arg-type]
 
 
-def test_what_is_lost_and_worn_is_said() -> None:
+def test_the_outlook_lists_lost_data_and_wear() -> None:
     text = "\n".join(row().lines())
     assert "Maker 1, serial S1, 1.82 TiB, /dev/nvme0n1" in text
     assert "will be erased: gpt on nvme0n1, ext4 'data' on nvme0n1p1" in text
@@ -51,13 +51,12 @@ def test_what_is_lost_and_worn_is_said() -> None:
     assert row(to_do=0).lines()[0].endswith("nothing will be written")
 
 
-def test_what_the_most_rests_on_is_said() -> None:
-    told = "\n".join(row(ceiling_mib_s=3720.0).lines())
-    assert "600 TB (upper bound if its cells write at 3,720 MiB/s all the time, the limit of its link)" in told
+def test_the_outlook_states_its_assumptions() -> None:
+    text = "\n".join(row(ceiling_mib_s=3720.0).lines())
+    assert "600 TB (upper bound if its cells write at 3,720 MiB/s all the time, the limit of its link)" in text
     away = row(ceiling_mib_s=14000.0, attached=False)
-    premises = (
-        "if its capacity is 1.82 TiB; upper bound if its cells write at 14,000 MiB/s all the time, the limit of any link"
-    )
+    ceiling = "its cells write at 14,000 MiB/s all the time, the limit of any link"
+    premises = f"if its capacity is 1.82 TiB; upper bound if {ceiling}"
     assert f"600 TB ({premises})" in "\n".join(away.lines())
     assert away.assumption == f" ({premises.replace('; upper bound if', ' and')})"
     for nothing in (row(), row(ceiling_mib_s=14000.0, virtual=True)):
@@ -65,7 +64,7 @@ def test_what_the_most_rests_on_is_said() -> None:
         assert nothing.assumption == ""
 
 
-def test_the_ceiling_is_that_of_cells_alone(project: Path) -> None:
+def test_the_ceiling_applies_only_to_cells(project: Path) -> None:
     sheet = Path("config/drives.tsv")
     sheet.write_text(sheet.read_text() + "real\t/dev/disk/by-id/nvme-none\tS1\tyes\t\n")
 
@@ -74,34 +73,34 @@ def test_the_ceiling_is_that_of_cells_alone(project: Path) -> None:
             "name: mini\ndrives: [real]\ntraces: {a: {shipped: sqlite-inserts}}\n"
             f"measurements: [{{protocol: {measurement}}}]\n"
         )
-        (one,) = outlook(Campaign.load("config/mini.yaml"))
-        return one.ceiling_mib_s
+        (drive,) = outlook(Campaign.load("config/mini.yaml"))
+        return drive.ceiling_mib_s
 
     assert ceiling_mib_s("pts-iops") == 14000
-    assert ceiling_mib_s("trace-replay, trace: a") is None, "passes are not more on a faster link"
+    assert ceiling_mib_s("trace-replay, trace: a") is None, "a faster link does not add passes"
 
 
-def test_a_drive_of_the_virtual_clock(campaign: Campaign) -> None:
+def test_a_drive_on_the_virtual_clock(campaign: Campaign) -> None:
     rows = outlook(campaign)
-    assert [one.drive for one in rows] == ["op7", "op28"]
-    assert all(one.virtual and one.to_do == 3 for one in rows)
+    assert [row.drive for row in rows] == ["op7", "op28"]
+    assert all(row.virtual and row.to_do == 3 for row in rows)
     assert "in simulated time" in rows[0].lines()[-1]
 
 
-def test_what_is_written_lies_within_the_estimate(campaign: Campaign) -> None:
-    plan = next(one.plan for one in campaign.plans if one.plan.measurement == "pts-iops")
+def test_the_written_bytes_lie_within_the_estimate(campaign: Campaign) -> None:
+    plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "pts-iops")
     span = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), ())
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
     seals = [line["seal"]["wear"]["sectors_written"] for line in read_journal(plan.recording_path)
              if line["event"] == "seal"]  # fmt: skip
-    assert (seals[-1] - seals[0]) * 512 == span.least_bytes, "the fill is known exactly"
+    assert (seals[-1] - seals[0]) * 512 == span.least_bytes, "the fill is estimated exactly"
     assert span.least_bytes < span.most_bytes
 
 
 def test_every_cell_has_its_command(campaign: Campaign) -> None:
-    plan = next(one.plan for one in campaign.plans if one.plan.measurement == "pts-iops")
+    plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "pts-iops")
     commands = list(fio_commands(plan, "/dev/x", 64 << 20, 4096))
     purposes = [purpose for purpose, _ in commands]
     assert purposes[0] == "preconditioning"
@@ -111,8 +110,8 @@ def test_every_cell_has_its_command(campaign: Campaign) -> None:
     assert len(seeds) == len(commands)
 
 
-def test_the_commands_are_those_that_are_run(campaign: Campaign) -> None:
-    plan = next(one.plan for one in campaign.plans if one.plan.measurement == "pts-write-saturation")
+def test_the_listed_commands_are_the_executed_ones(campaign: Campaign) -> None:
+    plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "pts-write-saturation")
     (_, command), *_ = fio_commands(plan, "/dev/x", 64 << 20, 4096)
     assert "--status-interval=1 " in command
     assert "--runtime=5000ms" in command
@@ -120,7 +119,7 @@ def test_the_commands_are_those_that_are_run(campaign: Campaign) -> None:
 
 
 def test_a_replay_is_named(campaign: Campaign) -> None:
-    plan = next(one.plan for one in campaign.plans if one.plan.measurement == "trace-replay")
+    plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "trace-replay")
     assert [purpose for purpose, _ in fio_commands(plan, "/dev/x", 64 << 20, 4096)][-1] == "replay of sqlite"
 
 
@@ -129,7 +128,7 @@ MIB_S = 100.0
 
 
 def made(*measure: dict[str, Any], **change: Any) -> Plan:
-    """With nothing but these steps."""
+    """Return a plan with only these steps."""
     subject = {
         "drive": {"serial": "S1", "over_provisioning": 0.25},
         "class": {"active_range": 1.0},
@@ -144,7 +143,7 @@ def made(*measure: dict[str, Any], **change: Any) -> Plan:
 def span(
     *measure: dict[str, Any], traces: tuple[Trace, ...] = TWO, capacity_bytes: int = 64 << 20, **change: Any
 ) -> Estimate:
-    """Of a plan with nothing but these steps, at 100 MiB/s."""
+    """Return the estimate of a plan with only these steps, at 100 MiB/s."""
     return estimate(made(*measure, **change), capacity_bytes, MIB_S, traces)
 
 
@@ -153,28 +152,28 @@ def replay(timing: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"replay": {**choice, **fields}}
 
 
-def test_passes_over_a_set_are_known_exactly() -> None:
-    found = span(replay({"mode": "original"}))
-    assert found == Estimate(4 * 30.0, 4 * 30.0, 4 * (8 << 20), 4 * (8 << 20))
+def test_passes_over_a_set_are_estimated_exactly() -> None:
+    result = span(replay({"mode": "original"}))
+    assert result == Estimate(4 * 30.0, 4 * 30.0, 4 * (8 << 20), 4 * (8 << 20))
 
 
-def test_repeats_until_they_agree_are_three_to_seven() -> None:
-    found = span(replay({"mode": "original"}, until={"threshold": 0.05, "metric": "score"}))
-    assert found == Estimate(4 * 30.0, 8 * 30.0, 4 * (8 << 20), 8 * (8 << 20))
+def test_repeats_until_they_agree_are_estimated_as_three_to_seven() -> None:
+    result = span(replay({"mode": "original"}, until={"threshold": 0.05, "metric": "score"}))
+    assert result == Estimate(4 * 30.0, 8 * 30.0, 4 * (8 << 20), 8 * (8 << 20))
 
 
 def test_the_timing_decides_how_long_a_replay_takes() -> None:
     assert span(replay({"mode": "scaled", "factor": 0.5})).least_s == 4 * 15.0
     for mode in ("asap", "idle-capped"):
-        found = span(replay({"mode": mode}))
+        result = span(replay({"mode": mode}))
         both = (max(5, 8) + max(3, 2)) / MIB_S
-        assert found.least_s == pytest.approx(4 * both), "no sooner than the link allows, which is full duplex"
-        assert found.most_s == 4 * 30.0
-        assert found.least_bytes == found.most_bytes == 4 * (8 << 20)
+        assert result.least_s == pytest.approx(4 * both), "bounded by the full-duplex link"
+        assert result.most_s == 4 * 30.0
+        assert result.least_bytes == result.most_bytes == 4 * (8 << 20)
 
 
-def test_what_is_read_is_written_once_beforehand() -> None:
-    plain, filled = (span(replay({"mode": "original"}, prefill=one)) for one in ("none", "footprint"))
+def test_a_prefill_writes_each_read_block_once() -> None:
+    plain, filled = (span(replay({"mode": "original"}, prefill=prefill)) for prefill in ("none", "footprint"))
     assert filled.least_bytes == plain.least_bytes
     assert filled.most_bytes == plain.most_bytes + (10 << 20)
     assert filled.most_s == pytest.approx(plain.most_s + 0.1)
@@ -187,11 +186,11 @@ def test_idle_takes_time_and_writes_nothing() -> None:
 
 
 def streams(**fields: Any) -> dict[str, Any]:
-    one = {"kind": "composite", "most": 9, "threads": [1], "queue_depth": [1], "runtime_s": 10.0}
-    return {"loop": {"streams": {**one, **fields}, "until": {"window": 5, "max_rounds": 25}}}
+    body = {"kind": "composite", "most": 9, "threads": [1], "queue_depth": [1], "runtime_s": 10.0}
+    return {"loop": {"streams": {**body, **fields}, "until": {"window": 5, "max_rounds": 25}}}
 
 
-def test_streams_are_reckoned_without_their_trace() -> None:
+def test_streams_are_estimated_without_their_trace() -> None:
     composite = span(streams())
     assert composite.least_s == pytest.approx(5 * 10.3)
     assert composite.most_s == pytest.approx(25 * 10.3)
@@ -205,32 +204,33 @@ def test_streams_are_reckoned_without_their_trace() -> None:
 
 
 def test_phases_add_up(project: Path) -> None:
-    """Consistency: soaks of 220 + 225 minutes, 25 idle, and 18 passes over the set."""
+    """Trace consistency: soaks of 220 + 225 minutes, 25 minutes of idle time, and 18 passes over the set."""
     Path("config/mine.yaml").write_text(
         "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
         "measurements: [{protocol: trace-consistency, traces: [b, a]}]\n"
     )
-    found = Campaign.load("config/mine.yaml")
-    plan = found.plans[0].plan
-    traces = found.traces_of(plan)
-    assert [one.write_bytes for one in traces] == [0, 30851072]
-    total = estimate(plan, found.capacity_bytes(plan), assumed_mib_s(plan, None), traces)
+    campaign = Campaign.load("config/mine.yaml")
+    plan = campaign.plans[0].plan
+    traces = campaign.traces_of(plan)
+    assert [trace.write_bytes for trace in traces] == [0, 30851072]
+    total = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), traces)
     conditioning_s = 30 + 2 * (64 << 20) / (assumed_mib_s(plan, None) * 2**20)
-    set_s = sum(one.duration_s for one in traces)
+    set_s = sum(trace.duration_s for trace in traces)
     drain_s = 445 * 10 * (16 << 20) / (assumed_mib_s(plan, None) * 2**20)
     most_s = conditioning_s + 1 + 60 * (220 + 225 + 25) + 18 * set_s
     assert most_s < total.most_s < most_s + drain_s
     assert total.least_bytes == 2 * (64 << 20) + 18 * 30851072
 
 
-def test_what_is_no_command_is_told_in_words(project: Path) -> None:
+def test_steps_without_a_command_are_described(project: Path) -> None:
     Path("config/mine.yaml").write_text(
         "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
         "measurements:\n  - {protocol: trace-consistency, scale: demo, traces: [b, a]}\n"
         "  - {protocol: rwsw-sweep, scale: demo, trace: a}\n  - {protocol: trace-replay-asap, trace: b}\n"
     )
     consistency, sweep, asap = (
-        list(fio_commands(one.plan, "/dev/x", 64 << 20, 4096)) for one in Campaign.load("config/mine.yaml").plans
+        list(fio_commands(planned.plan, "/dev/x", 64 << 20, 4096))
+        for planned in Campaign.load("config/mine.yaml").plans
     )
     assert len(consistency) == 1 + 2 * 7
     assert "--bsrange=4096-1048576" in consistency[1][1]
@@ -248,26 +248,26 @@ CELL = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads
         "runtime_s": 10.0}  # fmt: skip
 MIB = 1 << 20
 DRAIN_S = 10 * 4096 / (MIB_S * MIB)
-"""Of one page in flight, at a tenth of what is assumed."""
+"""Drain time of one page in flight, at a tenth of the assumed rate."""
 
 
 def loop(*cells: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    return {"loop": {"cells": [{**CELL, **one} for one in cells or ({},)], "until": {"rounds": 5}, **fields}}
+    return {"loop": {"cells": [{**CELL, **cell} for cell in cells or ({},)], "until": {"rounds": 5}, **fields}}
 
 
-def test_a_fixed_number_of_rounds_is_known_exactly() -> None:
-    found = span(loop({}, {"runtime_s": 2.0, "read_share": 100}))
-    assert found.least_s == pytest.approx(5 * 12.6)
-    assert found.most_s == pytest.approx(5 * (12.6 + 2 * DRAIN_S))
-    assert (found.least_bytes, found.most_bytes) == (0, pytest.approx(5 * (10 * MIB_S * MIB + 4096)))
+def test_a_fixed_number_of_rounds_is_estimated_exactly() -> None:
+    result = span(loop({}, {"runtime_s": 2.0, "read_share": 100}))
+    assert result.least_s == pytest.approx(5 * 12.6)
+    assert result.most_s == pytest.approx(5 * (12.6 + 2 * DRAIN_S))
+    assert (result.least_bytes, result.most_bytes) == (0, pytest.approx(5 * (10 * MIB_S * MIB + 4096)))
 
 
-def test_rounds_until_they_agree_are_three_to_seven_and_cold_ones_more() -> None:
-    found = span(loop(until={"threshold": 0.05, "metric": "iops"}, cold_rounds=2))
-    assert (found.least_s, found.most_s) == (pytest.approx(5 * 10.3), pytest.approx(9 * (10.3 + DRAIN_S)))
+def test_rounds_until_they_agree_are_three_to_seven_plus_cold_rounds() -> None:
+    result = span(loop(until={"threshold": 0.05, "metric": "iops"}, cold_rounds=2))
+    assert (result.least_s, result.most_s) == (pytest.approx(5 * 10.3), pytest.approx(9 * (10.3 + DRAIN_S)))
 
 
-def test_pauses_take_time_in_which_fio_starts() -> None:
+def test_fio_starts_during_pauses() -> None:
     assert span(loop(pause_s=5.0)).most_s == pytest.approx(5 * (15.0 + DRAIN_S))
     assert span(loop(duty_cycle=0.25)).least_s == pytest.approx(5 * 40.0)
     assert span(loop(pause_s=0.1)).least_s == pytest.approx(5 * 10.3)
@@ -291,22 +291,22 @@ def test_pauses_take_time_in_which_fio_starts() -> None:
         ({"read_share": 100}, 0.0, 0),
     ],
 )  # fmt: skip
-def test_what_a_cell_writes_is_bounded_by_link_and_rate(cell: dict[str, Any], mib_s: float, in_flight: int) -> None:
+def test_the_writes_of_a_cell_are_bounded_by_link_and_rate(cell: dict[str, Any], mib_s: float, in_flight: int) -> None:
     assert span(loop(cell)).most_bytes == pytest.approx(5 * (10 * mib_s * MIB + in_flight))
 
 
-def test_writes_of_a_mix_may_be_more_than_their_share() -> None:
-    """Five standard deviations of a binomial distribution, as each I/O is drawn."""
+def test_the_writes_of_a_mix_may_exceed_their_share() -> None:
+    """By five standard deviations of a binomial distribution, because fio draws the direction of each I/O."""
     ios = 256 * 10 + 1
-    found = span(loop({"rate_iops": 256.0, "read_share": 70}))
-    assert found.most_bytes == pytest.approx(5 * 4096 * (0.3 * ios + 5 * (0.3 * 0.7 * ios) ** 0.5))
+    result = span(loop({"rate_iops": 256.0, "read_share": 70}))
+    assert result.most_bytes == pytest.approx(5 * 4096 * (0.3 * ios + 5 * (0.3 * 0.7 * ios) ** 0.5))
 
 
 POINT = {"name": "mid", "step": 0, "of": {"read_share": 0}, "response_time_us": 5000.0}
 
 
 def bare(**change: Any) -> dict[str, Any]:
-    """A cell whose threads and depth a point gives."""
+    """Return a cell without threads and queue depth, which a point gives."""
     return {key: value for key, value in {**CELL, **change}.items() if key not in ("threads", "queue_depth")}
 
 
@@ -323,9 +323,9 @@ STEADY = {"every_s": 60.0, "window": 5, "data_excursion": 0.2, "slope_excursion"
 
 
 def test_a_soak_that_is_steady_at_once_lasts_a_window() -> None:
-    found = span(soak(time_s=3600.0, steady_state=STEADY))
-    assert (found.least_s, found.most_s) == (300.0, pytest.approx(3600.0 + DRAIN_S))
-    assert (found.least_bytes, found.most_bytes) == (0, pytest.approx(3600 * MIB_S * MIB + 4096))
+    result = span(soak(time_s=3600.0, steady_state=STEADY))
+    assert (result.least_s, result.most_s) == (300.0, pytest.approx(3600.0 + DRAIN_S))
+    assert (result.least_bytes, result.most_bytes) == (0, pytest.approx(3600 * MIB_S * MIB + 4096))
     volume = span(soak(capacity_multiple=4.0, steady_state=STEADY))
     assert volume == Estimate(pytest.approx(2.56), pytest.approx(25.6), 0.0, 256 * MIB)  # type: ignore[arg-type]
     assert span(soak(capacity_multiple=4.0)).least_bytes == 256 * MIB
@@ -337,43 +337,43 @@ def test_a_limit_of_iops_lengthens_a_volume_and_bounds_a_time() -> None:
     assert span(soak(slow, time_s=60.0)).most_bytes == 60 * MIB + 4096
 
 
-def test_a_volume_of_reads_and_writes_is_reached_no_sooner_than_both_directions_allow() -> None:
-    """At the most at twice the fastest rate, which is not the assumed one."""
+def test_both_directions_bound_the_time_of_a_mixed_volume() -> None:
+    """At most at twice the fastest rate, which differs from the assumed rate."""
     half = made(soak({"read_share": 50}, capacity_multiple=4.0))
-    found = estimate(half, 64 * MIB, MIB_S, (), 4 * MIB_S)
-    assert found.least_s == pytest.approx(256 / (2 * 4 * MIB_S))
-    assert found.most_s == pytest.approx(10 * 256 / MIB_S)
-    assert found.least_bytes < 128 * MIB < found.most_bytes < 1.02 * 128 * MIB
+    result = estimate(half, 64 * MIB, MIB_S, (), 4 * MIB_S)
+    assert result.least_s == pytest.approx(256 / (2 * 4 * MIB_S))
+    assert result.most_s == pytest.approx(10 * 256 / MIB_S)
+    assert result.least_bytes < 128 * MIB < result.most_bytes < 1.02 * 128 * MIB
     reads = estimate(made(soak({"read_share": 100}, capacity_multiple=4.0)), 64 * MIB, MIB_S, (), 4 * MIB_S)
     assert (reads.least_s, reads.most_bytes) == (pytest.approx(256 / (4 * MIB_S)), 0)
     window = span(soak({"read_share": 50}, capacity_multiple=4.0, time_s=1.5))
     assert (window.least_s, window.most_s) == (pytest.approx(1.28), pytest.approx(1.5 + DRAIN_S))
 
 
-def test_a_volume_that_is_no_whole_number_of_ios_for_each_thread_may_be_missed_by_one_of_each() -> None:
-    found = span(soak({"threads": 3, "queue_depth": 1, "block_size_bytes": MIB}, capacity_multiple=1.0))
-    assert (found.least_bytes, found.most_bytes) == (61 * MIB, 67 * MIB)
+def test_a_volume_may_be_missed_by_one_io_per_thread() -> None:
+    result = span(soak({"threads": 3, "queue_depth": 1, "block_size_bytes": MIB}, capacity_multiple=1.0))
+    assert (result.least_bytes, result.most_bytes) == (61 * MIB, 67 * MIB)
 
 
 def test_fills_and_rest_add_up() -> None:
-    one = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8}
-    fill = [{**one, "capacity_multiple": 2.0, "range_share": 0.5}, {**one, "raw_capacity_multiple": 2.0}]
-    found = span(condition={"purge": "none", "fill": fill, "rest_s": 600.0})
+    base = {"pattern": "sequential", "block_size_bytes": 131072, "queue_depth": 8}
+    fill = [{**base, "capacity_multiple": 2.0, "range_share": 0.5}, {**base, "raw_capacity_multiple": 2.0}]
+    result = span(condition={"purge": "none", "fill": fill, "rest_s": 600.0})
     written = (64 + 2 * 1.25 * 64) * MIB
-    assert found.least_bytes == found.most_bytes == written
-    assert found.least_s == found.most_s == pytest.approx(600 + written / (MIB_S * MIB))
+    assert result.least_bytes == result.most_bytes == written
+    assert result.least_s == result.most_s == pytest.approx(600 + written / (MIB_S * MIB))
 
 
-def test_a_random_fill_may_take_ten_times_as_long_and_none_is_faster_than_the_link() -> None:
-    one = {"pattern": "random", "block_size_bytes": 4096, "queue_depth": 8, "capacity_multiple": 2.0}
-    plan = made(condition={"purge": "none", "fill": one})
-    found = estimate(plan, 64 * MIB, MIB_S, (), 4 * MIB_S)
-    assert (found.least_s, found.most_s) == (pytest.approx(0.32), pytest.approx(12.8))
-    assert found.least_bytes == found.most_bytes == 128 * MIB
+def test_a_random_fill_may_be_ten_times_slower_and_never_faster_than_the_link() -> None:
+    fill = {"pattern": "random", "block_size_bytes": 4096, "queue_depth": 8, "capacity_multiple": 2.0}
+    plan = made(condition={"purge": "none", "fill": fill})
+    result = estimate(plan, 64 * MIB, MIB_S, (), 4 * MIB_S)
+    assert (result.least_s, result.most_s) == (pytest.approx(0.32), pytest.approx(12.8))
+    assert result.least_bytes == result.most_bytes == 128 * MIB
 
 
 def virtual(*measure: dict[str, Any], **model: Any) -> Plan:
-    """Of a virtual drive on the virtual clock."""
+    """Return a plan of a virtual drive on the virtual clock."""
     mapping = {"serial": "V", "capacity": "64MiB", "over_provisioning": "28%", **model}
     return made(*measure, drive={"serial": "V", "virtual": mapping}, clock="virtual")
 
@@ -384,10 +384,10 @@ def test_the_link_bounds_a_real_drive_and_the_bus_a_virtual_one() -> None:
     assert fastest_mib_s(made(), "sata", None) == 560
     assert fastest_mib_s(virtual(transfer_us=20), None, None) == pytest.approx(4096 / 20e-6 / MIB)
     slow = virtual(transfer_us=20, program_us=5000)
-    assert fastest_mib_s(slow, None, None) > 10 * assumed_mib_s(slow, None), "caches take in more than flash"
+    assert fastest_mib_s(slow, None, None) > 10 * assumed_mib_s(slow, None), "caches absorb more than flash"
 
 
-def test_reads_share_the_bus_of_a_virtual_drive_and_its_controller_takes_its_time() -> None:
+def test_bus_and_controller_bound_a_virtual_drive() -> None:
     def most(cell: dict[str, Any], **model: Any) -> float:
         plan = virtual(loop(cell), **model)
         return estimate(plan, 64 * MIB, 1.0, (), fastest_mib_s(plan, None, None)).most_bytes / 5
@@ -399,7 +399,7 @@ def test_reads_share_the_bus_of_a_virtual_drive_and_its_controller_takes_its_tim
     assert half == pytest.approx(10 * 4096 / 20e-6 / 2, rel=0.02)
 
 
-def test_on_the_virtual_clock_no_process_has_to_start() -> None:
+def test_on_the_virtual_clock_no_process_starts() -> None:
     plan = virtual(loop({}))
     assert estimate(plan, 64 * MIB, 1.0, ()).least_s == 50.0
 
@@ -412,13 +412,13 @@ def test_on_the_virtual_clock_no_process_has_to_start() -> None:
         "stec-random-write-over-time",
     ],
 )  # fmt: skip
-def test_a_shipped_protocol_keeps_within_what_was_said(project: Path, name: str) -> None:
+def test_a_shipped_protocol_stays_within_its_estimate(project: Path, name: str) -> None:
     Path("config/mine.yaml").write_text(
         f"name: mine\nclock: virtual\ndrives: [op7-512e]\nmeasurements: [{{protocol: {name}, scale: demo}}]\n"
     )
     campaign = Campaign.load("config/mine.yaml")
-    (said,) = (one.estimate for one in outlook(campaign))
-    plans = [one.plan for one in campaign.plans]
+    (estimated,) = (row.estimate for row in outlook(campaign))
+    plans = [row.plan for row in campaign.plans]
     model = DriveModel.from_mapping("op7-512e", plans[0].subject["drive"]["virtual"])
     state = Path(plans[0].context["results"]) / KEPT_DRIVES / f"{model.serial}.state"
     taken_us = 0.0
@@ -427,25 +427,25 @@ def test_a_shipped_protocol_keeps_within_what_was_said(project: Path, name: str)
         precondition(plan, Path("purged.json"), Path("conditioned.json"))
         measure(plan, Path("conditioned.json"))
         drive = VirtualClockDrive(model, state)
-        taken_us += drive.now_us  # which begins anew with each purge
-    assert said.least_bytes <= drive.counters()["host_write_bytes"] <= said.most_bytes
-    assert said.least_s <= taken_us / 1e6 <= said.most_s
+        taken_us += drive.now_us  # which a purge resets
+    assert estimated.least_bytes <= drive.counters()["host_write_bytes"] <= estimated.most_bytes
+    assert estimated.least_s <= taken_us / 1e6 <= estimated.most_s
 
 
-def told(*measure: dict[str, Any], **change: Any) -> list[tuple[str, str]]:
+def commands_of(*measure: dict[str, Any], **change: Any) -> list[tuple[str, str]]:
     return list(fio_commands(made(*measure, **change), "/dev/x", 64 << 20, 4096))
 
 
-def test_pauses_and_cold_rounds_are_told() -> None:
-    found = told(loop({}, {"runtime_s": 2.0}, duty_cycle=0.5, cold_rounds=1))
-    assert [purpose for purpose, _ in found] == ["cold round 1, RND 4KiB 0/100 T1Q1"] * 2 + ["pause"]
-    assert found[-1][1] == "no I/O for 2 s to 10 s after each cell"
-    assert told(loop(pause_s=5.0))[-1] == ("pause", "no I/O for 5 s after each cell")
+def test_pauses_and_cold_rounds_are_listed() -> None:
+    entries = commands_of(loop({}, {"runtime_s": 2.0}, duty_cycle=0.5, cold_rounds=1))
+    assert [purpose for purpose, _ in entries] == ["cold round 1, RND 4KiB 0/100 T1Q1"] * 2 + ["pause"]
+    assert entries[-1][1] == "no I/O for 2 s to 10 s after each cell"
+    assert commands_of(loop(pause_s=5.0))[-1] == ("pause", "no I/O for 5 s after each cell")
 
 
 def test_two_workloads_are_one_command() -> None:
     beside = {"pattern": "sequential", "read_share": 100, "block_size_bytes": 131072, "threads": 2, "queue_depth": 3}
-    ((_, command),) = told(loop({"beside": beside}))
+    ((_, command),) = commands_of(loop({"beside": beside}))
     first, second = command.split(" --name=beside ")
     assert first.startswith("fio --name=cell --filename=/dev/x ")
     assert "--rw=randwrite" in first
@@ -453,25 +453,25 @@ def test_two_workloads_are_one_command() -> None:
     assert second.endswith("--output-format=json+")
 
 
-def test_what_runs_at_a_point_is_told_in_words() -> None:
+def test_cells_at_a_point_are_described() -> None:
     steps = [{"loop": {"cells": [bare()], "until": {"rounds": 1}, "point": POINT}}, soak(time_s=60.0)]
     steps[1]["soak"]["point"] = POINT
     words = "the threads and queue depth at which step 1 reaches MID IOPS below 5 ms"
-    assert told(*steps) == [("round 1, RND 4KiB 0/100", words), ("soak, RND 4KiB 0/100", words)]
+    assert commands_of(*steps) == [("round 1, RND 4KiB 0/100", words), ("soak, RND 4KiB 0/100", words)]
 
 
-def test_what_is_done_besides_is_told_in_words() -> None:
+def test_rest_barrier_and_application_are_described() -> None:
     condition = {"purge": "none", "rest_s": 600.0}
     application = {"application": {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}}
-    found = told(application, condition=condition, simultaneous=["S1", "S2"], application={"name": "sqlite"})
-    assert found == [
+    entries = commands_of(application, condition=condition, simultaneous=["S1", "S2"], application={"name": "sqlite"})
+    assert entries == [
         ("rest", "flush the drive's cache, then no I/O for 10 min 00 s"),
         ("at the same time", "the drives with the serials S1, S2 start each step together"),
         ("application sqlite", "on a file system on the drive; cold runs: 1, warm runs: 3 to 7"),
     ]
 
 
-def test_what_an_application_takes_is_said_to_be_unknown() -> None:
+def test_the_time_of_an_application_is_listed_as_unknown() -> None:
     assert row(applications=("sqlite",)).lines()[-1] == (
         "    not known beforehand: time and writes of the application sqlite"
     )

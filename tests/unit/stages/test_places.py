@@ -67,7 +67,7 @@ def test_two_studies_take_turns(tmp_path: Path) -> None:
             assert first.entered.wait(60)
 
 
-def test_as_many_at_a_time_as_all_of_them_allow(tmp_path: Path) -> None:
+def test_the_strictest_limit_of_all_studies_applies(tmp_path: Path) -> None:
     with Waiting(plan(tmp_path / "a", "x", 2)) as first, Waiting(plan(tmp_path / "b", "y", 2)) as second:
         assert first.entered.wait(60)
         assert second.entered.wait(60)
@@ -79,7 +79,7 @@ def test_as_many_at_a_time_as_all_of_them_allow(tmp_path: Path) -> None:
             assert not fourth.entered.is_set()
 
 
-def test_a_place_is_kept_for_the_next_stage_of_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_place_is_reserved_for_the_next_stage_of_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Waiting(plan(tmp_path / "a", "x"), last=False) as purge:
         assert purge.entered.wait(60)
     with Waiting(plan(tmp_path / "b", "y")) as other:
@@ -90,7 +90,7 @@ def test_a_place_is_kept_for_the_next_stage_of_the_chain(tmp_path: Path, monkeyp
         assert other.entered.wait(60)
 
 
-def test_a_place_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reserved_place_expires(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "RESERVED_S", 0.05)
     with Waiting(plan(tmp_path / "a", "x"), last=False) as purge:
         assert purge.entered.wait(60)
@@ -98,7 +98,7 @@ def test_a_place_is_not_kept_for_ever(tmp_path: Path, monkeypatch: pytest.Monkey
         assert other.entered.wait(60)
 
 
-def test_a_stage_that_fails_keeps_no_place(tmp_path: Path) -> None:
+def test_a_failed_stage_releases_its_place(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), place(plan(tmp_path / "a", "x"), SimpleNamespace(say=print), last=False):  # type: ignore[arg-type]
         1 / 0  # noqa: B018
     with Waiting(plan(tmp_path / "b", "y")) as other:
@@ -106,7 +106,7 @@ def test_a_stage_that_fails_keeps_no_place(tmp_path: Path) -> None:
     assert not list((tmp_path / "run/places").glob("*.json"))
 
 
-def test_a_stage_that_is_killed_leaves_its_place(tmp_path: Path) -> None:
+def test_a_killed_stage_releases_its_place(tmp_path: Path) -> None:
     child = os.fork()
     if not child:
         with place(plan(tmp_path / "a", "x"), SimpleNamespace(say=print), last=False):  # type: ignore[arg-type]
@@ -117,14 +117,14 @@ def test_a_stage_that_is_killed_leaves_its_place(tmp_path: Path) -> None:
         assert other.entered.wait(60)
 
 
-def test_drives_that_are_measured_at_the_same_time_share_one(tmp_path: Path) -> None:
+def test_drives_measured_at_the_same_time_share_a_place(tmp_path: Path) -> None:
     both = {"simultaneous": ["x", "y"]}
-    with Waiting(plan(tmp_path / "a", "x", **both)) as one, Waiting(plan(tmp_path / "a", "y", **both)) as other:
-        assert one.entered.wait(60)
-        assert other.entered.wait(60)
+    with Waiting(plan(tmp_path / "a", "x", **both)) as first, Waiting(plan(tmp_path / "a", "y", **both)) as second:
+        assert first.entered.wait(60)
+        assert second.entered.wait(60)
 
 
-def test_simulated_drives_need_none(tmp_path: Path) -> None:
-    with Waiting(plan(tmp_path / "a", "x", clock="virtual")) as one:
-        assert one.entered.wait(60)
+def test_simulated_drives_need_no_place(tmp_path: Path) -> None:
+    with Waiting(plan(tmp_path / "a", "x", clock="virtual")) as stage:
+        assert stage.entered.wait(60)
         assert not (tmp_path / "run").exists()

@@ -20,7 +20,7 @@ from drivelab.stages.planning import Campaign
 
 @pytest.fixture
 def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
-    """A study of pts-iops at full length, whose smallest cells are of 512 bytes, on a drive that the guard approves."""
+    """A study of pts-iops at full length, whose smallest cells have 512 bytes, on an approved drive."""
     Path("config/drives.tsv").write_text(
         "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t600\n"
     )
@@ -39,23 +39,25 @@ def test_cells_below_the_logical_block_are_refused(campaign: Campaign, monkeypat
         campaign.approve_drives()
 
 
-def test_a_drive_that_nothing_is_left_for_is_not_asked_for(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(approval.guard, "approve", lambda row, device: pytest.fail("the guard was asked"))
-    monkeypatch.setattr(drives_write_cache, "state", lambda name: pytest.fail("the drive was asked"))
-    (one,) = campaign.plans
-    one.plan.recording_path.mkdir(parents=True)
-    (one.plan.recording_path / "recording.json").touch()
+def test_a_drive_without_remaining_work_is_not_checked(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(approval.guard, "approve", lambda row, device: pytest.fail("the guard was called"))
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: pytest.fail("the drive was read"))
+    (planned,) = campaign.plans
+    planned.plan.recording_path.mkdir(parents=True)
+    (planned.plan.recording_path / "recording.json").touch()
     again = Campaign.load("config/mine.yaml")
     again.approve_drives()
     assert (again.to_do, again.real_drives(), again.needs_fio) == ([], [], False)
 
 
-def test_512e_takes_them(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_512e_drive_accepts_512_byte_cells(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
     campaign.approve_drives()
 
 
-def test_a_drive_that_tells_nothing_of_its_write_cache(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_drive_that_does_not_report_its_write_cache_is_refused(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
     monkeypatch.setattr(drives_write_cache, "state", lambda name: None)
     with pytest.raises(UserError, match=r"/dev/nvme9n1 does not report.*write_cache: unchanged"):
@@ -68,7 +70,7 @@ def test_a_drive_that_tells_nothing_of_its_write_cache(campaign: Campaign, monke
 def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> None:
     subject = campaign.plans[0].plan.subject
     assert (subject["condition"]["purge"], subject["write_cache"]) == ("auto", "off")
-    assert "taint" not in subject, "limits that measure nothing again are no part of the plan"
+    assert "taint" not in subject, "limits without remeasure are not part of the plan"
     assert campaign.sheet["fast"].endurance_bytes == 600e12
     study = Path("config/mine.yaml")
     before = campaign.plans[0].plan.digest
@@ -97,18 +99,18 @@ def study(measurement: str) -> Campaign:
     return Campaign.load("config/mine.yaml")
 
 
-def test_a_plan_has_its_traces_in_the_order_of_a_pass(project: Path) -> None:
+def test_a_plan_keeps_the_order_of_its_traces(project: Path) -> None:
     plan = study("{protocol: trace-set, traces: [c, a]}").plans[0].plan
-    assert [one["name"] for one in plan.subject["traces"]] == ["c", "a"]
-    assert all(one["sha256"] for one in plan.subject["traces"])
+    assert [trace["name"] for trace in plan.subject["traces"]] == ["c", "a"]
+    assert all(trace["sha256"] for trace in plan.subject["traces"])
     assert plan.context["trace_paths"] == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
     other = study("{protocol: trace-set, traces: [a, c]}").plans[0].plan
-    assert other.digest != plan.digest, "the order is part of what is measured"
+    assert other.digest != plan.digest, "the order is part of the measurement"
 
 
-def test_one_trace_is_a_set_of_one(project: Path) -> None:
-    one, many = (study(f"{{protocol: trace-set, {key}}}").plans[0].plan for key in ("trace: a", "traces: [a]"))
-    assert one.digest == many.digest
+def test_one_trace_equals_a_set_of_one(project: Path) -> None:
+    single, listed = (study(f"{{protocol: trace-set, {key}}}").plans[0].plan for key in ("trace: a", "traces: [a]"))
+    assert single.digest == listed.digest
 
 
 def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
@@ -132,28 +134,28 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
         ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; remove its 'trace'"),
     ],
 )
-def test_traces_that_do_not_fit_the_protocol(project: Path, measurement: str, reason: str) -> None:
+def test_traces_that_do_not_fit_the_protocol_are_refused(project: Path, measurement: str, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         study(measurement)
 
 
 def test_the_workflow_knows_which_measurements_need_traces(project: Path) -> None:
-    one = study(
+    campaign = study(
         "{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}, {protocol: trace-set, traces: [c, a]}"
     )
-    layout = Layout(one)
+    layout = Layout(campaign)
     pattern = re.compile(layout.traced_measurements())
-    names = [found.plan.measurement for found in one.plans]
+    names = [planned.plan.measurement for planned in campaign.plans]
     assert [name for name in names if pattern.fullmatch(name)] == ["rwsw-sweep", "trace-set"]
     assert Layout(study("{protocol: pts-iops, scale: demo}")).traced_measurements() == "(?!)"
-    sweep, set_ = (SimpleNamespace(**dict(zip(("drive", "measurement", "key"), found.plan.recording.split("/"),
-                                              strict=True))) for found in one.plans[1:])  # fmt: skip
+    sweep, set_ = (SimpleNamespace(**dict(zip(("drive", "measurement", "key"), planned.plan.recording.split("/"),
+                                              strict=True))) for planned in campaign.plans[1:])  # fmt: skip
     assert layout.traces_of(sweep) == ["traces/sqlite-inserts.parquet"]
     assert layout.traces_of(set_) == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
 
 
-def test_plans_without_a_replay_do_not_wait_for_pyarrow(project: Path) -> None:
-    """A plan is made for every job of a study, and loading pyarrow takes longer than all the rest."""
+def test_plans_without_a_replay_do_not_import_pyarrow(project: Path) -> None:
+    """Every job of a study makes its plan, and importing pyarrow would take longer than all the rest."""
     study("{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}")
     text = "import sys; from drivelab.stages.planning import Campaign; Campaign.load('config/mine.yaml'); "
     done = subprocess.run([sys.executable, "-c", text + "print('pyarrow' in sys.modules)"],
@@ -161,21 +163,21 @@ def test_plans_without_a_replay_do_not_wait_for_pyarrow(project: Path) -> None:
     assert done.stdout.strip() == "False"
 
 
-def test_block_sizes_measured_one_by_one_have_a_figure_together(project: Path) -> None:
-    one = study("{protocol: pts-throughput, scale: demo, name: tp}, {protocol: pts-iops, scale: demo}")
-    layout = Layout(one)
+def test_block_sizes_measured_separately_share_a_figure(project: Path) -> None:
+    campaign = study("{protocol: pts-throughput, scale: demo, name: tp}, {protocol: pts-iops, scale: demo}")
+    layout = Layout(campaign)
     assert layout.names_by_size() == "tp"
     assert "results/mine/figures/comparison/tp/sizes_of_drives.svg" in layout.all_figures()
     inputs = layout.tables_over_sizes()
     assert inputs.keys() == {"cells", "steady_state", "exclusions"}
-    of_sizes = [found.plan.recording for found in one.plans if found.plan.measurement.startswith("tp.")]
+    of_sizes = [planned.plan.recording for planned in campaign.plans if planned.plan.measurement.startswith("tp.")]
     assert len(of_sizes) == 2
     wildcards = SimpleNamespace(measurement="tp")
     assert inputs["cells"](wildcards) == [f"results/mine/tables/{name}/cells.parquet" for name in of_sizes]
     assert inputs["exclusions"](wildcards) == ["results/mine/tables/exclusions.parquet"]
 
 
-def test_without_block_sizes_no_measurement_has_that_figure(project: Path) -> None:
+def test_without_block_sizes_there_is_no_size_figure(project: Path) -> None:
     layout = Layout(study("{protocol: pts-iops, scale: demo}"))
     assert layout.names_by_size() == "(?!)"
     assert not [path for path in layout.all_figures() if "sizes_of_drives" in path]

@@ -38,7 +38,7 @@ def _here(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def names(campaign: Campaign) -> tuple[list[str], list[str]]:
-    return [one.plan.drive for one in campaign.plans], [one.plan.drive for one in campaign.elsewhere]
+    return [planned.plan.drive for planned in campaign.plans], [planned.plan.drive for planned in campaign.elsewhere]
 
 
 def test_every_measurement_is_planned_for_every_platform_and_left_out_elsewhere() -> None:
@@ -54,7 +54,7 @@ def test_every_measurement_is_planned_for_every_platform_and_left_out_elsewhere(
     assert campaign.study.basis == "op7@bench-a"
 
 
-def test_a_study_without_platforms_plans_what_it_did() -> None:
+def test_a_study_without_platforms_has_no_platform_in_its_plans() -> None:
     plan = (
         load("".join(line for line in STUDY.splitlines(True) if "bench" not in line and "platf" not in line))
         .plans[0]
@@ -64,17 +64,17 @@ def test_a_study_without_platforms_plans_what_it_did() -> None:
     assert "platform" not in plan.subject
 
 
-def test_people_learn_what_is_still_to_be_measured_where() -> None:
+def test_the_headline_lists_measurements_left_on_other_hosts() -> None:
     words = headline(load())
     assert "2 drives on 2 platforms; this is host 'host-a', 2 measurements." in words
     assert "on host 'host-b'" in words
     assert "results/recordings: op7@bench-b, op28@bench-b (2 measurements)" in words
     assert "No deltas" not in words
     words = headline(load(STUDY + "basis: op28@bench-b\n"))
-    assert "No deltas until then: the basis, op28@bench-b, is among them." in words
+    assert "No deltas until then, because the basis, op28@bench-b, is among them." in words
 
 
-def test_the_drive_is_one_wherever_it_is_measured() -> None:
+def test_a_drive_on_two_platforms_has_one_outlook() -> None:
     campaign = load(STUDY.replace("host-a", "any").replace("host-b", "any"))
     assert names(campaign)[1] == []
     (first, second) = outlook(campaign)
@@ -82,7 +82,7 @@ def test_the_drive_is_one_wherever_it_is_measured() -> None:
     assert Scheduling(campaign).limits() == {"host_host_a": 1}
 
 
-def test_a_recording_from_another_host_is_used_once_it_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_copied_recording_from_another_host_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load().elsewhere[0].plan
     with monkeypatch.context() as patch:
         patch.setattr("platform.node", lambda: "host-b")
@@ -91,7 +91,7 @@ def test_a_recording_from_another_host_is_used_once_it_is_there(monkeypatch: pyt
         measure(plan, Path("sealed"))
     campaign = load()
     assert names(campaign) == (["op7@bench-a", "op7@bench-b", "op28@bench-a"], ["op28@bench-b"])
-    assert [one.drive for one in campaign.here] == ["op7@bench-a", "op28@bench-a"]
+    assert [plan.drive for plan in campaign.here] == ["op7@bench-a", "op28@bench-a"]
     assert "op28@bench-b (1 measurement)" in headline(campaign)
 
 
@@ -99,16 +99,14 @@ def test_no_stage_touches_a_drive_for_another_host() -> None:
     plan = load().elsewhere[0].plan
     for stage in (lambda: purge(plan, Path("x")), lambda: precondition(plan, Path("x"), Path("y")),
                   lambda: measure(plan, Path("x"))):  # fmt: skip
-        with pytest.raises(
-            UserError, match=r"is to be measured on host 'host-b', this is 'host-a'.*Nothing was written"
-        ):
+        with pytest.raises(UserError, match=r"belongs to host 'host-b', but this is 'host-a'.*Nothing was written"):
             stage()
     assert not Path("results").exists()
 
 
-def test_a_host_with_nothing_to_do_says_who_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_nothing_to_do_names_the_other_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.node", lambda: "laptop")
-    with pytest.raises(UserError, match=r"nothing of it is for this host.*on host 'host-a'.*on host 'host-b'"):
+    with pytest.raises(UserError, match=r"has no measurement for this host.*on host 'host-a'.*on host 'host-b'"):
         load()
 
 

@@ -51,19 +51,19 @@ def test_the_index_names_every_protocol() -> None:
     }
 
 
-def test_a_new_protocol_is_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_new_protocol_needs_only_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The example of the page on writing one is checked, shown, planned and measured, and no code knows of it."""
     Path("config/protocols/my-mix.yaml").write_text(example())
     assert main(["protocol", "check", "config/protocols/my-mix.yaml"]) == 0
     assert main(["protocol", "show", "config/protocols/my-mix.yaml", "--drive", "op7"]) == 0
-    told = capsys.readouterr().out
-    assert "5 to 25 rounds of 4 cells of 1 min" in told
+    output = capsys.readouterr().out
+    assert "5 to 25 rounds of 4 cells of 1 min" in output
     Path("config/mine.yaml").write_text(STUDY)
-    (one,) = Campaign.load("config/mine.yaml").plans
-    purge(one.plan, Path("purged"))
-    precondition(one.plan, Path("purged"), Path("conditioned"))
-    measure(one.plan, Path("conditioned"))
-    cells = [line for line in read_journal(one.plan.recording_path) if line["event"] == "cell"]
+    (planned,) = Campaign.load("config/mine.yaml").plans
+    purge(planned.plan, Path("purged"))
+    precondition(planned.plan, Path("purged"), Path("conditioned"))
+    measure(planned.plan, Path("conditioned"))
+    cells = [line for line in read_journal(planned.plan.recording_path) if line["event"] == "cell"]
     assert [line["workload"]["queue_depth"] for line in cells[:4]] == [1, 4, 16, 64]
 
 
@@ -92,11 +92,11 @@ def test_volumes_and_times_are_those_of_the_drive() -> None:
     assert whole.least_s > loop.least_s
 
 
-def test_a_reduced_scale_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reduced_scale_is_labelled(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protocol", "show", "pts-iops", "--scale", "demo"]) == 0
-    told = capsys.readouterr().out
-    assert "scale demo: REDUCED" in told
-    assert "reduced: loop runtime: 700ms instead of 60s" in told
+    output = capsys.readouterr().out
+    assert "scale demo: REDUCED" in output
+    assert "reduced: loop runtime: 700ms instead of 60s" in output
 
 
 def test_an_unknown_protocol_a_scale_and_a_drive_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,7 +122,7 @@ def test_an_imagined_drive_has_decimal_or_binary_capacity() -> None:
         protocol_subject.imagined("0GiB", 1.0)
 
 
-def test_what_a_drive_cannot_be_asked_for_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_protocol_that_does_not_fit_the_drive_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["protocol", "show", "pts-iops", "--drive", "op7"]) == 2
     assert "block size 512B is not a multiple of the drive's logical block of 4KiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e"]) == 0

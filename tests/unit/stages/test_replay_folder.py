@@ -87,7 +87,7 @@ def test_a_link_inside_the_work_folder_is_removed_and_its_target_kept(
     assert (precious / "thesis.txt").read_text() == "mine"
 
 
-def test_a_folder_that_took_the_place_meanwhile_is_kept(output: Path, place: Path, precious: Path) -> None:
+def test_a_folder_that_replaced_the_work_folder_is_kept(output: Path, place: Path, precious: Path) -> None:
     with folder_of(output) as folder:
         folder.rename(folder.with_name("moved"))
         precious.rename(place)
@@ -103,5 +103,5 @@ def test_what_a_killed_replay_left_is_removed(output: Path, place: Path) -> None
         if content == mark:
             (place / "trace.schedule").write_bytes(b"x")
         with folder_of(output) as folder:
-            assert [one.name for one in folder.iterdir()] == ["replay.lock"]
+            assert [path.name for path in folder.iterdir()] == ["replay.lock"]
         assert not place.exists()

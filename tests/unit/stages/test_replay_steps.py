@@ -57,15 +57,15 @@ def test_a_set_is_replayed_trace_after_trace_in_every_pass(plan_of: Callable[...
     passes = tables["replay_passes"]
     assert passes["traces"].tolist() == [2, 2, 2]
     for repeat in (1, 2, 3):
-        told = pass_metrics([line["metrics"] for line in lines if line["repeat"] == repeat])
+        metrics = pass_metrics([line["metrics"] for line in lines if line["repeat"] == repeat])
         row = passes[passes["repeat"] == repeat].iloc[0]
         assert {name: row[name] for name in ("busy_s", "bandwidth_mib_s", "access_time_us", "score")} == pytest.approx(
-            {name: told[name] for name in ("busy_s", "bandwidth_mib_s", "access_time_us", "score")}
+            {name: metrics[name] for name in ("busy_s", "bandwidth_mib_s", "access_time_us", "score")}
         )
     assert len(tables["replays"]) == 6
 
 
-def test_an_interrupted_set_goes_on_with_the_next_trace(
+def test_an_interrupted_set_resumes_with_the_next_trace(
     plan_of: Callable[..., Plan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan = plan_of(SET)
@@ -100,7 +100,7 @@ def test_phases_follow_one_another_and_recovery_shows(plan_of: Callable[..., Pla
     assert len(journal(plan, "idle")) == 2
 
 
-def test_what_is_read_is_written_once_before_the_first_run(plan_of: Callable[..., Plan]) -> None:
+def test_a_prefill_writes_blocks_once_before_the_first_run(plan_of: Callable[..., Plan]) -> None:
     plan = plan_of("{protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {prefill: footprint}}}")
     run(plan)
     (line,) = journal(plan, "prefill")
@@ -134,7 +134,7 @@ def test_a_composite_of_the_traces_streams_keeps_their_shares(plan_of: Callable[
     run(plan)
     (line,) = journal(plan, "streams")
     (cell,) = line["cells"]
-    reads = sum(one["share"] for one in cell["streams"] if one["operation"] == "read")
+    reads = sum(stream["share"] for stream in cell["streams"] if stream["operation"] == "read")
     cells = collect(plan.recording_path, reduced=True)["cells"]
     assert (cells["pattern"] == "composite").all()
     share = cells["read_ios"].sum() / (cells["read_ios"] + cells["write_ios"]).sum()

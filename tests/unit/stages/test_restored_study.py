@@ -65,7 +65,7 @@ def test_a_path_outside_of_the_folder_is_refused(more: str, key: str, folder: Pa
 
 
 @pytest.mark.parametrize("sheet", ["config/sheet.yaml", "results/recordings/a/m/k/stdout", "traces/drives"])
-def test_a_drive_sheet_is_one_in_which_restoring_set_the_permission(sheet: str, folder: Path) -> None:
+def test_a_restored_drive_sheet_must_be_a_tsv_file(sheet: str, folder: Path) -> None:
     with pytest.raises(UserError, match=r"must be a \.tsv file, in which 'archive restore' has set destructive: no"):
         load_study(study(folder, f"drives_sheet: {sheet}\n"))
 
@@ -94,22 +94,22 @@ def test_a_command_of_the_archive_is_not_run(folder: Path) -> None:
     refuse_foreign_commands(plan(folder, EVIL, meter={"command": ["id"]}))
 
 
-def test_the_same_command_of_the_project_is(folder: Path) -> None:
+def test_the_same_command_of_the_project_is_run(folder: Path) -> None:
     name = "sqlite-inserts"
     body = load_yaml(ROOT / "config/applications.yaml")[name]
     for changed in ({}, {"set_up": [["id"]]}, {"tear_down": [["id"]]}, {"command": ["id"]}):
         spec = application.from_mapping(name, {**body, **changed}, "test")
         about = {"title": spec.title, "requires": {}}
-        one = plan(folder, application=about)
-        one = Plan({**one.subject, "application": spec.to_mapping()}, one.context)
+        foreign = plan(folder, application=about)
+        foreign = Plan({**foreign.subject, "application": spec.to_mapping()}, foreign.context)
         if changed:
             with pytest.raises(UserError, match="is not run"):
-                refuse_foreign_commands(one)
+                refuse_foreign_commands(foreign)
         else:
-            refuse_foreign_commands(one)
+            refuse_foreign_commands(foreign)
 
 
-def test_a_stage_refuses_it_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_refuses_a_command_of_the_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever calls a stage by itself, with a plan of the archive."""
 
     def never(*arguments: object) -> None:
@@ -117,9 +117,9 @@ def test_a_stage_refuses_it_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(device, "_ready_for_applications", never)
     serial = {"serial": "VIRTUAL-OP7"}
-    one = plan(folder, EVIL, drives_sheet="config/drives.tsv")
-    one = Plan({**one.subject, "drive": serial}, {**one.context, "drive": "op7"})
-    with pytest.raises(UserError, match="A command from an archive is not run"), device.open_device(one):
+    foreign = plan(folder, EVIL, drives_sheet="config/drives.tsv")
+    foreign = Plan({**foreign.subject, "drive": serial}, {**foreign.context, "drive": "op7"})
+    with pytest.raises(UserError, match="A command from an archive is not run"), device.open_device(foreign):
         pass
 
 
@@ -133,7 +133,7 @@ def captured(folder: Path) -> Campaign:
     return Campaign.load(path)
 
 
-def test_a_capture_of_the_archive_is_not_made(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_capture_by_a_command_of_the_archive_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = captured(folder)
     monkeypatch.setattr(capture.manage, "start", lambda *arguments: pytest.fail("the capture went on"))
     with pytest.raises(UserError, match=r"application 'evil' .* A command from an archive is not run"):
@@ -144,7 +144,7 @@ def test_a_capture_of_the_archive_is_not_made(folder: Path, monkeypatch: pytest.
     assert not (folder / "owned").exists()
 
 
-def test_a_restored_study_is_looked_at_but_not_measured(folder: Path) -> None:
+def test_a_restored_study_can_be_inspected_but_not_measured(folder: Path) -> None:
     sheet = folder / "config/drives.tsv"
     sheet.write_text(sheet.read_text().replace("\tyes\t", "\tno\t"))
     campaign = Campaign.load(study(folder, "clock: virtual\n"))
@@ -180,12 +180,12 @@ def test_commands_work_in_the_folder_of_a_restored_study(given: str, restored: P
     assert Path.cwd() == tmp_path
 
 
-def test_studies_of_two_folders_are_not_looked_at_together(restored: Path) -> None:
+def test_studies_of_two_folders_are_refused_together(restored: Path) -> None:
     with pytest.raises(UserError, match="name the studies of one folder at a time"):
         all_in_project(["restored/mini/config/demo.yaml", "config/own.yaml"])
 
 
-def test_snakemake_takes_nothing_of_a_restored_folder_for_code(restored: Path) -> None:
+def test_snakemake_runs_no_code_of_a_restored_folder(restored: Path) -> None:
     assert (snakemake_arguments(), snakemake_environment()) == ([], {})
     os.chdir(restored)
     words = SimpleNamespace(**dict(zip(("a", "snakefile", "b", "profile"), snakemake_arguments(), strict=True)))

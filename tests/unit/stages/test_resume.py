@@ -36,11 +36,11 @@ def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c
         (replace(WEAR, sectors_written=999), "a/b/c", "decreased"),
     ],
 )
-def test_why_it_begins_anew(live: Wear, last_user: str | None, words: str) -> None:
+def test_reasons_to_restart(live: Wear, last_user: str | None, words: str) -> None:
     assert words in str(lost(live, [], last_user))
 
 
-def test_other_versions_than_it_began_with_are_told(tmp_path: Path) -> None:
+def test_changed_versions_are_named(tmp_path: Path) -> None:
     now = {"fio": "3.33", "kernel": "6.1", "firmware": "A", "capacity_bytes": 10, "host": "bench"}
     assert other_versions(tmp_path, now) is None, "nothing is known of how it began"
     (tmp_path / "host.json").write_text(json.dumps({"fio": "3.33", "kernel": "6.1", "host": "other"}))
@@ -51,7 +51,7 @@ def test_other_versions_than_it_began_with_are_told(tmp_path: Path) -> None:
     assert other_versions(tmp_path, {**now, "firmware": "B"}) == "firmware was A and is now B"
 
 
-def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
+def test_a_drives_own_counter_allows_resuming_after_a_reboot() -> None:
     def lost_after(lifetime_bytes: int) -> str | None:
         sealed = replace(WEAR, lifetime_bytes_written=10**9)
         live = Wear("other", "1", 8, 0, 10**9 + lifetime_bytes)
@@ -63,19 +63,19 @@ def test_a_counter_of_the_drive_lets_it_go_on_after_a_reboot() -> None:
     assert lost_after(-1) == "the drive's write counter decreased"
 
 
-def test_what_the_interrupted_cell_can_have_written_is_no_reason() -> None:
+def test_writes_of_the_interrupted_cell_are_allowed() -> None:
     lines = samples(1000, 1000 + 10 * MIB, 1000 + 20 * MIB)
     assert lost(replace(WEAR, sectors_written=1000 + 60 * MIB), lines) is None
     assert lost(replace(WEAR, sectors_written=1000 + 90 * MIB), lines) == "others wrote about 70 MiB in the meantime"
 
 
-def test_after_an_orderly_end_nothing_is_written() -> None:
+def test_after_a_normal_end_no_writes_are_allowed() -> None:
     lines = samples(1000, 1000 + 10 * MIB, ended=True)
     assert lost(replace(WEAR, sectors_written=1000 + 10 * MIB + 8), lines) is None
     assert lost(replace(WEAR, sectors_written=1000 + 14 * MIB), lines) == "others wrote about 4 MiB in the meantime"
 
 
-def test_without_samples_all_that_was_written_is_others() -> None:
+def test_without_samples_all_writes_are_foreign() -> None:
     assert lost(replace(WEAR, sectors_written=1000 + 4 * MIB), []) == "others wrote about 4 MiB in the meantime"
     assert lost(replace(WEAR, sectors_written=1000 + 8), []) is None
     reason = lost(replace(WEAR, sectors_written=1000 + 60 * MIB), samples(1000))
@@ -88,18 +88,18 @@ def test_only_the_last_run_of_the_sampler_counts() -> None:
     assert lost(replace(WEAR, sectors_written=1000 + 10 * MIB), lines) is None
 
 
-def test_the_rate_of_earlier_runs_tells_what_a_short_one_can_have_written() -> None:
+def test_rates_of_earlier_runs_bound_the_writes_of_a_short_run() -> None:
     lines = [*samples(1000, 1000 + 10 * MIB), {"at_s": 300.0, "event": "begin"}, *samples(1000)]
     assert lost(replace(WEAR, sectors_written=1000 + 40 * MIB), lines) is None
     assert "others wrote" in str(lost(replace(WEAR, sectors_written=1000 + 60 * MIB), lines))
 
 
-def test_on_the_virtual_clock_nobody_else_writes() -> None:
+def test_on_the_virtual_clock_no_writes_are_foreign() -> None:
     live = replace(WEAR, sectors_written=10**9)
     assert lost_state("a/b/c", "a/b/c", JOURNAL, [], live, virtual_clock=True) is None
 
 
-def test_a_journal_without_counters_begins_anew() -> None:
+def test_a_journal_without_counters_restarts() -> None:
     assert "were not recorded" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR))
 
 

@@ -64,7 +64,7 @@ def test_a_job_takes_a_place_on_the_host_of_its_drive(project: Path) -> None:
     assert uses["op28"] == {"host_left": 0, "host_right": 1}
 
 
-def test_drives_without_a_host_have_the_limit_of_any(project: Path) -> None:
+def test_drives_without_a_host_use_the_limit_of_any(project: Path) -> None:
     text = STUDY.replace("drives_sheet: config/mine.tsv\n", "concurrency: {any: 3}\n")
     scheduling = Scheduling(load(project, text))
     assert scheduling.limits()[f"host_{this_host()}"] == 3
@@ -74,7 +74,7 @@ def test_drives_without_a_host_have_the_limit_of_any(project: Path) -> None:
     assert both.limits()[f"host_{this_host()}"] == 2, "a host does no more than is said of any of its drives"
 
 
-def test_where_a_host_measures_several_at_once_each_drive_is_used_by_one_job(project: Path) -> None:
+def test_on_a_concurrent_host_each_drive_has_one_job_at_a_time(project: Path) -> None:
     campaign = load(project, STUDY + "concurrency: {left: 2, right: 1}\n")
     scheduling = Scheduling(campaign)
     assert scheduling.limits() == {"host_left": 2, "host_right": 1, "drive_op7": 1, "drive_op28_512e": 1}
@@ -83,40 +83,40 @@ def test_where_a_host_measures_several_at_once_each_drive_is_used_by_one_job(pro
     assert scheduling.cores(8) == 4
 
 
-def test_a_drive_of_any_host_has_its_place_on_this_one(project: Path) -> None:
+def test_a_drive_without_a_host_takes_a_place_on_this_host(project: Path) -> None:
     sheet = SHEET.replace("left", "").replace("right", this_host())
     assert list(Scheduling(load(project, sheet=sheet)).limits().values()) == [1]
 
 
-def test_chains_go_on_without_a_break_in_their_order(project: Path) -> None:
+def test_chains_run_in_order_without_a_break(project: Path) -> None:
     campaign = load(project)
     scheduling = Scheduling(campaign)
     left = [plan for plan in campaign.here if plan.drive != "op28"]
     rank = {
-        (campaign.order(one), stage): scheduling.priority(stage)(wildcards(one)) for one in left for stage in STAGES
+        (campaign.order(plan), stage): scheduling.priority(stage)(wildcards(plan)) for plan in left for stage in STAGES
     }
-    assert sorted(rank, key=lambda one: rank[one], reverse=True) == [
+    assert sorted(rank, key=lambda rank_key: rank[rank_key], reverse=True) == [
         (order, stage) for order in (0, 1) for stage in reversed(STAGES)
     ]
     assert scheduling.first > max(rank.values())
 
 
-def test_a_chain_is_sent_to_the_host_that_holds_its_drive_with_time_for_all(project: Path) -> None:
+def test_a_chain_goes_to_its_drives_host_with_time_for_all_stages(project: Path) -> None:
     campaign = load(project)
     scheduling = Scheduling(campaign, CLUSTER)
-    plan = next(one for one in campaign.here if one.drive == "op28-512e")
+    plan = next(candidate for candidate in campaign.here if candidate.drive == "op28-512e")
     stages = [asked(scheduling, stage, plan) for stage in STAGES]
-    assert {one["gres"] for one in stages} == {"nvme:op28_512e:1"}
-    assert {one["cpus_per_task"] for one in stages} == {-1}
-    walltime_min = sum(one["runtime"] for one in stages)
-    assert {one["slurm_extra"] for one in stages} == {
+    assert {stage["gres"] for stage in stages} == {"nvme:op28_512e:1"}
+    assert {stage["cpus_per_task"] for stage in stages} == {-1}
+    walltime_min = sum(stage["runtime"] for stage in stages)
+    assert {stage["slurm_extra"] for stage in stages} == {
         f"--nodelist=left --exclusive --deadline=now+{walltime_min + 1440}minutes"
     }
     assert stages[2]["runtime"] > stages[1]["runtime"], "a measurement may have to purge and precondition, too"
     assert asked(scheduling, "measure", plan, attempt=2)["runtime"] == 2 * stages[2]["runtime"]
 
 
-def test_the_options_that_name_a_host_are_left_out_for_a_drive_without_one(project: Path) -> None:
+def test_options_with_a_host_are_omitted_for_a_drive_without_a_host(project: Path) -> None:
     campaign = load(project, sheet=SHEET.replace("left", "").replace("right", ""))
     extra = asked(Scheduling(campaign, CLUSTER), "purge", campaign.here[0])["slurm_extra"]
     assert extra.startswith("--exclusive --deadline=")
@@ -133,28 +133,30 @@ def test_the_options_that_name_a_host_are_left_out_for_a_drive_without_one(proje
         (STUDY.replace("virtual", "auto") + "host_settings: apply\n", REAL, "on a cluster use 'check'"),
     ],
 )  # fmt: skip
-def test_what_a_cluster_cannot_do_is_refused_with_the_remedy(project: Path, study: str, sheet: str, words: str) -> None:
+def test_settings_that_do_not_fit_a_cluster_are_refused_with_a_remedy(
+    project: Path, study: str, sheet: str, words: str
+) -> None:
     campaign = load(project, study, sheet)
     with pytest.raises(UserError, match=words):
         Scheduling(campaign, CLUSTER)
 
 
 @pytest.mark.parametrize("body", [{"gress": ""}, {"wait_min": "1d"}])
-def test_a_setting_that_is_none_is_refused(body: dict[str, Any]) -> None:
+def test_an_unknown_cluster_setting_is_refused(body: dict[str, Any]) -> None:
     with pytest.raises(UserError, match=next(iter(body))):
         Cluster.from_mapping(body)
 
 
-def test_the_shipped_profile_is_one_of_a_cluster_and_the_default_is_not() -> None:
+def test_only_the_slurm_profile_has_a_cluster() -> None:
     profiles = Path(__file__).resolve().parents[3] / "profiles"
-    found = Cluster.of_profile(profiles / "slurm")
-    assert found is not None
-    assert "{host}" in found.options
+    cluster = Cluster.of_profile(profiles / "slurm")
+    assert cluster is not None
+    assert "{host}" in cluster.options
     assert Cluster.of_profile(profiles / "default") is None
 
 
 @pytest.mark.parametrize("end", [KeyboardInterrupt, UserError("the drive failed")])
-def test_what_was_interrupted_or_failed_goes_first_whatever_the_order_has_become(
+def test_an_interrupted_or_failed_measurement_comes_first(
     project: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException
 ) -> None:
     campaign = load(project)
@@ -168,7 +170,9 @@ def test_what_was_interrupted_or_failed_goes_first_whatever_the_order_has_become
     assert scheduling.priority("measure")(wildcards(last)) < scheduling.priority_of_plan, "all plans are written first"
 
 
-def test_what_failed_twice_waits_for_its_turn(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_measurement_that_failed_twice_keeps_its_place_in_the_order(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     campaign = load(project)
     *others, last = sorted(campaign.here, key=campaign.order)
     monkeypatch.setenv("SLURMD_NODENAME", host_of(last))

@@ -1,4 +1,4 @@
-"""Soaks that end when they are steady, on the virtual clock, where the truth is known."""
+"""Soaks that end at steady state, on the virtual clock, where the truth is known."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CELL = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads
 STEADY = {"every_s": SLICE_S, "window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "metric": "iops"}
 
 NARROW = {"over_provisioning": "10%"}
-"""What makes the cliff steep."""
+"""Makes the write cliff steep."""
 
 
 def soak(**until: Any) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def host_writes(plan: Plan) -> int:
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Iterator[Path]:
-    """Folders of measurements that begin with a new drive each."""
+    """Folders of measurements, each with a new drive."""
 
     def make() -> Iterator[Path]:
         number = 0
@@ -76,40 +76,40 @@ def folders(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("every", [1, 2])
-def test_a_soak_ends_at_the_slice_with_which_it_is_steady(folders: Iterator[Path], every: int) -> None:
-    """A drive that was never written: the cliff, and steady state behind it, where the analysis finds it too."""
+def test_a_soak_ends_at_its_first_steady_slice(folders: Iterator[Path], every: int) -> None:
+    """A new drive: the write cliff, then steady state, at the slice where the analysis finds it."""
     criterion = {**STEADY, "every_s": every * SLICE_S}
     whole = made_plan(folder := next(folders), [soak(time_s=30.0)], model=NARROW)
     run(whole, folder)
     truth = slices_of(whole, lines(whole)[0])
-    window = find_window({"iops": [one.iops for one in truth[every - 1 :: every]]}, criterion)
+    window = find_window({"iops": [part.iops for part in truth[every - 1 :: every]]}, criterion)
     assert window.reached
 
     plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=criterion)], model=NARROW)
     run(plan, folder)
     (line,) = lines(plan)
-    found = slices_of(plan, line)
+    slices = slices_of(plan, line)
     assert line["ended_by"] == "steady state"
-    assert len(found) == line["slices"] == every * window.last_round
-    assert [one["slice"] for one in line["window"]] == [
+    assert len(slices) == line["slices"] == every * window.last_round
+    assert [entry["slice"] for entry in line["window"]] == [
         every * number for number in range(window.first_round, window.last_round + 1)
     ]
-    assert [one.iops for one in found[:-1]] == [one.iops for one in truth[: len(found) - 1]]
-    assert line["window"][-1]["value"] == pytest.approx(truth[len(found) - 1].iops)
-    assert found[0].iops > 2 * line["window"][0]["value"], "there was a cliff before"
+    assert [part.iops for part in slices[:-1]] == [part.iops for part in truth[: len(slices) - 1]]
+    assert line["window"][-1]["value"] == pytest.approx(truth[len(slices) - 1].iops)
+    assert slices[0].iops > 2 * line["window"][0]["value"], "a write cliff precedes steady state"
 
 
-def test_what_is_in_flight_at_the_end_is_in_the_evidence(folders: Iterator[Path]) -> None:
+def test_ios_in_flight_at_the_end_are_in_the_evidence(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=STEADY)])
     run(plan, folder)
     (line,) = lines(plan)
     assert line["bytes"] == host_writes(plan)
     assert line["runtime_s"] == pytest.approx(line["slices"] * SLICE_S, abs=0.1)
-    assert sum(one.ios for one in slices_of(plan, line)) == line["bytes"] // 4096, "nothing counts twice"
+    assert sum(part.ios for part in slices_of(plan, line)) == line["bytes"] // 4096, "no I/O counts twice"
 
 
-def test_a_soak_of_limited_rate_ends_when_it_is_steady_too(folders: Iterator[Path]) -> None:
-    """It is steady at once, and is not drawn out to the time that it might have taken."""
+def test_a_rate_limited_soak_ends_when_it_is_steady(folders: Iterator[Path]) -> None:
+    """The soak is steady at once, and does not run for its maximum time."""
     limited = {"cell": {**CELL, "rate_iops": 200.0}, "until": {"time_s": 30.0, "steady_state": STEADY}}
     plan = made_plan(folder := next(folders), [{"soak": limited}])
     run(plan, folder)
@@ -119,29 +119,29 @@ def test_a_soak_of_limited_rate_ends_when_it_is_steady_too(folders: Iterator[Pat
     assert line["bytes"] == host_writes(plan)
 
 
-def test_tables_have_the_slices_of_a_soak_that_ended_early(folders: Iterator[Path]) -> None:
+def test_the_tables_have_the_slices_of_an_early_end(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=STEADY)])
     run(plan, folder)
     (line,) = lines(plan)
     cells = collect(plan.recording_path, reduced=True)["cells"]
     assert list(cells["round"]) == list(range(1, line["slices"] + 1))
-    assert list(cells["iops"].tail(5)) == pytest.approx([one["value"] for one in line["window"]], rel=0.01)
+    assert list(cells["iops"].tail(5)) == pytest.approx([entry["value"] for entry in line["window"]], rel=0.01)
 
 
-def test_equal_plans_end_alike(folders: Iterator[Path]) -> None:
-    told = []
+def test_equal_plans_end_equally(folders: Iterator[Path]) -> None:
+    results = []
     for _ in range(2):
         plan = made_plan(folder := next(folders), [soak(time_s=30.0, steady_state=STEADY)])
         run(plan, folder)
-        told.append((lines(plan)[0]["window"], (plan.recording_path / "cells/0-soak-part1/fio.json").read_bytes()))
-    assert told[0] == told[1]
+        results.append((lines(plan)[0]["window"], (plan.recording_path / "cells/0-soak-part1/fio.json").read_bytes()))
+    assert results[0] == results[1]
 
 
 @pytest.mark.parametrize(
     ("until", "ended_by"),
     [({"time_s": 2.0}, "time"), ({"capacity_multiple": 1.0, "time_s": 30.0}, "volume")],
 )
-def test_whichever_comes_first(folders: Iterator[Path], until: dict[str, Any], ended_by: str) -> None:
+def test_the_first_limit_ends_a_soak(folders: Iterator[Path], until: dict[str, Any], ended_by: str) -> None:
     plan = made_plan(folder := next(folders), [soak(**until, steady_state=STEADY)])
     run(plan, folder)
     (line,) = lines(plan)
@@ -150,7 +150,7 @@ def test_whichever_comes_first(folders: Iterator[Path], until: dict[str, Any], e
     assert ended_early(plan.recording_path / line["directory"]) is None
 
 
-def test_a_soak_without_a_rule_says_nothing_of_its_end(folders: Iterator[Path]) -> None:
+def test_a_soak_without_a_rule_records_no_reason_for_its_end(folders: Iterator[Path]) -> None:
     plan = made_plan(folder := next(folders), [soak(time_s=1.0)])
     run(plan, folder)
     assert "ended_by" not in lines(plan)[0]
@@ -163,10 +163,10 @@ def test_a_soak_that_may_never_end_is_refused(folders: Iterator[Path]) -> None:
 
 
 @pytest.mark.usefixtures("nothing_undone")
-def test_after_an_interruption_the_window_lies_behind_the_gap(
+def test_after_an_interruption_the_window_lies_after_the_gap(
     folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The drive is steady long before; the part that was interrupted cannot lend a slice."""
+    """The drive is steady long before; but slices of the interrupted part do not count."""
     plan = made_plan(
         folder := next(folders), [soak(time_s=20.0), soak(time_s=30.0, steady_state=STEADY)], {"purge": "none"}
     )
@@ -189,11 +189,11 @@ def test_after_an_interruption_the_window_lies_behind_the_gap(
     first, second = (line for line in lines(plan) if line["step"] == 1)
     assert (first["finished"], first["slices"], second["first_slice"]) == (False, 3, 4)
     assert second["ended_by"] == "steady state"
-    assert [one["slice"] for one in second["window"]] == [4, 5, 6, 7, 8], "a steady drive needs no more than a window"
+    assert [entry["slice"] for entry in second["window"]] == [4, 5, 6, 7, 8], "a steady drive needs only one window"
 
 
-def test_slices_cost_no_time_on_the_virtual_clock(tmp_path: Path) -> None:
-    """The last document of a run in slices is that of the same run in one piece."""
+def test_slices_take_no_time_on_the_virtual_clock(tmp_path: Path) -> None:
+    """The last document of a run in slices equals the document of the same run in one piece."""
     cell = Cell(**{**CELL, "slice_s": None}, runtime_s=5.0)
     texts = []
     for number, slice_s in enumerate((None, 0.1)):
@@ -222,48 +222,46 @@ def rule(**changes: Any) -> SteadySlices:
 
 
 @pytest.mark.parametrize("early_ms", [0, 400])
-def test_a_document_that_comes_late_makes_no_slice_more(early_ms: int) -> None:
-    """What fio prints 0.4 s before the third boundary lies less than half a slice before what it prints there."""
+def test_a_late_document_adds_no_slice(early_ms: int) -> None:
+    """A document 0.4 s before the third boundary is less than half a slice away from it."""
     times_ms = sorted({1000, 2000, 3000 - early_ms, 3000, 4000})
-    one = rule(window=4)
-    said = [one(status(time_ms // 10, time_ms)) for time_ms in times_ms]
-    assert said == [None] * (len(times_ms) - 1) + ["steady state"]
-    assert list(one.window) == [1, 2, 3, 4]
+    judge = rule(window=4)
+    answers = [judge(status(time_ms // 10, time_ms)) for time_ms in times_ms]
+    assert answers == [None] * (len(times_ms) - 1) + ["steady state"]
+    assert list(judge.window) == [1, 2, 3, 4]
 
 
 def test_a_slice_without_io_is_not_steady() -> None:
-    one = rule()
-    assert [one(status(500, 1000 * number)) for number in range(1, 7)] == [None] * 6
+    judge = rule()
+    assert [judge(status(500, 1000 * number)) for number in range(1, 7)] == [None] * 6
 
 
 def test_an_excursion_must_leave_the_window() -> None:
-    one, ios = rule(), 0
-    said = []
+    judge, ios = rule(), 0
+    answers = []
     for number, iops in enumerate([100, 100, 200, 100, 100, 100], 1):
         ios += iops
-        said.append(one(status(ios, 1000 * number)))
-    assert said == [None] * 5 + ["steady state"]
+        answers.append(judge(status(ios, 1000 * number)))
+    assert answers == [None] * 5 + ["steady state"]
 
 
-def test_a_value_for_less_than_a_slice_cannot_be_had() -> None:
+def test_a_period_that_is_not_a_multiple_of_a_slice_is_refused() -> None:
     with pytest.raises(ValueError, match=r"1\.5 s is not a multiple of a slice of 1 s"):
         rule(every_s=1.5)
 
 
 @settings(deadline=None)
 @given(st.data())
-def test_documents_are_read_once_however_they_come(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_each_document_is_read_once(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     wanted = [status(number, 1000 * number) for number in range(1, 4)]
-    text = "".join(json.dumps(one, indent=2) + "\n" for one in wanted).encode()
+    text = "".join(json.dumps(document, indent=2) + "\n" for document in wanted).encode()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     path = tmp_path_factory.mktemp("status") / "fio.json"
-    reader, found = StatusDocuments(path), list(StatusDocuments(path).new())
+    reader, parsed = StatusDocuments(path), list(StatusDocuments(path).new())
     for begin, end in zip([0, *cuts], [*cuts, len(text)], strict=True):
-        path.write_bytes(b"#" * begin + text[begin:end])  # what was there before must not be looked at again
-        found += reader.new()
-    assert found == wanted
+        path.write_bytes(b"#" * begin + text[begin:end])  # earlier bytes must not be read again
+        parsed += reader.new()
+    assert parsed == wanted
 
 
 def evidence(folder: Path, exit_code: int, reason: str | None, *, farewell: bool) -> Path:
@@ -280,9 +278,9 @@ def evidence(folder: Path, exit_code: int, reason: str | None, *, farewell: bool
 HOUR = Cell(**CELL, runtime_s=3600.0)
 
 
-def test_an_early_end_that_was_wanted_holds(tmp_path: Path) -> None:
+def test_an_early_end_by_the_stop_rule_is_valid(tmp_path: Path) -> None:
     folder = evidence(tmp_path, 128, "steady state", farewell=True)
-    assert [one.ios for one in read_slices(folder, HOUR)] == [100, 100, 100]
+    assert [part.ios for part in read_slices(folder, HOUR)] == [100, 100, 100]
     assert read_result(folder).ios == 300
 
 
@@ -296,14 +294,14 @@ def test_an_early_end_that_was_wanted_holds(tmp_path: Path) -> None:
         (-9, "steady state", False, "fio was killed by signal 9"),
     ],
 )
-def test_any_other_early_end_does_not(
+def test_any_other_early_end_is_invalid(
     tmp_path: Path, exit_code: int, reason: str | None, farewell: bool, words: str
 ) -> None:
     with pytest.raises(CellFailed, match=words):
         read_slices(evidence(tmp_path, exit_code, reason, farewell=farewell), HOUR)
 
 
-def test_a_process_that_was_killed_while_it_ended_keeps_what_it_printed(tmp_path: Path) -> None:
+def test_a_process_killed_during_its_end_keeps_its_slices(tmp_path: Path) -> None:
     folder = evidence(tmp_path, 128, "steady state", farewell=True)
     (folder / "exit_code").unlink()
-    assert [one.ios for one in complete_slices(folder)] == [100, 100]
+    assert [part.ios for part in complete_slices(folder)] == [100, 100]

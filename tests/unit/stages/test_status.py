@@ -48,12 +48,12 @@ measurements:
 def plans(project: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: "it is a test")
     Path("config/mine.yaml").write_text(STUDY)
-    return [one.plan for one in campaign_of(load_study(Path("config/mine.yaml"))).plans]
+    return [planned.plan for planned in campaign_of(load_study(Path("config/mine.yaml"))).plans]
 
 
 def rows() -> dict[str, DriveStatus]:
-    found = study_status(campaign_of(load_study(Path("config/mine.yaml"))))
-    return {row.drive: row for row in found}
+    statuses = study_status(campaign_of(load_study(Path("config/mine.yaml"))))
+    return {row.drive: row for row in statuses}
 
 
 def run(plan: Plan) -> None:
@@ -65,7 +65,7 @@ def run(plan: Plan) -> None:
 def a_status(plan: Plan, **changes: Any) -> Status:
     with Progress(plan, "measure"):
         pass
-    (status,) = (one for one in read_status(Path("results")) if one.drive == plan.drive)
+    (status,) = (status for status in read_status(Path("results")) if status.drive == plan.drive)
     return replace(status, **{"state": "running", "text": "round 2 of at most 25", "fraction": 0.1, **changes})
 
 
@@ -83,32 +83,30 @@ def ended_process() -> Iterator[tuple[int, str]]:
     yield process.pid, start
 
 
-def test_nothing_begun(plans: list[Plan]) -> None:
+def test_status_before_the_start(plans: list[Plan]) -> None:
     assert {(row.state, row.done, row.planned) for row in rows().values()} == {("to do", 0, 1)}
     assert [row.left_s for row in rows().values()] == [None, None], "simulated time is not what one waits for"
 
 
-def test_nothing_begun_in_real_time(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_status_before_the_start_in_real_time(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
     assert all((row.left_s or 0) > 0 for row in rows().values())
 
 
 def test_done_and_to_do(plans: list[Plan]) -> None:
     run(plans[0])
-    found = rows()
-    assert (found["op7"].state, found["op7"].done, found["op7"].left_s) == ("done", 1, 0)
-    assert found["op28"].state == "to do"
+    by_drive = rows()
+    assert (by_drive["op7"].state, by_drive["op7"].done, by_drive["op7"].left_s) == ("done", 1, 0)
+    assert by_drive["op28"].state == "to do"
 
 
-def test_the_clock_is_that_of_the_recordings_on_a_machine_with_another_one(
-    plans: list[Plan], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_recordings_determine_the_clock(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     run(plans[0])
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
     assert rows()["op7"].state == "done"
 
 
-def test_running_with_round_iops_and_what_is_left(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_running_drive_shows_round_iops_and_time_left(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[DriveStatus] = []
     say = Progress.say
 
@@ -159,12 +157,12 @@ def test_between_two_stages_of_a_chain(plans: list[Plan]) -> None:
     assert (row.state, row.next_recording) == ("done", None)
 
 
-def test_between_two_recordings_the_next_is_told_in_the_order_of_the_host(project: Path) -> None:
+def test_between_two_recordings_the_next_one_is_shown(project: Path) -> None:
     second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
     text = STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second
     Path("config/mine.yaml").write_text(text + "runs: 3\norder: {random: 1}\n")
     campaign = campaign_of(load_study(Path("config/mine.yaml")))
-    plans = sorted((one.plan for one in campaign.plans), key=campaign.order)
+    plans = sorted((planned.plan for planned in campaign.plans), key=campaign.order)
     assert [(plan.measurement, plan.run) for plan in plans[:3]] == [("again", 1), ("pts-iops", 1), ("again", 2)]
     run(plans[0])
     run(plans[1])
@@ -178,17 +176,19 @@ def test_between_two_recordings_the_next_is_told_in_the_order_of_the_host(projec
     assert "2 of 6; next again run 2, purge; about" in line_of(row, 0.0)
 
 
-def test_a_status_of_what_the_study_no_longer_wants_is_no_beginning(plans: list[Plan]) -> None:
+def test_a_status_of_a_removed_measurement_is_ignored(plans: list[Plan]) -> None:
     put(plans[0], recording=plans[0].recording.replace("pts-iops", "pts-latency"), state="done", stage="purge")
     assert rows()["op7"].state == "to do"
 
 
-def test_live_iops_come_from_the_kernels_counts(plans: list[Plan]) -> None:
+def test_live_iops_come_from_the_kernels_counters(plans: list[Plan]) -> None:
     put(plans[0], iops=7.0)
     part = plans[0].recording_path.with_name(plans[0].recording_path.name + ".part")
     part.mkdir(parents=True)
     samples = [{"at_s": float(at), "reads": 100.0 * at, "writes": 50.0 * at} for at in range(1000)]
-    (part / "telemetry.jsonl").write_text("".join(json.dumps(one) + "\n" for one in samples) + '{"at_s": 1000, "re')
+    (part / "telemetry.jsonl").write_text(
+        "".join(json.dumps(sample) + "\n" for sample in samples) + '{"at_s": 1000, "re'
+    )
     assert rows()["op7"].iops == 150.0
     (part / "condition").mkdir()
     (part / "condition/telemetry.jsonl").write_bytes((part / "telemetry.jsonl").read_bytes())
@@ -198,7 +198,7 @@ def test_live_iops_come_from_the_kernels_counts(plans: list[Plan]) -> None:
     assert rows()["op7"].iops == 150.0
 
 
-def test_failed_says_why_until_the_next_stage_of_that_drive(plans: list[Plan]) -> None:
+def test_a_failure_shows_its_reason_until_the_next_stage(plans: list[Plan]) -> None:
     with pytest.raises(UserError), Progress(plans[0], "purge"):
         raise UserError("drive 'op7': the purge failed; mend it")
     row = rows()["op7"]
@@ -214,27 +214,27 @@ def two_plans(project: Path) -> list[Plan]:
     """Of one drive, in their order."""
     second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
     Path("config/mine.yaml").write_text(STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second)
-    return [one.plan for one in campaign_of(load_study(Path("config/mine.yaml"))).plans]
+    return [planned.plan for planned in campaign_of(load_study(Path("config/mine.yaml"))).plans]
 
 
-def test_a_failure_is_told_beside_what_the_drive_does_next(two_plans: list[Plan]) -> None:
+def test_a_failure_is_shown_next_to_the_present_measurement(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with pytest.raises(UserError), Progress(first, "purge"):
         raise UserError("drive 'op7': is not the one of the sheet; mend it")
     with Progress(second, "measure"):
         row = rows()["op7"]
     assert (row.state, row.recording) == ("running", second.recording)
-    (one,) = row.unfinished
-    assert (one.recording, one.state, one.stage) == (first.recording, "failed", "purge")
-    assert one.reason == "drive 'op7': is not the one of the sheet; mend it"
+    (failed,) = row.unfinished
+    assert (failed.recording, failed.state, failed.stage) == (first.recording, "failed", "purge")
+    assert failed.reason == "drive 'op7': is not the one of the sheet; mend it"
     head, live, before = status_lines("mine", [row], time.time())
     assert head.endswith("drives: 1 running; before: 1 failed")
     assert "again, measure" in live
-    assert before.split(maxsplit=1) == ["failed", f"pts-iops, purge; seen 0 s ago; {one.reason}"]
+    assert before.split(maxsplit=1) == ["failed", f"pts-iops, purge; seen 0 s ago; {failed.reason}"]
     assert json.loads(json.dumps(row.to_mapping()))["unfinished"][0]["state"] == "failed"
 
 
-def test_a_failure_is_told_when_all_else_is_done_and_no_longer_when_it_is_mended(two_plans: list[Plan]) -> None:
+def test_a_failure_is_shown_until_it_is_fixed(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with pytest.raises(UserError), Progress(first, "purge"):
         raise UserError("no; mend it")
@@ -248,7 +248,7 @@ def test_a_failure_is_told_when_all_else_is_done_and_no_longer_when_it_is_mended
     assert rows()["op7"].state == "done"
 
 
-def test_a_killed_stage_is_told_when_the_drive_has_gone_on(two_plans: list[Plan]) -> None:
+def test_a_killed_stage_is_shown_while_the_drive_continues(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with ended_process() as (pid, start):
         namespace = a_status(first).process.partition("@")[2]
@@ -257,22 +257,28 @@ def test_a_killed_stage_is_told_when_the_drive_has_gone_on(two_plans: list[Plan]
             pass
     row = rows()["op7"]
     assert (row.state, row.next_stage) == ("between stages", "precondition")
-    assert [(one.recording, one.state) for one in row.unfinished] == [(first.recording, "interrupted")]
+    assert [(measurement.recording, measurement.state) for measurement in row.unfinished] == [
+        (first.recording, "interrupted")
+    ]
 
 
-def test_an_unfinished_recording_tells_of_itself(two_plans: list[Plan]) -> None:
+def test_an_unfinished_recording_is_shown_without_a_status_file(two_plans: list[Plan]) -> None:
     """Where no status is kept of it: as one of an earlier version, or copied."""
     first, second = two_plans
     purge(first, Path("purged"))
     with Progress(second, "measure"):
-        (one,) = rows()["op7"].unfinished
-        assert (one.state, one.recording) == ("interrupted", first.recording)
+        (unfinished,) = rows()["op7"].unfinished
+        assert (unfinished.state, unfinished.recording) == ("interrupted", first.recording)
         Recording(first).append("failed", step=0, reason="RND 4KiB 0/100 T2Q8: Input/output error")
-        (one,) = rows()["op7"].unfinished
-    assert (one.state, one.stage, one.reason) == ("failed", "measure", "RND 4KiB 0/100 T2Q8: Input/output error")
+        (unfinished,) = rows()["op7"].unfinished
+    assert (unfinished.state, unfinished.stage, unfinished.reason) == (
+        "failed",
+        "measure",
+        "RND 4KiB 0/100 T2Q8: Input/output error",
+    )
 
 
-def test_what_is_asked_of_the_results_of_another_study_is_refused(
+def test_results_of_another_study_are_refused(
     plans: list[Plan], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("drivelab.cli.run.ROOT", Path.cwd())
@@ -292,23 +298,23 @@ def test_two_studies_of_one_name_are_refused(
     for command in (["study", "status", "--json"], ["watch", "--text"]):
         monkeypatch.chdir(folder / "config")
         assert main([*command, "mine.yaml", "other.yaml"]) == 2
-        said = capsys.readouterr()
-        assert (said.out, "called 'mine'; name each study once" in said.err) == ("", True)
+        output = capsys.readouterr()
+        assert (output.out, "called 'mine'; name each study once" in output.err) == ("", True)
 
 
-def test_a_fault_of_its_own_is_told_too(plans: list[Plan]) -> None:
+def test_an_unexpected_exception_is_shown(plans: list[Plan]) -> None:
     with pytest.raises(ZeroDivisionError), Progress(plans[0], "measure"):
         1 / 0  # noqa: B018
     assert "ZeroDivisionError" in (rows()["op7"].reason or "")
 
 
-def test_interrupted_by_the_user(plans: list[Plan]) -> None:
+def test_a_stage_interrupted_by_the_user(plans: list[Plan]) -> None:
     with pytest.raises(KeyboardInterrupt), Progress(plans[0], "measure"):
         raise KeyboardInterrupt
     assert rows()["op7"].state == "interrupted"
 
 
-def test_a_process_that_was_killed_here(plans: list[Plan]) -> None:
+def test_a_local_process_that_was_killed(plans: list[Plan]) -> None:
     with ended_process() as (pid, start):
         namespace = a_status(plans[0]).process.partition("@")[2]
         put(plans[0], pid=pid, process=f"{start}@{namespace}")
@@ -317,7 +323,7 @@ def test_a_process_that_was_killed_here(plans: list[Plan]) -> None:
         assert rows()["op7"].state == "interrupted"
 
 
-def test_the_last_words_of_a_killed_stage_are_in_its_log(plans: list[Plan]) -> None:
+def test_the_reason_of_a_killed_stage_comes_from_its_log(plans: list[Plan]) -> None:
     with ended_process() as (pid, start):
         put(plans[0], pid=pid, process=f"{start}@{a_status(plans[0]).process.partition('@')[2]}")
     log = Path(f"results/logs/measure/{plans[0].recording}.log")
@@ -332,7 +338,7 @@ def test_a_host_that_was_restarted(plans: list[Plan]) -> None:
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, "running"), (2.9, "running"), (3.1, "silent"), (1000, "silent")])
-def test_of_another_host_only_signs_of_life_are_known(plans: list[Plan], age: float, state: str) -> None:
+def test_a_remote_stage_without_signs_of_life_is_silent(plans: list[Plan], age: float, state: str) -> None:
     now_s = time.time()
     with ended_process() as (pid, _):  # a process of that number means nothing here
         status = a_status(plans[0], host="bench-b", boot_id="theirs", pid=pid, at_s=now_s - age * HEARTBEAT_S)
@@ -343,7 +349,7 @@ def test_of_another_host_only_signs_of_life_are_known(plans: list[Plan], age: fl
     assert ("silent for" in status_lines("mine", [row], now_s)[1]) == (row.state == "silent")
 
 
-def test_a_process_of_another_container_of_this_machine_is_not_looked_for(plans: list[Plan]) -> None:
+def test_a_process_of_another_container_is_not_checked(plans: list[Plan]) -> None:
     with ended_process() as (pid, start):
         assert state_now(a_status(plans[0], pid=pid, process=f"{start}@1", host="container")) == "running"
 
@@ -356,7 +362,7 @@ def test_a_broken_status_hides_nothing_else(plans: list[Plan], text: str) -> Non
     assert {name: row.state for name, row in rows().items()} == {"op7": "done", "op28": "to do"}
 
 
-def test_half_a_measurement_that_no_process_tells_of(plans: list[Plan]) -> None:
+def test_an_unfinished_measurement_without_a_process_is_interrupted(plans: list[Plan]) -> None:
     purge(plans[0], Path("purged"))
     status_path(plans[0]).unlink()
     row = rows()["op7"]
@@ -364,14 +370,14 @@ def test_half_a_measurement_that_no_process_tells_of(plans: list[Plan]) -> None:
     assert "no process reports" in (row.reason or "")
 
 
-def test_a_broken_manifest_is_no_reason_to_fail(plans: list[Plan]) -> None:
+def test_a_broken_manifest_does_not_stop_the_status(plans: list[Plan]) -> None:
     run(plans[0])
     (plans[0].recording_path / "recording.json").write_text("{")
     assert rows()["op7"].state == "done"
     assert (rows()["op28"].left_s or 0) > 0
 
 
-def test_a_status_that_an_older_drivelab_wrote(plans: list[Plan]) -> None:
+def test_a_status_of_an_older_version_is_read(plans: list[Plan]) -> None:
     old = {key: asdict(a_status(plans[0]))[key] for key in ("recording", "stage", "text", "fraction", "pid", "at_s")}
     write_json(status_path(plans[0]), old | {"at_s": time.time() - 3600})
     assert rows()["op7"].state == "silent"
@@ -396,7 +402,7 @@ def test_a_stage_shows_that_it_is_alive(plans: list[Plan], monkeypatch: pytest.M
         assert (rows()["op7"].seen_s or 0.0) > first_s
 
 
-def test_nothing_is_told_of_a_drive_of_another_host(plans: list[Plan]) -> None:
+def test_no_status_is_written_for_a_drive_of_another_host(plans: list[Plan]) -> None:
     elsewhere = replace(plans[0], context={**plans[0].context, "host": "bench-b"})
     with pytest.raises(UserError, match="bench-b"), Progress(elsewhere, "purge"):
         pass

@@ -22,7 +22,7 @@ from drivelab.stages.planning import Campaign
 from drivelab.tables.collect import collect
 
 
-def test_idle_time_passes_once_and_is_told() -> None:
+def test_idle_time_passes_once_and_is_recorded() -> None:
     bench = Bench()
     for _ in range(2):  # the second is a measurement that was interrupted and goes on
         run_idle(bench, PROGRESS, 3, {"time_s": 300.0, "phase": "recovery", "phase_pass": 2})  # type: ignore[arg-type]
@@ -33,7 +33,7 @@ def test_idle_time_passes_once_and_is_told() -> None:
     }  # fmt: skip
 
 
-def test_an_idle_step_of_another_place_is_another() -> None:
+def test_each_idle_step_passes_its_own_time() -> None:
     bench = Bench()
     for step in (1, 2):
         run_idle(bench, PROGRESS, step, {"time_s": 1.0})  # type: ignore[arg-type]
@@ -41,7 +41,7 @@ def test_an_idle_step_of_another_place_is_another() -> None:
     assert "phase" not in bench.lines[0]
 
 
-def test_in_real_time_progress_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_idle_time_reports_progress_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Bench("wall")
     now = [50.0]
     monkeypatch.setattr("drivelab.stages.idle.time.monotonic", lambda: now[0])
@@ -51,10 +51,10 @@ def test_in_real_time_progress_is_told_meanwhile(monkeypatch: pytest.MonkeyPatch
         now[0] += seconds
 
     bench.device.idle = pass_time
-    told: list[float] = []
-    run_idle(bench, SimpleNamespace(say=lambda text, fraction: told.append(fraction)), 0, {"time_s": 2.5})  # type: ignore[arg-type]
+    fractions: list[float] = []
+    run_idle(bench, SimpleNamespace(say=lambda text, fraction: fractions.append(fraction)), 0, {"time_s": 2.5})  # type: ignore[arg-type]
     assert bench.idled == [1.0, 1.0, 0.5]
-    assert told == pytest.approx([0.0, 0.4, 0.8])
+    assert fractions == pytest.approx([0.0, 0.4, 0.8])
     assert bench.lines[0]["started_s"] == 50.0
 
 
@@ -72,7 +72,7 @@ def trace(tmp_path: Path) -> Path:
     return write(tmp_path / "trace.parquet", rows)
 
 
-def test_a_composite_runs_until_what_is_tracked_is_steady(trace: Path) -> None:
+def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) -> None:
     bench = Bench(trace=trace)
     bench.iops = lambda number: 100.0 if number % 2 else 100.0 * number  # the second combination never settles
     run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
@@ -84,7 +84,7 @@ def test_a_composite_runs_until_what_is_tracked_is_steady(trace: Path) -> None:
     assert bench.lines[1]["workload"]["streams"][0]["share"] == 0.75
 
 
-def test_an_interrupted_composite_goes_on_with_its_trace_only(trace: Path) -> None:
+def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> None:
     bench = Bench(trace=trace)
     run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
     bench.lines = bench.lines[:4]  # the names of the streams, and a round and a half
@@ -118,8 +118,8 @@ def test_streams_on_the_virtual_clock(
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
-    (told,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
-    assert [one["sha256"] for one in plan.subject["traces"]] == [told["trace_sha256"]]
+    (line_of_streams,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
+    assert [trace["sha256"] for trace in plan.subject["traces"]] == [line_of_streams["trace_sha256"]]
     cells = collect(plan.recording_path, reduced=True)["cells"]
     first = cells[cells["round"] == 1]
     assert cell_labels(first) == labels

@@ -116,7 +116,7 @@ def test_samples_and_cells_are_joined_by_time(on_wall_clock: Callable[[Sensor], 
     assert set(table["temperature_limit_c"]) == {70.0}
 
 
-def test_a_tainted_cell_is_measured_again_and_the_spoilt_one_kept(on_wall_clock: Callable[[Sensor], None]) -> None:
+def test_a_tainted_cell_is_repeated_and_kept(on_wall_clock: Callable[[Sensor], None]) -> None:
     on_wall_clock(Sensor(3, 4))
     plan = plan_of(LOOP, "{remeasure: 3}")
     journal = measured(plan)
@@ -145,7 +145,7 @@ def test_a_cell_that_stays_tainted_is_kept_and_flagged(on_wall_clock: Callable[[
     assert cells["round"].tolist()[:4] == [1, 1, 2, 2]
 
 
-def test_an_interruption_forgets_no_attempt(
+def test_attempts_count_across_an_interruption(
     on_wall_clock: Callable[[Sensor], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sensor = Sensor(*range(1, 99))
@@ -170,7 +170,7 @@ def test_an_interruption_forgets_no_attempt(
     assert of(journal, "cell")[0]["directory"] == "cells/0-round01-cell00-again2"
 
 
-def test_slices_of_a_soak_have_telemetry_of_their_own_time(on_wall_clock: Callable[[Sensor], None]) -> None:
+def test_each_slice_of_a_soak_has_its_own_telemetry(on_wall_clock: Callable[[Sensor], None]) -> None:
     on_wall_clock(Sensor(1))
     plan = plan_of(SOAK)
     measured(plan)
@@ -191,7 +191,7 @@ def test_on_the_virtual_clock_there_is_no_telemetry_and_no_taint(project: Path) 
     assert tables["telemetry"].empty
 
 
-def test_stolen_time_noted_before_there_was_telemetry_still_taints(project: Path) -> None:
+def test_steal_time_in_an_old_journal_still_taints(project: Path) -> None:
     plan = plan_of(LOOP)
     measured(plan)
     without_checksums(plan.recording_path)

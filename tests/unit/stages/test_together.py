@@ -47,20 +47,20 @@ def _library(monkeypatch: pytest.MonkeyPatch) -> None:
 def plans(project: Path) -> list[Plan]:
     Path("config/protocols/head-to-head.yaml").write_text(PROTOCOL)
     Path("config/mine.yaml").write_text(STUDY)
-    return [one.plan for one in Campaign.load("config/mine.yaml").plans]
+    return [planned.plan for planned in Campaign.load("config/mine.yaml").plans]
 
 
 def files(plans: list[Plan]) -> tuple[list[Path], list[Path]]:
     """Files of plans, and the seals of their drives, which are conditioned for it."""
-    made: tuple[list[Path], list[Path]] = ([], [])
+    paths: tuple[list[Path], list[Path]] = ([], [])
     for plan in plans:
-        file, purged, sealed = (Path(f"{plan.drive}.{what}") for what in ("plan", "purged", "sealed"))
+        file, purged, sealed = (Path(f"{plan.drive}.{kind}") for kind in ("plan", "purged", "sealed"))
         file.write_text(plan.to_json())
         purge(plan, purged)
         precondition(plan, purged, sealed)
-        made[0].append(file)
-        made[1].append(sealed)
-    return made
+        paths[0].append(file)
+        paths[1].append(sealed)
+    return paths
 
 
 def events(plan: Plan, event: str, folder: Path | None = None) -> list[dict[str, Any]]:
@@ -72,16 +72,16 @@ def part_of(plan: Plan) -> Path:
 
 
 def abandoned(plan: Plan) -> list[str]:
-    found = sorted(plan.recording_path.parent.glob("*.abandoned-*"))
-    return [str(line["reason"]) for folder in found for line in events(plan, "abandoned", folder)]
+    folders = sorted(plan.recording_path.parent.glob("*.abandoned-*"))
+    return [str(line["reason"]) for folder in folders for line in events(plan, "abandoned", folder)]
 
 
-def test_a_plan_knows_who_it_is_measured_with(plans: list[Plan]) -> None:
+def test_a_plan_lists_the_drives_measured_with_it(plans: list[Plan]) -> None:
     assert [plan.subject.get("simultaneous") for plan in plans[:2]] == [["VIRTUAL-OP28", "VIRTUAL-OP7"]] * 2
     assert "simultaneous" not in plans[2].subject, "a drive alone is measured as ever"
 
 
-def test_one_job_measures_all(plans: list[Plan]) -> None:
+def test_one_job_measures_all_drives(plans: list[Plan]) -> None:
     layout = Layout(Campaign.load("config/mine.yaml"))
     (job,) = layout.simultaneous()
     assert job.drives == ["op7", "op28"]
@@ -102,7 +102,7 @@ def test_each_run_on_each_platform_is_a_job(plans: list[Plan]) -> None:
     assert len({path for job in jobs for path in job.manifests}) == 12
 
 
-def test_all_are_measured_and_say_with_whom(plans: list[Plan]) -> None:
+def test_all_drives_are_measured_and_record_the_others(plans: list[Plan]) -> None:
     both = plans[:2]
     measure_together(*files(both))
     for plan, other in zip(both, ("op28", "op7"), strict=True):
@@ -122,7 +122,7 @@ def test_all_are_measured_and_say_with_whom(plans: list[Plan]) -> None:
     assert {path: path.stat().st_mtime_ns for path in Path("results/recordings").rglob("journal.jsonl")} == before
 
 
-def test_the_result_is_that_of_a_drive_alone(plans: list[Plan]) -> None:
+def test_the_result_equals_that_of_a_drive_alone(plans: list[Plan]) -> None:
     """Simulated drives share nothing, so their slices must not depend on who is measured beside them."""
     measure_together(*files(plans[:2]))
     together = sorted(path.read_text() for path in plans[1].recording_path.rglob("fio.json"))
@@ -132,7 +132,7 @@ def test_the_result_is_that_of_a_drive_alone(plans: list[Plan]) -> None:
     assert sorted(path.read_text() for path in plans[2].recording_path.rglob("fio.json")) == together
 
 
-def test_one_that_is_lost_is_measured_again_with_the_others(plans: list[Plan]) -> None:
+def test_a_lost_recording_repeats_all_drives(plans: list[Plan]) -> None:
     both = plans[:2]
     measure_together(*files(both))
     shutil.rmtree(both[1].recording_path)
@@ -144,7 +144,7 @@ def test_one_that_is_lost_is_measured_again_with_the_others(plans: list[Plan]) -
     assert events(both[0], "purge"), "its drive was brought into the state to start from again"
 
 
-def test_what_passed_the_last_barrier_is_only_finished(plans: list[Plan]) -> None:
+def test_a_recording_past_the_last_barrier_is_only_finished(plans: list[Plan]) -> None:
     both = plans[:2]
     measure_together(*files(both))
     whole, cut = both[0].recording_path, both[1].recording_path
@@ -158,7 +158,7 @@ def test_what_passed_the_last_barrier_is_only_finished(plans: list[Plan]) -> Non
     assert (whole / "journal.jsonl").read_bytes() == before
 
 
-def test_an_interrupted_one_begins_anew_for_all(plans: list[Plan]) -> None:
+def test_an_interruption_restarts_all_drives(plans: list[Plan]) -> None:
     """Both have measured something when they are cut short, one more than the other."""
     both = plans[:2]
     plan_files, seals = files(both)
@@ -179,7 +179,7 @@ def test_an_interrupted_one_begins_anew_for_all(plans: list[Plan]) -> None:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, None], ids=["killed", "refuses"])
-def test_one_that_fails_ends_all_and_is_named(
+def test_a_failed_drive_ends_all_and_is_named(
     plans: list[Plan], signal_number: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The fault is in the library of the processes: what runs second on op28 is a soak that ends its process."""
@@ -211,7 +211,7 @@ def test_one_that_fails_ends_all_and_is_named(
     assert all(abandoned(plan) for plan in both)
 
 
-def test_killing_the_one_that_starts_them_leaves_none(plans: list[Plan], tmp_path: Path) -> None:
+def test_killing_the_conductor_ends_all_processes(plans: list[Plan], tmp_path: Path) -> None:
     plan_files, seals = files(plans[:2])
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
@@ -237,35 +237,35 @@ def test_killing_the_one_that_starts_them_leaves_none(plans: list[Plan], tmp_pat
         pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(write)
-    with os.fdopen(read) as told:
-        assert len({told.readline() for _ in plan_files}) == 2, "a process for each drive"
+    with os.fdopen(read) as pipe:
+        assert len({pipe.readline() for _ in plan_files}) == 2, "a process for each drive"
         running.kill()
         running.wait()
-        assert told.read() == "", "the pipe is closed once nobody is left that holds it"
+        assert pipe.read() == "", "the pipe is closed once nobody is left that holds it"
 
 
 @pytest.mark.parametrize(
     ("chosen", "reason"),
     [([0], "name the plans of one measurement"), ([0, 2], "alone|at the same time"), ([2], "no other drive")],
 )
-def test_plans_that_do_not_belong_together(plans: list[Plan], chosen: list[int], reason: str) -> None:
-    made = []
+def test_plans_of_different_measurements_are_refused(plans: list[Plan], chosen: list[int], reason: str) -> None:
+    plan_files = []
     for number in chosen:
-        made.append(Path(f"{number}.json"))
-        made[-1].write_text(plans[number].to_json())
+        plan_files.append(Path(f"{number}.json"))
+        plan_files[-1].write_text(plans[number].to_json())
     with pytest.raises(UserError, match=reason):
-        measure_together(made, [Path("nothing")] * len(made))
+        measure_together(plan_files, [Path("nothing")] * len(plan_files))
     with pytest.raises(UserError, match="give a seal for each plan"):
-        measure_together(made, [])
+        measure_together(plan_files, [])
 
 
-def test_one_of_them_cannot_be_measured_alone(plans: list[Plan]) -> None:
+def test_a_simultaneous_plan_cannot_be_measured_alone(plans: list[Plan]) -> None:
     with pytest.raises(UserError, match="use 'drivelab measure-together'"):
         measure(plans[0], Path("nothing"))
     assert not Path("results").exists()
 
 
-def test_real_and_simulated_drives_have_no_same_time(plans: list[Plan]) -> None:
+def test_real_and_simulated_drives_cannot_be_measured_together(plans: list[Plan]) -> None:
     sheet = Path("config/drives.tsv")
     sheet.write_text(sheet.read_text() + "fast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\n")
     study = Path("config/mine.yaml")

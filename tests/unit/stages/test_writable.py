@@ -73,7 +73,7 @@ def told(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout + done.stderr
 
 
-def test_a_folder_of_another_user_is_told_before_anything_is_written(checkout: Checkout) -> None:
+def test_a_results_folder_of_another_user_is_refused_before_any_write(checkout: Checkout) -> None:
     before = sorted(checkout.folder.glob("results/**/*"))
     assert told(checkout.run()) == (
         "drivelab: results: belongs to user 'root', and you may not write to it; let one user run the study, or give "
@@ -82,21 +82,21 @@ def test_a_folder_of_another_user_is_told_before_anything_is_written(checkout: C
     assert sorted(checkout.folder.glob("results/**/*")) == before
 
 
-def test_a_file_of_another_user_is_told_by_snakemake_too(checkout: Checkout) -> None:
+def test_snakemake_also_refuses_a_file_of_another_user(checkout: Checkout) -> None:
     for folder in ("results", "results/tables"):
         (checkout.folder / folder).chmod(0o777)
     for done in (checkout.run(), checkout.python("-m", "snakemake", "-n", "--config", "study=config/mini.yaml")):
         assert "results/tables/summary.parquet: belongs to user 'root'" in told(done)
 
 
-def test_snakemakes_records_of_another_user_are_told(checkout: Checkout) -> None:
+def test_snakemake_records_of_another_user_are_refused(checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "results")
     (checkout.folder / ".snakemake/metadata").mkdir(parents=True)
     (checkout.folder / ".snakemake").chmod(0o777)
     assert ".snakemake/metadata: belongs to user 'root'" in told(checkout.run())
 
 
-def test_finished_recordings_of_another_user_and_a_plan_are_no_hindrance(checkout: Checkout) -> None:
+def test_finished_recordings_of_another_user_and_a_plan_are_allowed(checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "results/tables")
     recording = checkout.folder / "results/recordings/op7/pts-iops/0123456789ab-run1"
     recording.mkdir(parents=True)

@@ -55,7 +55,7 @@ def test_restored_after_a_failure(cache: Cache) -> None:
 
 @pytest.mark.parametrize(("word", "wanted"), [("write back", "on"), ("write through", "off"), ("absent", "off"),
                                               ("absent", "on"), ("write back", None)])  # fmt: skip
-def test_left_alone_where_nothing_is_to_be_done(
+def test_a_write_cache_in_the_right_state_is_not_changed(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, word: str, wanted: str | None
 ) -> None:
     cache.file.write_text(word)
@@ -65,12 +65,12 @@ def test_left_alone_where_nothing_is_to_be_done(
     assert cache.file.read_text() == word
 
 
-def test_a_drive_that_does_not_tell_is_refused(cache: Cache) -> None:
+def test_a_drive_that_does_not_report_is_refused(cache: Cache) -> None:
     cache.file.write_text("?")
     with pytest.raises(UserError, match=r"/dev/sdz does not report.*write_cache: unchanged"), as_wanted(DRIVE, "off"):
         pytest.fail("was entered")
 
 
-def test_a_virtual_drive_is_left_alone(cache: Cache) -> None:
+def test_the_write_cache_of_a_virtual_drive_is_not_changed(cache: Cache) -> None:
     with as_wanted(ApprovedDevice("/dev/loop0", "loop0", "V", "op7"), "off"):
         assert cache.state("") == "on"

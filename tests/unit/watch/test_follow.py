@@ -12,7 +12,7 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_a_line_counts_when_it_has_its_end(tmp_path: Path) -> None:
+def test_only_complete_lines_count(tmp_path: Path) -> None:
     path, follower = tmp_path / "log", Follower()
     assert follower.read(path) == []
     append(path, "one\ntw")
@@ -23,7 +23,7 @@ def test_a_line_counts_when_it_has_its_end(tmp_path: Path) -> None:
     assert not follower.replaced
 
 
-def test_a_file_that_moved_with_its_folder_goes_on(tmp_path: Path) -> None:
+def test_a_file_that_moved_with_its_folder_is_followed(tmp_path: Path) -> None:
     part, final, follower = tmp_path / "run1.part", tmp_path / "run1", Follower()
     part.mkdir()
     append(part / "log", "one\n")
@@ -35,7 +35,7 @@ def test_a_file_that_moved_with_its_folder_goes_on(tmp_path: Path) -> None:
     assert not follower.replaced
 
 
-def test_another_file_in_its_place_is_read_from_its_beginning(tmp_path: Path) -> None:
+def test_a_replaced_file_is_read_from_its_beginning(tmp_path: Path) -> None:
     path, follower = tmp_path / "log", Follower()
     append(path, "one\n")
     follower.read(path)
@@ -46,7 +46,7 @@ def test_another_file_in_its_place_is_read_from_its_beginning(tmp_path: Path) ->
     assert follower.replaced
 
 
-def test_a_file_that_was_cut_short_is_read_anew(tmp_path: Path) -> None:
+def test_a_truncated_file_is_read_again(tmp_path: Path) -> None:
     path, follower = tmp_path / "log", Follower()
     append(path, "one\ntwo\n")
     follower.read(path)
@@ -55,7 +55,7 @@ def test_a_file_that_was_cut_short_is_read_anew(tmp_path: Path) -> None:
     assert follower.replaced
 
 
-def test_of_a_long_file_only_the_last_whole_lines(tmp_path: Path) -> None:
+def test_only_the_last_complete_lines_of_a_long_file_are_read(tmp_path: Path) -> None:
     path = tmp_path / "log"
     append(path, "".join(f"line {number}\n" for number in range(1000)))
     follower = Follower(tail_bytes=20)
@@ -64,7 +64,7 @@ def test_of_a_long_file_only_the_last_whole_lines(tmp_path: Path) -> None:
     assert follower.read(path) == ["line 1000"]
 
 
-def test_what_is_no_object_says_nothing(tmp_path: Path) -> None:
+def test_lines_that_are_not_objects_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "log"
     append(path, '{"a": 1}\n[1]\nno json\n{"a": 2}\n')
     assert Follower().objects(path) == [{"a": 1}, {"a": 2}]

@@ -43,14 +43,14 @@ def look(watch: StudyWatch) -> bytes:
     """All that the page and the terminal ask of a study, twice."""
     hub = Hub([])
     hub.close()
-    said = b""
+    events = b""
     for _ in range(2):
         news = watch.poll()
         state = watch.state()
-        said += hub._event("news", 1, {"studies": [state], "lines": [one.lines for one in news.values()]})
+        events += hub._event("news", 1, {"studies": [state], "lines": [item.lines for item in news.values()]})
         list(changes([state], {}, 0.0))
         Console(file=StringIO(), width=80).print(screen([watch], 80))
-    return said
+    return events
 
 
 @settings(max_examples=150, deadline=None)
@@ -64,21 +64,21 @@ def look(watch: StudyWatch) -> bytes:
 def test_no_value_stops_the_live_view(
     tmp_path_factory: pytest.TempPathFactory, status: Any, line: Any, sample: Any, plan: Any, identity: Any
 ) -> None:
-    made = MadeDrive(tmp_path_factory.mktemp("made"), "op7").begin()
-    made.cell(1, 0, 1500)
-    made.second()
-    made.status(**status)
-    watch = StudyWatch(facts(made.results, made))
+    drive = MadeDrive(tmp_path_factory.mktemp("made"), "op7").begin()
+    drive.cell(1, 0, 1500)
+    drive.second()
+    drive.status(**status)
+    watch = StudyWatch(facts(drive.results, drive))
     look(watch)
-    made.journal(**{"event": "cell", **line})
-    made.telemetry(**{**made.counters, **sample})
-    (made.part / "identity.json").write_text(json.dumps(identity))
-    (made.part / "plan.json").write_text(json.dumps(plan))
-    made.second()
-    read_status(made.results)
+    drive.journal(**{"event": "cell", **line})
+    drive.telemetry(**{**drive.counters, **sample})
+    (drive.part / "identity.json").write_text(json.dumps(identity))
+    (drive.part / "plan.json").write_text(json.dumps(plan))
+    drive.second()
+    read_status(drive.results)
     look(watch)
-    said = look(StudyWatch(facts(made.results, made)))
-    for event in said.decode().split("\n\n")[:-1]:
+    events = look(StudyWatch(facts(drive.results, drive)))
+    for event in events.decode().split("\n\n")[:-1]:
         json.loads(event.split("data: ", 1)[1], parse_constant=pytest.fail)
 
 
@@ -112,14 +112,14 @@ def loop(path: Path) -> None:
     "name", ["status/op7.json", "journal.jsonl", "telemetry.jsonl", "plan.json", "identity.json", "log"]
 )
 def test_no_file_stops_the_live_view(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
-    made = MadeDrive(tmp_path, "op7").begin()
-    made.second()
-    made.status()
-    log = tmp_path / "logs/measure" / f"{made.recording}.log"
+    drive = MadeDrive(tmp_path, "op7").begin()
+    drive.second()
+    drive.status()
+    log = tmp_path / "logs/measure" / f"{drive.recording}.log"
     log.parent.mkdir(parents=True)
     log.write_text("a line\n")
-    make(log if name == "log" else tmp_path / name if "/" in name else made.part / name)
-    watch = StudyWatch(facts(tmp_path, made))
+    make(log if name == "log" else tmp_path / name if "/" in name else drive.part / name)
+    watch = StudyWatch(facts(tmp_path, drive))
     thread = threading.Thread(target=lambda: (look(watch), read_status(tmp_path)), daemon=True)
     thread.start()
     thread.join(_PATIENCE_S)
@@ -127,12 +127,12 @@ def test_no_file_stops_the_live_view(tmp_path: Path, name: str, make: Callable[[
 
 
 @pytest.mark.parametrize("make", [pipe, endless, deep, long, loop])
-def test_readers_of_small_files_find_nothing_there(tmp_path: Path, make: Callable[[Path], None]) -> None:
+def test_readers_treat_hostile_files_as_empty(tmp_path: Path, make: Callable[[Path], None]) -> None:
     make(tmp_path / "a")
-    found: list[Any] = []
+    contents: list[Any] = []
     thread = threading.Thread(
-        target=lambda: found.extend((read_object(tmp_path / "a"), Follower().objects(tmp_path / "a"))), daemon=True
+        target=lambda: contents.extend((read_object(tmp_path / "a"), Follower().objects(tmp_path / "a"))), daemon=True
     )
     thread.start()
     thread.join(_PATIENCE_S)
-    assert found == [{}, []]
+    assert contents == [{}, []]

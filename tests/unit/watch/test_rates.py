@@ -16,7 +16,7 @@ def sample(at_s: float, **fields: float) -> dict[str, float]:
 
 def points(*samples: dict[str, Any]) -> list[Point]:
     rates = Rates(DEFAULT)
-    return [point for one in samples if (point := rates.add(one)) is not None]
+    return [point for sample in samples if (point := rates.add(sample)) is not None]
 
 
 def test_rates_are_differences_over_the_time_between() -> None:
@@ -30,10 +30,10 @@ def test_rates_are_differences_over_the_time_between() -> None:
     assert (point.at_s, point.since_s) == (102.0, 2.0)
 
 
-def test_samples_at_the_edges_of_cells_are_no_seconds_of_their_own() -> None:
-    found = points(sample(0.0), sample(0.4, writes=400), sample(0.41, writes=400), sample(1.0, writes=1000),
+def test_samples_at_the_edges_of_cells_make_no_points() -> None:
+    between = points(sample(0.0), sample(0.4, writes=400), sample(0.41, writes=400), sample(1.0, writes=1000),
                    sample(1.01, writes=1000), sample(2.0, writes=3000))  # fmt: skip
-    assert [point.iops for point in found] == [1000, 2000]
+    assert [point.iops for point in between] == [1000, 2000]
 
 
 def test_without_io_there_is_no_latency() -> None:
@@ -41,12 +41,12 @@ def test_without_io_there_is_no_latency() -> None:
     assert (point.iops, point.latency_us) == (0, None)
 
 
-def test_counters_that_begin_anew_make_no_point() -> None:
-    found = points(sample(0.0, writes=5000), sample(1.0, writes=10), sample(2.0, writes=110))
-    assert [point.iops for point in found] == [100]
+def test_reset_counters_make_no_point() -> None:
+    between = points(sample(0.0, writes=5000), sample(1.0, writes=10), sample(2.0, writes=110))
+    assert [point.iops for point in between] == [100]
 
 
-def test_nothing_is_told_across_two_runs_of_the_sampler() -> None:
+def test_two_runs_of_the_sampler_share_no_point() -> None:
     rates = Rates(DEFAULT)
     rates.add(sample(0.0))
     rates.restart()
@@ -88,7 +88,7 @@ def test_a_disturbed_second_is_marked(first: Any, second: Any, slow: Any, reason
     assert rates.taints[0].startswith(reason)
 
 
-def test_a_throttle_counter_marks_the_second_in_which_it_is_told_to_have_risen() -> None:
+def test_a_throttle_counter_marks_the_second_of_its_rise() -> None:
     rates = Rates(DEFAULT)
     marks = []
     for second, transitions in enumerate([3, 3, 5, 5]):
@@ -98,6 +98,6 @@ def test_a_throttle_counter_marks_the_second_in_which_it_is_told_to_have_risen()
     assert marks == [False, True, False]
 
 
-def test_a_point_goes_to_the_page_rounded() -> None:
+def test_points_for_the_page_are_rounded() -> None:
     assert Point(1.23456, 0.5, 10.26, 3.14159, None, True).to_list() == [1.23, 0.5, 10.3, 3.14, None, 1, 0]
     assert Point(1.0, 1.0, 0.0, 0.0, None, conditioning=True).to_list()[5:] == [0, 1]

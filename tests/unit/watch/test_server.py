@@ -26,30 +26,30 @@ _PATIENCE_S = 60
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeDrive:
-    made = MadeDrive(tmp_path, "op7").begin()
-    made.second()
-    made.second()
-    made.status()
-    return made
+def drive(tmp_path: Path) -> MadeDrive:
+    drive = MadeDrive(tmp_path, "op7").begin()
+    drive.second()
+    drive.second()
+    drive.status()
+    return drive
 
 
-def server_of(made: MadeDrive, **options: Any) -> WatchServer:
-    server = WatchServer(Hub([StudyWatch(facts(made.results, made))], _PERIOD_S), **options)
+def server_of(drive: MadeDrive, **options: Any) -> WatchServer:
+    server = WatchServer(Hub([StudyWatch(facts(drive.results, drive))], _PERIOD_S), **options)
     server.start()
     return server
 
 
 @pytest.fixture
-def server(made: MadeDrive) -> Iterator[WatchServer]:
-    server = server_of(made)
+def server(drive: MadeDrive) -> Iterator[WatchServer]:
+    server = server_of(drive)
     yield server
     server.stop()
 
 
 @pytest.fixture
-def guarded(made: MadeDrive) -> Iterator[WatchServer]:
-    server = server_of(made, token=TOKEN)
+def guarded(drive: MadeDrive) -> Iterator[WatchServer]:
+    server = server_of(drive, token=TOKEN)
     yield server
     server.stop()
 
@@ -98,30 +98,30 @@ class Stream:
         """The next event with points: kind, id, and the IOPS of all."""
         while True:
             kind, number, body = self.next()
-            found = [point[2] for points in body["points"].values() for point in points]
-            if found:
-                return kind, number, found
+            iops = [point[2] for points in body["points"].values() for point in points]
+            if iops:
+                return kind, number, iops
 
 
-def test_first_everything_then_what_is_new(server: WatchServer, made: MadeDrive) -> None:
+def test_a_stream_starts_with_a_snapshot_and_continues_with_news(server: WatchServer, drive: MadeDrive) -> None:
     with Stream(server) as stream:
         kind, _, body = stream.next()
         assert kind == "snapshot"
-        assert body["points"] == {f"made/{made.recording}": [[made.at_s, 2.0, 1000.0, 3.91, 2000.0, 0, 0]]}
+        assert body["points"] == {f"made/{drive.recording}": [[drive.at_s, 2.0, 1000.0, 3.91, 2000.0, 0, 0]]}
         assert body["studies"][0]["drives"][0]["standing"] == "running"
         assert body["lines"][0][1:] == ["made", "op7", "measurement begins"]
-        made.second(1234)
+        drive.second(1234)
         assert stream.until_points()[::2] == ("news", [1234])
 
 
-def test_who_was_cut_off_gets_what_was_missed_and_nothing_twice(server: WatchServer, made: MadeDrive) -> None:
+def test_a_reconnected_page_gets_exactly_the_missed_events(server: WatchServer, drive: MadeDrive) -> None:
     with Stream(server) as first:
         first.until_points()
-        made.second(1)
+        drive.second(1)
         _, last_id, _ = first.until_points()
-        made.second(2)
+        drive.second(2)
         first.until_points()
-    made.second(3)
+    drive.second(3)
     with Stream(server, last_id) as again:
         missed = []
         while 3 not in missed:
@@ -132,22 +132,22 @@ def test_who_was_cut_off_gets_what_was_missed_and_nothing_twice(server: WatchSer
 
 
 @pytest.mark.parametrize("last_id", ["", "7", "other-1", "{}-999999", "{}-x", "-"])
-def test_an_id_that_is_not_known_gets_everything_anew(server: WatchServer, last_id: str) -> None:
+def test_an_unknown_event_id_gets_a_snapshot(server: WatchServer, last_id: str) -> None:
     with Stream(server) as stream:
         beginning = stream.next()[1].partition("-")[0]
     with Stream(server, last_id.format(beginning)) as stream:
         assert stream.next()[0] == "snapshot"
 
 
-def test_after_a_restart_everything_is_there_again(made: MadeDrive) -> None:
-    server = server_of(made)
+def test_after_a_restart_of_the_server_the_page_gets_a_snapshot(drive: MadeDrive) -> None:
+    server = server_of(drive)
     with Stream(server) as stream:
         _, last_id, _ = stream.until_points()
         server.stop()
         with pytest.raises(EOFError):
             stream.to_the_end()
-    made.second(4321)
-    server = server_of(made, port=server.port)
+    drive.second(4321)
+    server = server_of(drive, port=server.port)
     try:
         with Stream(server, last_id) as stream:
             assert stream.until_points()[::2] == ("snapshot", [1000, 4321])
@@ -155,10 +155,10 @@ def test_after_a_restart_everything_is_there_again(made: MadeDrive) -> None:
         server.stop()
 
 
-def test_nobody_watches_and_no_file_is_read(made: MadeDrive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_page_no_file_is_read(drive: MadeDrive, monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(StudyWatch, "poll", lambda self: read.append(self) or {})
-    server = server_of(made)
+    server = server_of(drive)
     ask(server, "/")
     assert read == []
     with Stream(server) as stream:
@@ -168,7 +168,7 @@ def test_nobody_watches_and_no_file_is_read(made: MadeDrive, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("path", ["/", *(f"/{file.name}" for file in PAGE if file.name != "watch.html")])
-def test_the_files_of_the_page(server: WatchServer, path: str) -> None:
+def test_the_files_of_the_page_are_served(server: WatchServer, path: str) -> None:
     status, headers, body = ask(server, path)
     assert status == 200
     assert body
@@ -180,29 +180,29 @@ def test_the_files_of_the_page(server: WatchServer, path: str) -> None:
 @pytest.mark.parametrize(
     "path", ["/../server.py", "/watch.js/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/page/watch.js", "/x"]
 )
-def test_nothing_but_these_files(server: WatchServer, path: str) -> None:
+def test_no_other_file_is_served(server: WatchServer, path: str) -> None:
     assert ask(server, path)[0] == 404
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "HEAD", "OPTIONS", "TRACE"])
-def test_nothing_but_get(server: WatchServer, method: str) -> None:
+def test_no_other_method_is_served(server: WatchServer, method: str) -> None:
     assert ask(server, "/events", method)[0] == 501
 
 
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "[", "", "localhost@evil"]
 )
-def test_another_name_is_refused(server: WatchServer, host: str) -> None:
+def test_another_host_name_is_refused(server: WatchServer, host: str) -> None:
     for path in ("/", "/events"):
         assert ask(server, path, Host=host)[0] == 403
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:1234", "127.0.0.1:9", "[::1]:80"])
-def test_names_of_this_host_are_its_own_with_any_port(server: WatchServer, host: str) -> None:
+def test_names_of_this_host_are_accepted_with_any_port(server: WatchServer, host: str) -> None:
     assert ask(server, "/", Host=host)[0] == 200  # the port is another one behind a tunnel
 
 
-def test_without_the_token_nothing(guarded: WatchServer) -> None:
+def test_without_the_token_every_request_is_refused(guarded: WatchServer) -> None:
     cookie = f"drivelab-watch-{guarded.port}"
     for path in ("/", "/events", "/watch.js", "/nothing"):
         assert ask(guarded, path)[0] == 403
@@ -226,13 +226,13 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address(guarded: WatchServer)
     assert ask(guarded, "/", Cookie=cookie, Host="drives.example")[0] == 200
 
 
-def test_tokens_are_long_and_never_the_same() -> None:
+def test_tokens_are_long_and_unique() -> None:
     assert len({new_token() for _ in range(100)}) == 100
     assert len(new_token()) == 32
 
 
-def test_elsewhere_only_with_a_token(made: MadeDrive) -> None:
-    hub = Hub([StudyWatch(facts(made.results, made))])
+def test_other_addresses_require_a_token(drive: MadeDrive) -> None:
+    hub = Hub([StudyWatch(facts(drive.results, drive))])
     with pytest.raises(UserError, match="use a token there"):
         WatchServer(hub, "0.0.0.0")
     with pytest.raises(UserError, match="at least 16 letters"):
@@ -242,36 +242,36 @@ def test_elsewhere_only_with_a_token(made: MadeDrive) -> None:
     hub.close()
 
 
-def test_loopback_and_not() -> None:
+def test_loopback_addresses() -> None:
     assert is_loopback("127.0.0.1")
     assert is_loopback("::1")
     assert not is_loopback("0.0.0.0")
     assert not is_loopback("192.0.2.1")
 
 
-def test_by_default_only_loopback_listens(server: WatchServer) -> None:
+def test_the_server_listens_on_loopback_by_default(server: WatchServer) -> None:
     assert server.server_address[0] == "127.0.0.1"
     with pytest.raises(UserError, match="cannot listen at"):
         WatchServer(server.hub, port=server.port)
 
 
-def test_numbers_that_are_none_do_not_end_the_stream(server: WatchServer, made: MadeDrive) -> None:
+def test_nan_does_not_end_the_stream(server: WatchServer, drive: MadeDrive) -> None:
     with Stream(server) as stream:
         stream.next()
-        made.second(temperature_c=float("nan"))
-        made.second(55)
-        found: list[float] = []
-        while 55 not in found:
-            found += stream.until_points()[2]
+        drive.second(temperature_c=float("nan"))
+        drive.second(55)
+        iops: list[float] = []
+        while 55 not in iops:
+            iops += stream.until_points()[2]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
+def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
     """What the server has printed, in the end."""
-    said: list[str] = []
-    yield said
-    said.append(capfd.readouterr().err)
-    assert "Traceback" not in said[0]
+    errors: list[str] = []
+    yield errors
+    errors.append(capfd.readouterr().err)
+    assert "Traceback" not in errors[0]
 
 
 def raw(server: WatchServer, request: bytes) -> bytes:
@@ -304,20 +304,20 @@ _HOST = b"Host: 127.0.0.1\r\n\r\n"
         (b"GET / HTTP/1.1\r\nA: " + b"b" * 70_000 + b"\r\n\r\n", b"431"),
     ],
 )
-def test_a_request_that_makes_no_sense_is_answered(
-    told: list[str], server: WatchServer, request_bytes: bytes, status: bytes
+def test_a_malformed_request_is_answered(
+    printed: list[str], server: WatchServer, request_bytes: bytes, status: bytes
 ) -> None:
     assert status in raw(server, request_bytes).split(b"\r\n")[0]
     assert ask(server, "/")[0] == 200
 
 
 @pytest.mark.parametrize("last_id", ["9" * 5000, "-1", "٣", "²", "1e3", "", "\ud800"])
-def test_an_event_that_cannot_be_gets_everything(server: WatchServer, last_id: str) -> None:
+def test_a_malformed_event_id_is_unknown(server: WatchServer, last_id: str) -> None:
     beginning = server.hub._beginning
     assert server.hub._known(f"{beginning}-{last_id}") is None
 
 
-def test_clients_that_reset_the_connection_print_nothing(told: list[str], server: WatchServer) -> None:
+def test_clients_that_reset_the_connection_print_nothing(printed: list[str], server: WatchServer) -> None:
     linger = struct.pack("ii", 1, 0)  # close() resets the connection
     requests = [b"", b"G", b"GET / HTTP/1.1\r\n", b"GET / HTTP/1.1\r\n" + _HOST, b"GET /events HTTP/1.1\r\n" + _HOST]
     for request in requests * 8:

@@ -14,13 +14,13 @@ from drivelab.watch.study import StudyWatch
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> MadeDrive:
+def drive(tmp_path: Path) -> MadeDrive:
     return MadeDrive(tmp_path, "op7").begin()
 
 
 @pytest.fixture
-def watch(made: MadeDrive) -> StudyWatch:
-    return StudyWatch(facts(made.results, made))
+def watch(drive: MadeDrive) -> StudyWatch:
+    return StudyWatch(facts(drive.results, drive))
 
 
 def only(watch: StudyWatch) -> dict[str, Any]:
@@ -28,25 +28,25 @@ def only(watch: StudyWatch) -> dict[str, Any]:
     return dict(drive)
 
 
-def iops(watch: StudyWatch, made: MadeDrive) -> list[float]:
-    return [point.iops for point in watch.drives[made.drive].history.get(made.recording, ())]
+def iops(watch: StudyWatch, drive: MadeDrive) -> list[float]:
+    return [point.iops for point in watch.drives[drive.drive].history.get(drive.recording, ())]
 
 
-def test_before_anything_is_there_all_is_to_do(tmp_path: Path) -> None:
-    made = MadeDrive(tmp_path / "results", "op7")
-    watch = StudyWatch(facts(made.results, made))
+def test_without_files_everything_is_to_do(tmp_path: Path) -> None:
+    drive = MadeDrive(tmp_path / "results", "op7")
+    watch = StudyWatch(facts(drive.results, drive))
     assert watch.poll() == {}
     assert watch.state()["standing"] == "waiting"
     assert only(watch)["standing"] == "waiting"
 
 
-def test_a_running_drive(made: MadeDrive, watch: StudyWatch) -> None:
-    made.second()
-    made.second(1500)
-    made.cell(1, 0, 1500)
-    made.status()
+def test_a_running_drive(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.second()
+    drive.second(1500)
+    drive.cell(1, 0, 1500)
+    drive.status()
     news = watch.poll()["op7"]
-    assert [point.iops for point in news.points[made.recording]] == [1500]
+    assert [point.iops for point in news.points[drive.recording]] == [1500]
     assert [text for _, text in news.lines] == [
         "measurement begins",
         "round 1: RND 4KiB 0/100 T2Q8, 1,500 IOPS, 5.9 MiB/s, 10.7 ms",
@@ -56,54 +56,54 @@ def test_a_running_drive(made: MadeDrive, watch: StudyWatch) -> None:
     assert state["progress"]["cell"] == 2
     assert 80 <= state["left_s"] <= 100  # a tenth took ten seconds
     assert watch.poll() == {}
-    made.second(1700)
-    assert [point.since_s for point in watch.poll()["op7"].points[made.recording]] == [3]
+    drive.second(1700)
+    assert [point.since_s for point in watch.poll()["op7"].points[drive.recording]] == [3]
 
 
-def test_a_recording_that_is_complete_goes_on_under_its_new_name(made: MadeDrive, watch: StudyWatch) -> None:
-    made.status()
-    made.second()
+def test_a_completed_recording_is_followed_under_its_new_name(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.status()
+    drive.second()
     watch.poll()
-    made.second(500)
-    made.complete()
+    drive.second(500)
+    drive.complete()
     assert [text for _, text in watch.poll()["op7"].lines] == ["recording complete"]
-    assert iops(watch, made) == [500]
+    assert iops(watch, drive) == [500]
     state = watch.state()
     assert (state["standing"], state["done"], only(watch)["standing"]) == ("finished", 1, "measured")
 
 
-def test_a_recording_that_begins_anew_forgets_what_was(made: MadeDrive, watch: StudyWatch) -> None:
-    made.status()
+def test_a_restarted_recording_discards_its_points(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.status()
     for _ in range(3):
-        made.second()
+        drive.second()
     watch.poll()
-    assert len(iops(watch, made)) == 2
-    made.part.rename(made.part.with_name("run1.abandoned-1"))
+    assert len(iops(watch, drive)) == 2
+    drive.part.rename(drive.part.with_name("run1.abandoned-1"))
     assert watch.poll() == {}
-    made.begin()
-    made.second()
-    made.second(77)
-    assert watch.poll()["op7"].restarted == [made.recording]
-    assert iops(watch, made) == [77]
+    drive.begin()
+    drive.second()
+    drive.second(77)
+    assert watch.poll()["op7"].restarted == [drive.recording]
+    assert iops(watch, drive) == [77]
 
 
-def test_who_comes_late_sees_what_was_measured_before(made: MadeDrive) -> None:
-    made.second()
-    made.second(800)
-    made.complete()
-    watch = StudyWatch(facts(made.results, made))
+def test_a_late_watch_shows_earlier_points(drive: MadeDrive) -> None:
+    drive.second()
+    drive.second(800)
+    drive.complete()
+    watch = StudyWatch(facts(drive.results, drive))
     watch.poll()
-    assert iops(watch, made) == [800]
+    assert iops(watch, drive) == [800]
     assert watch.state()["standing"] == "finished"
 
 
-def test_history_of_days_is_not_read_whole(made: MadeDrive) -> None:
-    made.status()
+def test_a_history_of_days_is_read_only_in_part(drive: MadeDrive) -> None:
+    drive.status()
     for _ in range(10_000):
-        made.second()
-    watch = StudyWatch(facts(made.results, made))
+        drive.second()
+    watch = StudyWatch(facts(drive.results, drive))
     watch.poll()
-    points = watch.drives["op7"].history[made.recording]
+    points = watch.drives["op7"].history[drive.recording]
     assert 1000 < len(points) <= 3600
     assert points[-1].since_s == 10_000
 
@@ -119,30 +119,30 @@ def test_history_of_days_is_not_read_whole(made: MadeDrive) -> None:
     ],
 )
 def test_a_drive_that_does_not_run(
-    made: MadeDrive, watch: StudyWatch, changes: Any, standing: str, failure: str | None
+    drive: MadeDrive, watch: StudyWatch, changes: Any, standing: str, failure: str | None
 ) -> None:
-    made.status(**changes)
+    drive.status(**changes)
     watch.poll()
     assert (only(watch)["standing"], only(watch)["failure"]) == (standing, failure)
 
 
-def test_a_failed_cell_is_told_until_the_measurement_goes_on(made: MadeDrive, watch: StudyWatch) -> None:
-    made.journal("failed", reason="no space")
-    made.status(state="failed", reason="no space")
+def test_a_failed_cell_is_shown_until_the_measurement_resumes(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.journal("failed", reason="no space")
+    drive.status(state="failed", reason="no space")
     watch.poll()
     assert only(watch)["failure"] == "no space"
-    made.journal("gap", reason="resumed")
-    made.status()
+    drive.journal("gap", reason="resumed")
+    drive.status()
     watch.poll()
     assert only(watch)["failure"] is None
 
 
-def test_files_that_make_no_sense_hold_up_no_other_drive(tmp_path: Path) -> None:
+def test_malformed_files_do_not_affect_other_drives(tmp_path: Path) -> None:
     bad, good = MadeDrive(tmp_path, "bad").begin(), MadeDrive(tmp_path, "good").begin()
-    for one in (bad, good):
-        one.status()
-        one.second()
-        one.second()
+    for drive in (bad, good):
+        drive.status()
+        drive.second()
+        drive.second()
     bad.journal("cell", step=0, round=1)
     watch = StudyWatch(facts(tmp_path, bad, good))
     watch.poll()
@@ -153,67 +153,67 @@ def test_files_that_make_no_sense_hold_up_no_other_drive(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("recording", ["../../etc", "a/../b", "op7", ""])
-def test_a_status_that_leads_elsewhere_is_none(made: MadeDrive, watch: StudyWatch, recording: str) -> None:
-    made.status(recording=recording)
+def test_a_status_with_an_invalid_recording_is_ignored(drive: MadeDrive, watch: StudyWatch, recording: str) -> None:
+    drive.status(recording=recording)
     watch.poll()
     assert only(watch)["standing"] == "waiting"
 
 
-def test_preconditioning_is_told_second_by_second_and_apart_from_the_measurement(tmp_path: Path) -> None:
-    made = MadeDrive(tmp_path, "op7").precondition(seconds=3, writes=500)
-    watch = StudyWatch(facts(tmp_path, made))
-    made.status("fill 2 x, 40%", 0.4, stage="precondition")
+def test_preconditioning_has_its_own_points(tmp_path: Path) -> None:
+    drive = MadeDrive(tmp_path, "op7").precondition(seconds=3, writes=500)
+    watch = StudyWatch(facts(tmp_path, drive))
+    drive.status("fill 2 x, 40%", 0.4, stage="precondition")
     watch.poll()
-    points = watch.drives["op7"].history[made.recording]
+    points = watch.drives["op7"].history[drive.recording]
     assert [(point.since_s, point.iops, point.conditioning) for point in points] == [(s, 500, True) for s in (2, 3, 4)]
     assert only(watch)["latest"][2] == 500
-    made.begin()
-    made.status(stage="measure")
+    drive.begin()
+    drive.status(stage="measure")
     watch.poll()
-    assert only(watch)["latest"] is None  # the last second of preconditioning is none of the measurement's
-    made.second()
-    made.second(700)
-    (point,) = watch.poll()["op7"].points[made.recording]
+    assert only(watch)["latest"] is None  # the last second of preconditioning does not belong to the measurement
+    drive.second()
+    drive.second(700)
+    (point,) = watch.poll()["op7"].points[drive.recording]
     assert (point.since_s, point.iops, point.conditioning) == (2, 700, False)
     assert only(watch)["latest"][2] == 700
-    late = StudyWatch(facts(tmp_path, made))
+    late = StudyWatch(facts(tmp_path, drive))
     late.poll()
-    assert iops(late, made) == [500, 500, 500, 700]
+    assert iops(late, drive) == [500, 500, 500, 700]
 
 
-def test_a_purge_has_a_begin_and_an_end_and_no_values(made: MadeDrive, watch: StudyWatch) -> None:
-    made.second()
-    made.second()
-    made.status("erasing", 0.5, stage="purge", since_s=NOW_S)
+def test_a_purge_has_begin_and_end_but_no_values(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.second()
+    drive.second()
+    drive.status("erasing", 0.5, stage="purge", since_s=NOW_S)
     watch.poll()
     assert (only(watch)["purges"][0][0], only(watch)["latest"]) == (NOW_S, None)
-    made.status("done", 1.0, stage="purge", since_s=NOW_S, at_s=NOW_S + 60, state="done")
+    drive.status("done", 1.0, stage="purge", since_s=NOW_S, at_s=NOW_S + 60, state="done")
     watch.poll()
-    made.status(stage="precondition")
+    drive.status(stage="precondition")
     watch.poll()
     assert only(watch)["purges"] == [(NOW_S, NOW_S + 60)]
-    made.status("erasing", 0.5, stage="purge", recording=made.recording.replace("run1", "run2"), since_s=NOW_S + 90)
+    drive.status("erasing", 0.5, stage="purge", recording=drive.recording.replace("run1", "run2"), since_s=NOW_S + 90)
     watch.poll()
     assert [begin for begin, _ in only(watch)["purges"]] == [NOW_S, NOW_S + 90]
 
 
-def test_simulated_seconds_come_from_the_logs_of_finished_cells(tmp_path: Path) -> None:
-    made = MadeDrive(tmp_path, "op7", clock="virtual").begin()
+def test_simulated_points_come_from_the_logs_of_finished_cells(tmp_path: Path) -> None:
+    drive = MadeDrive(tmp_path, "op7", clock="virtual").begin()
     for number in (0, 1, 2):
-        folder = made.part / (f"cells/{number}" if number else "condition/fill")
+        folder = drive.part / (f"cells/{number}" if number else "condition/fill")
         folder.mkdir(parents=True)
         for name, value in (("iops", 100 * number), ("bw", 400 * number), ("lat", 5_000_000)):
             lines = "".join(f"{1000 * second}, {value}, 1, 4096, 0\n" for second in (1, 2))
             (folder / f"series_{name}.1.log").write_text(lines)
         if number:
-            made.cell(number, 0, 100 * number, directory=f"cells/{number}")
+            drive.cell(number, 0, 100 * number, directory=f"cells/{number}")
         else:
-            made.journal("fill", directory="condition/fill", bytes=4096, cell=CELLS[0])
-    made.cell(3, 0, 50, directory="cells/3", io_started_s=10.0, io_ended_s=10.5)  # no whole second
-    made.status()
-    watch = StudyWatch(facts(tmp_path, made))
+            drive.journal("fill", directory="condition/fill", bytes=4096, cell=CELLS[0])
+    drive.cell(3, 0, 50, directory="cells/3", io_started_s=10.0, io_ended_s=10.5)  # no whole second
+    drive.status()
+    watch = StudyWatch(facts(tmp_path, drive))
     watch.poll()
-    points = watch.drives["op7"].history[made.recording]
+    points = watch.drives["op7"].history[drive.recording]
     assert [point.conditioning for point in points] == [True, True, False, False, False, False, False]
     assert [point.since_s for point in points][:2] == [1, 2]
     assert [(point.since_s, point.iops, point.latency_us) for point in points][2:] == [
@@ -222,55 +222,55 @@ def test_simulated_seconds_come_from_the_logs_of_finished_cells(tmp_path: Path) 
     assert only(watch)["simulated"]
 
 
-def test_a_drive_of_a_fleet_has_a_results_folder_of_its_own(tmp_path: Path) -> None:
-    made = MadeDrive(tmp_path / PARTS / "op7", "op7").begin()
-    made.status()
-    made.second()
-    made.second(900)
-    watch = StudyWatch(facts(tmp_path, made))
+def test_a_drive_of_a_fleet_has_its_own_results_folder(tmp_path: Path) -> None:
+    drive = MadeDrive(tmp_path / PARTS / "op7", "op7").begin()
+    drive.status()
+    drive.second()
+    drive.second(900)
+    watch = StudyWatch(facts(tmp_path, drive))
     watch.poll()
-    assert iops(watch, made) == [900]
+    assert iops(watch, drive) == [900]
 
 
-def test_the_state_is_json(made: MadeDrive, watch: StudyWatch) -> None:
-    made.second(temperature_c=41.5)
-    made.second()
-    made.status()
+def test_the_state_is_json(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.second(temperature_c=41.5)
+    drive.second()
+    drive.status()
     watch.poll()
     assert json.loads(json.dumps(watch.state()))["drives"][0]["telemetry"]["temperature_c"] == 41.5
 
 
 @pytest.mark.parametrize(("ago_s", "standing"), [(5, "running"), (500, "stopped")])
-def test_between_two_measurements_a_study_runs_on_for_a_while(made: MadeDrive, ago_s: float, standing: str) -> None:
-    made.complete()
-    made.status(state="done", at_s=NOW_S)
-    wanted = replace(facts(made.results, made), recordings={made.recording: False, "op7/pts-latency/1-run1": False})
+def test_between_two_measurements_a_study_runs_on_for_a_while(drive: MadeDrive, ago_s: float, standing: str) -> None:
+    drive.complete()
+    drive.status(state="done", at_s=NOW_S)
+    wanted = replace(facts(drive.results, drive), recordings={drive.recording: False, "op7/pts-latency/1-run1": False})
     watch = StudyWatch(wanted, clock_s=lambda: NOW_S + ago_s)
     watch.poll()
     state = watch.state()
     assert (state["done"], state["recordings"], state["standing"]) == (1, 2, standing)
 
 
-def test_a_new_measurement_does_not_make_earlier_ones_forgotten(tmp_path: Path) -> None:
-    made = [MadeDrive(tmp_path, "op7", measurement=name, at_s=NOW_S + 9 * at) for at, name in enumerate("abcdefg")]
-    watch = StudyWatch(facts(tmp_path, *made))
-    for number, one in enumerate(made, 1):
-        one.begin()
-        (one.part / "identity.json").write_text(json.dumps({"model": "drive of a test", "firmware": "F1"}))
+def test_a_new_measurement_keeps_the_points_of_earlier_ones(tmp_path: Path) -> None:
+    drives = [MadeDrive(tmp_path, "op7", measurement=name, at_s=NOW_S + 9 * at) for at, name in enumerate("abcdefg")]
+    watch = StudyWatch(facts(tmp_path, *drives))
+    for number, drive in enumerate(drives, 1):
+        drive.begin()
+        (drive.part / "identity.json").write_text(json.dumps({"model": "drive of a test", "firmware": "F1"}))
         for _ in range(3):
-            one.second(100 * number)
-        one.status()
-        if number % 3:  # somebody watches
+            drive.second(100 * number)
+        drive.status()
+        if number % 3:  # a page is open
             watch.poll()
-        if one is not made[-1]:
-            one.complete()
+        if drive is not drives[-1]:
+            drive.complete()
     watch.poll()
-    told = {name: [point.iops for point in points] for name, points in watch.drives["op7"].history.items()}
-    assert told == {one.recording: [100 * number] * 2 for number, one in enumerate(made, 1)}
-    assert list(told) == [one.recording for one in made]
+    histories = {name: [point.iops for point in points] for name, points in watch.drives["op7"].history.items()}
+    assert histories == {drive.recording: [100 * number] * 2 for number, drive in enumerate(drives, 1)}
+    assert list(histories) == [drive.recording for drive in drives]
 
 
-def test_before_a_new_measurement_tells_anything_what_is_known_of_the_drive_holds(tmp_path: Path) -> None:
+def test_known_facts_of_a_drive_hold_for_its_next_measurement(tmp_path: Path) -> None:
     first, second = (MadeDrive(tmp_path, "op7", clock="virtual", measurement=name) for name in ("first", "second"))
     watch = StudyWatch(facts(tmp_path, first, second))
     first.begin()
@@ -285,39 +285,39 @@ def test_before_a_new_measurement_tells_anything_what_is_known_of_the_drive_hold
     assert (state["simulated"], state["virtual"]) == (True, False)
 
 
-def test_labels_are_those_of_the_plan_before_the_recording_is_begun(tmp_path: Path) -> None:
-    made = MadeDrive(tmp_path, "op7", clock="virtual")
-    planned = tmp_path / "plans" / f"{made.recording}.json"
+def test_labels_come_from_the_plan_before_the_recording_starts(tmp_path: Path) -> None:
+    drive = MadeDrive(tmp_path, "op7", clock="virtual")
+    planned = tmp_path / "plans" / f"{drive.recording}.json"
     planned.parent.mkdir(parents=True)
-    planned.write_text(made.plan.to_json())
-    made.status("begins", 0.0, stage="purge")
-    watch = StudyWatch(facts(tmp_path, made))
+    planned.write_text(drive.plan.to_json())
+    drive.status("begins", 0.0, stage="purge")
+    watch = StudyWatch(facts(tmp_path, drive))
     watch.poll()
     assert only(watch)["simulated"]
 
 
-def test_history_has_no_more_points_than_are_kept_and_one_measurement(tmp_path: Path) -> None:
-    made = [MadeDrive(tmp_path, "op7", measurement=name) for name in "abc"]
-    watch = StudyWatch(facts(tmp_path, *made))
-    for one in made:
-        one.begin()
+def test_the_history_is_limited(tmp_path: Path) -> None:
+    drives = [MadeDrive(tmp_path, "op7", measurement=name) for name in "abc"]
+    watch = StudyWatch(facts(tmp_path, *drives))
+    for drive in drives:
+        drive.begin()
         for _ in range(2001):
-            one.second()
-        one.status()
+            drive.second()
+        drive.status()
         watch.poll()
-        one.complete()
+        drive.complete()
     watch.poll()
     assert [len(points) for points in watch.drives["op7"].history.values()] == [2000, 2000]
 
 
-def test_a_drive_is_measured_when_all_of_it_is_and_the_share_is_of_all(tmp_path: Path) -> None:
+def test_a_drive_is_measured_when_all_its_recordings_are(tmp_path: Path) -> None:
     first, second = (MadeDrive(tmp_path, "op7", measurement=name).begin() for name in ("first", "second"))
     watch = StudyWatch(facts(tmp_path, first, second))
-    said = []
+    shown = []
 
     def say() -> None:
         watch.poll()
-        said.append((only(watch)["standing"], only(watch)["share"]))
+        shown.append((only(watch)["standing"], only(watch)["share"]))
 
     first.status(stage="purge", fraction=1.0, state="done")
     say()
@@ -329,13 +329,11 @@ def test_a_drive_is_measured_when_all_of_it_is_and_the_share_is_of_all(tmp_path:
     say()
     second.complete()
     say()
-    assert said == [("between", 0.1667), ("running", 0.4167), ("between", 0.5), ("running", 0.75), ("measured", 1.0)]
+    assert shown == [("between", 0.1667), ("running", 0.4167), ("between", 0.5), ("running", 0.75), ("measured", 1.0)]
 
 
 @pytest.mark.parametrize("left", [None, '{"recording": "op7/pts'])
-def test_a_drive_whose_recordings_are_all_there_is_measured_whatever_became_of_its_status(
-    tmp_path: Path, left: str | None
-) -> None:
+def test_a_drive_with_all_recordings_is_measured_whatever_its_status(tmp_path: Path, left: str | None) -> None:
     done, other = MadeDrive(tmp_path, "op7").begin(), MadeDrive(tmp_path, "op28")
     done.complete()
     path = tmp_path / "status/op7.json"
@@ -345,7 +343,7 @@ def test_a_drive_whose_recordings_are_all_there_is_measured_whatever_became_of_i
         watch.poll()
     assert (alone.state()["standing"], only(alone)["standing"], only(alone)["done"]) == ("finished", "measured", 1)
     state = both.state()
-    assert (state["standing"], [one["standing"] for one in state["drives"]]) == ("stopped", ["measured", "waiting"])
+    assert (state["standing"], [drive["standing"] for drive in state["drives"]]) == ("stopped", ["measured", "waiting"])
 
 
 def test_a_drive_with_some_of_its_recordings_and_no_status_is_to_do(tmp_path: Path) -> None:
@@ -357,8 +355,8 @@ def test_a_drive_with_some_of_its_recordings_and_no_status_is_to_do(tmp_path: Pa
     assert (only(watch)["standing"], only(watch)["done"]) == ("waiting", 1)
 
 
-def test_a_status_of_what_the_study_no_longer_wants_leaves_a_drive_measured(made: MadeDrive, watch: StudyWatch) -> None:
-    made.complete()
-    made.status(recording="op7/no-longer-wanted/1-run1", stage="purge", state="done")
+def test_a_status_of_a_removed_measurement_leaves_a_drive_measured(drive: MadeDrive, watch: StudyWatch) -> None:
+    drive.complete()
+    drive.status(recording="op7/no-longer-wanted/1-run1", stage="purge", state="done")
     watch.poll()
     assert only(watch)["standing"] == "measured"
