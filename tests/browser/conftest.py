@@ -1,4 +1,4 @@
-"""The report of a small study in Debian's Chromium, and an ear for whatever goes wrong in it."""
+"""The report of a small study in Debian's Chromium; all its errors and requests are collected."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from mini_project import Project
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 COULD_NOT_RUN = 77
-"""Exit status of a test run that this host cannot do at all (Automake's convention)."""
+"""Exit status of a test run that this host cannot do (Automake's convention)."""
 STUDY_FOLDER = "DRIVELAB_BROWSER_STUDY"
-"""Variable that names the folder of a project with a finished study, to look at its report instead."""
+"""Variable with the folder of another project with a finished study, whose report is used instead."""
 _NAMES = ("chromium", "chromium-browser")
 _HERE = ("file:", "data:", "blob:")
 _PATIENCE_MS = 60_000
-"""Only ends a test that has failed: what is waited for is an event, however busy the machine is."""
+"""Generous, because the machine may be busy; only a failed test reaches this limit."""
 
 expect.set_options(timeout=_PATIENCE_MS)
 
 
 @dataclass
 class Shown:
-    """A page of the browser, and what it complained of or asked for."""
+    """A page of the browser, with its errors and requests."""
 
     page: Page
     complaints: list[str] = field(default_factory=list)
@@ -36,17 +36,17 @@ class Shown:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """The browser; ends the session with COULD_NOT_RUN where it cannot be had."""
+    """Start the browser; end the session with COULD_NOT_RUN if that is not possible."""
     try:
         if not any(map(host.which, _NAMES)):
-            host.install(["chromium", "fonts-dejavu-core"])  # it comes without a font
+            host.install(["chromium", "fonts-dejavu-core"])  # the package has no font
         program = next(filter(None, map(host.which, _NAMES)), None)
         if program is None:
             raise host.UnavailableError("the package chromium is missing, also after apt-get install")
     except host.UnavailableError as reason:
         pytest.exit(f"the report could not be tested in a browser here: {reason}", COULD_NOT_RUN)
     with sync_playwright() as playwright:
-        # root may not use the browser's own sandbox, and the page is ours
+        # root may not use the browser's sandbox, and the page is trusted
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield browser
         browser.close()
@@ -54,7 +54,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a project whose small study has run to its end on the virtual clock."""
+    """Folder of a project with a small finished study on the virtual clock."""
     if given := os.environ.get(STUDY_FOLDER):
         return Path(given)
     project = Project(tmp_path_factory.mktemp("study") / "project")
@@ -69,7 +69,7 @@ def address(study: Path) -> str:
 
 @pytest.fixture
 def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
-    """Opens the report in a window of its own; options are those of a browser context."""
+    """Open the report in a new window; options are those of a browser context."""
     contexts = []
 
     def opened(**options: Any) -> Shown:
@@ -90,7 +90,7 @@ def show(chromium: Browser, address: str) -> Iterator[Callable[..., Shown]]:
 
 @pytest.fixture
 def shown(show: Callable[..., Shown]) -> Iterator[Shown]:
-    """The report; that nothing went wrong and nothing was fetched is checked after each test."""
+    """The report; after each test, check that there was no error and no request."""
     report = show()
     yield report
     assert report.complaints == []

@@ -1,4 +1,4 @@
-"""What a reader does with the report: move in it, sort, download, point at things, ask, print, read it in the dark."""
+"""Use of the report: navigation, sorting, downloads, hovering, origins of numbers, print, dark mode."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAST_CONTRAST = 4.5  # WCAG 2.1, success criterion 1.4.3 at level AA
 LEAST_CONTRAST_LARGE = 3.0
 PHONE = {"width": 360, "height": 740}
 
-# Contrast of each text that is shown against the first ground behind it that is not transparent.
+# Texts with too little contrast against the first opaque background.
 FAINT = """([least, leastLarge]) => {
   const parse = (text) => (text.match(/[\\d.]+/g) || []).map(Number);
   const light = ([r, g, b]) => {
@@ -52,7 +52,7 @@ FAINT = """([least, leastLarge]) => {
   return [...faint];
 }"""
 
-# Where the middle of a point of a chart is in the window, and what the point stands for.
+# Position of a chart's point in the window, and its values.
 POINT = """(card) => {
   const plot = card.querySelector(".js-plotly-plot");
   const place = plot.data.findIndex((one) => one.showlegend && one.x.length > 2 && one.y[0] !== null);
@@ -66,10 +66,10 @@ POINT = """(card) => {
   };
 }"""
 
-# Whether a chart has no room on a phone.
+# Whether a chart is too wide for a phone.
 WIDE = """async (card) => isWide(JSON.parse(await unpacked(card.querySelector(".chart").textContent)))"""
 
-# Points of a chart of which neither the face nor the edge stands out from the page and from each of the bands.
+# Points of a chart whose face and edge both lack contrast against the page or a band.
 LOST = """(card, least) => {
   const parse = (text) => {
     const hex = /^#(..)(..)(..)$/.exec(text);
@@ -91,7 +91,7 @@ LOST = """(card, least) => {
   }));
 }"""
 
-# The table of headlines with the columns of its last drive twice more, and as wide as they make it.
+# Repeats the columns of the headline table's last drive twice, and measures the width.
 FOUR_DRIVES = """(table) => {
   for (const row of table.rows) {
     const [delta, value] = [row.cells[1], row.cells[row.cells.length - 1]];
@@ -102,7 +102,7 @@ FOUR_DRIVES = """(table) => {
 
 
 def drawn(page: Page, title: str) -> Locator:
-    """The card of a figure by its title, after its chart has taken the place of the picture."""
+    """Return the card of a figure by its title, after its chart has replaced the picture."""
     card = page.locator("figure", has_text=title).first.locator(".card")
     card.scroll_into_view_if_needed()
     expect(card).to_have_class(re.compile(r"\bdrawn\b"))
@@ -110,7 +110,7 @@ def drawn(page: Page, title: str) -> Locator:
 
 
 def is_clear(picture: Locator) -> bool:
-    """Whether one sees nothing of a picture that is there."""
+    """Return whether a picture is invisible."""
     return bool(picture.evaluate("one => getComputedStyle(one).opacity === '0' || "
                                  "getComputedStyle(one).clipPath !== 'none'"))  # fmt: skip
 
@@ -130,7 +130,7 @@ def texts_and_values(table: Locator, column: int) -> list[tuple[str, float | Non
 
 
 def column_with_numbers(page: Page) -> tuple[Locator, int]:
-    """The first table with a column whose numbers are in another order as text than as numbers."""
+    """Return the first table and column whose numeric order differs from the text order."""
     for table in page.locator("main table:visible").all():
         for column in range(table.locator("thead th").count()):
             texts = texts_and_values(table, column)
@@ -138,7 +138,7 @@ def column_with_numbers(page: Page) -> tuple[Locator, int]:
             as_text = [value for text, value in sorted(texts, key=lambda pair: pair[0]) if value is not None]
             if len(set(values)) > 2 and as_text != sorted(values) and values != sorted(values):
                 return table, column
-    raise AssertionError("no table of the report would show whether it is sorted by number or by text")
+    raise AssertionError("no table of the report distinguishes sorting by number from sorting by text")
 
 
 def test_the_report_loads_without_errors_and_fetches_nothing(shown: Any) -> None:
@@ -147,7 +147,7 @@ def test_the_report_loads_without_errors_and_fetches_nothing(shown: Any) -> None
 
 
 def test_no_escaped_character_is_visible(shown: Any) -> None:
-    """The lines above a chart are texts of the page: what Plotly would have decoded must not be left in them."""
+    """The lines above a chart are plain texts: escapes that Plotly would decode must not remain."""
     page = shown.page
     drawn(page, "Steady-state convergence")
     read = page.evaluate("""() => {
@@ -165,7 +165,7 @@ def test_every_chart_replaces_its_picture(shown: Any) -> None:
         card.scroll_into_view_if_needed()
         expect(card).to_have_class(re.compile(r"\bdrawn\b"))
         expect(card.locator(".plot .main-svg").first).to_be_visible()
-        picture = card.locator("img").bounding_box()  # whoever cannot see the chart still hears its text
+        picture = card.locator("img").bounding_box()  # screen readers still read its text
         assert picture is None or max(picture["width"], picture["height"]) <= 1 or is_clear(card.locator("img"))
 
 
@@ -188,7 +188,7 @@ def test_the_keyboard_skips_the_header_and_follows_the_contents(shown: Any) -> N
     page.keyboard.press("Enter")
     link = page.locator('nav a[href^="#"]').nth(3)
     link.focus()
-    page.keyboard.press("Enter")  # at once: what the first key began must not keep the page from getting there
+    page.keyboard.press("Enter")  # at once: the first jump must not stop the second
     in_view(page.locator(str(link.get_attribute("href"))))
     expect(target).not_to_be_in_viewport()
 
@@ -204,7 +204,7 @@ def test_a_filter_that_nothing_matches_says_so(shown: Any) -> None:
 
 
 def test_every_jump_reaches_its_section(shown: Any) -> None:
-    """The contents scroll to the current place by themselves, which ends a smooth scroll of the page in Chromium."""
+    """The contents scroll automatically, which stops a smooth scroll of the page in Chromium."""
     page = shown.page
     links = page.locator('nav a[href^="#"]')
     for place in (3, links.count() - 1, 2, links.count() - 2, 3):
@@ -298,7 +298,7 @@ def test_points_of_a_chart_have_enough_contrast(show: Callable[..., Any], scheme
 
 
 def test_the_headline_table_of_four_drives_fits_its_box(shown: Any) -> None:
-    """The report of the study has two drives, so its columns are put there again for two more."""
+    """The report has two drives, so the test adds columns for two more."""
     page = shown.page
     widths = page.locator("#verdict-table").evaluate(FOUR_DRIVES)
     assert widths["columns"] == 2 + 1 + 2 * 3
@@ -378,7 +378,7 @@ def test_no_toolbar_covers_a_chart(shown: Any) -> None:
 
 @pytest.mark.parametrize(("ground", "turned"), [("#ffffff", False), ("#1c2128", True)])
 def test_a_colour_map_starts_at_the_background(shown: Any, ground: str, turned: bool) -> None:
-    """A map of colours: pale is few on paper, dark is few in the dark, and the fewest are seen as well."""
+    """Few counts are pale on a light page and dark on a dark page, but still visible."""
     scale = [[0, "#b5de2b"], [0.5, "#1f9e89"], [0.75, "#3e4989"], [1, "#440154"]]
     colours = shown.page.evaluate("([scale, ground]) => fromGround(scale, ground)", [scale, ground])
     if not turned:

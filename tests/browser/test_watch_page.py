@@ -1,4 +1,4 @@
-"""The live page while a results folder grows, the server goes and comes, and a reader uses it."""
+"""The live page during a growing study, a restart of the server, and use by a reader."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from drivelab.watch.study import StudyWatch
 PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
 PATIENCE_MS = 60_000
 PHONE = {"width": 360, "height": 740}
-LOST = "net::ERR_"  # what the browser says of a server that is gone
-# Points of the canvas that are of a colour, as a share of all.
+LOST = "net::ERR_"  # the browser's error for a server that is gone
+# Share of the canvas's pixels that have a colour.
 PAINTED = """(canvas, wanted) => {
   const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
   let found = 0;
@@ -31,7 +31,7 @@ PAINTED = """(canvas, wanted) => {
     if (wanted.every((value, index) => Math.abs(data[at + index] - value) < 12)) found += 1;
   return found / (data.length / 4);
 }"""
-# The most points of one row of the canvas that are of a colour: level curves, not what is drawn below them.
+# Most pixels of a colour in one row of the canvas: level curves, without the rows below the chart.
 ON_A_LINE = """(canvas, wanted) => {
   const {width, height} = canvas, data = canvas.getContext("2d").getImageData(0, 0, width, height * 0.7).data;
   let most = 0;
@@ -44,7 +44,7 @@ ON_A_LINE = """(canvas, wanted) => {
   return most;
 }"""
 
-# Keeps the words of each drawing of the canvas in `drawings`.
+# Keeps the texts of each drawing of the canvas in `drawings`.
 KEEP_WORDS = """() => {
   const pen = CanvasRenderingContext2D.prototype, {clearRect, fillText} = pen;
   let words = [];
@@ -55,7 +55,7 @@ KEEP_WORDS = """() => {
 
 
 class Growing:
-    """Two drives in a study; a thread lets a second of theirs pass in a tenth of one."""
+    """A study with two drives; a thread adds one second of data every 0.1 s."""
 
     def __init__(self, folder: Path) -> None:
         self.drives = [MadeDrive(folder, name, at_s=time.time() - 240).begin() for name in ("op7", "op28")]
@@ -202,7 +202,7 @@ def test_the_page_reconnects_after_a_restart_of_the_server(
         expect(page.locator("#link")).to_have_text("live", timeout=PATIENCE_MS)
         before = rate(page, "op7")
         expect(page.get_by_role("article", name="op7", exact=True).locator(".iops b")).not_to_have_text(before)
-        expect(page.locator("#log li")).to_have_count(22)  # none twice
+        expect(page.locator("#log li")).to_have_count(22)  # no line twice
     finally:
         server.stop()
     assert [words for words in complaints if LOST not in words] == []
@@ -217,7 +217,7 @@ def test_the_end_and_a_failure_are_announced(
     growing.stop()
     growing.drives[0].status(state="failed", reason="fio ended with exit status 1")
     expect(card.locator(".standing")).to_have_text("failed")
-    expect(card.locator(".facts")).to_have_text("0 of 1 measured")  # what telemetry said last is of then
+    expect(card.locator(".facts")).to_have_text("0 of 1 measured")  # old telemetry is not shown
     expect(card).to_contain_text("fio ended with exit status 1")
     expect(page.locator("#announce")).to_contain_text("op7: failed, fio ended with exit status 1")
     for drive in growing.drives:
@@ -259,7 +259,7 @@ def test_stages_differ_in_the_chart(tmp_path: Path, open_page: Callable[..., Pag
         assert [rate(page, drive) for drive in ("op7", "op28")] == ["4,000", "\N{EN DASH}"]
         canvas, readout = page.locator("#chart"), page.locator("#readout")
         shades = [[round(255 * part) for part in shade] for shade in colours(2)]
-        assert all(canvas.evaluate(PAINTED, shade) > 0.0001 for shade in shades)  # of the purge, its frame
+        assert all(canvas.evaluate(PAINTED, shade) > 0.0001 for shade in shades)  # a purge shows only its frame
         page.screenshot(path=PICTURES / "watch-stages.png")
         choose(page, "axis", "Since start")
         canvas.focus()
@@ -280,7 +280,7 @@ def test_stages_differ_in_the_chart(tmp_path: Path, open_page: Callable[..., Pag
 
 @pytest.fixture
 def serve(tmp_path: Path) -> Iterator[Callable[..., WatchServer]]:
-    """Starts a server of a study of made drives."""
+    """Start a server for a study of fake drives."""
     servers = []
 
     def serving(*drives: MadeDrive, watch: StudyWatch | None = None) -> WatchServer:
@@ -317,9 +317,9 @@ def test_a_new_stage_keeps_earlier_facts(
     (shade,) = ([round(255 * part) for part in shade] for shade in colours(1))
     assert canvas.evaluate(PAINTED, shade) > 0.0005
     choose(page, "axis", "Since start")
-    expect(canvas).not_to_have_attribute("aria-label", re.compile("no IOPS"))  # but fainter
+    expect(canvas).not_to_have_attribute("aria-label", re.compile("no IOPS"))  # earlier values are drawn faint
     choose(page, "axis", "Clock")
-    choose(page, "span", "1 min")  # before which all of it was
+    choose(page, "span", "1 min")  # all values are older
     expect(canvas).to_have_attribute("aria-label", re.compile("no IOPS in this time range"))
     second.status(state="done", stage="measure")
     expect(card.locator(".standing")).to_have_text("between two stages")
@@ -328,9 +328,9 @@ def test_a_new_stage_keeps_earlier_facts(
 
 
 def words_in_the_chart(page: Page) -> list[str]:
-    """Of a drawing from now on, after `KEEP_WORDS`; numbers of the axes among them."""
+    """Return the texts of the next complete drawing, including axis numbers; needs `KEEP_WORDS`."""
     page.evaluate("window.drawings = []")
-    page.wait_for_function("() => window.drawings.length > 2")  # the first may have been begun before
+    page.wait_for_function("() => window.drawings.length > 2")  # the first may have started earlier
     return list(page.evaluate("window.drawings[2]"))
 
 
@@ -407,7 +407,7 @@ def test_equal_curves_of_two_drives_are_both_visible(
 
 
 def wear(drive: MadeDrive, fresh: int, settled: int, rounds: int) -> None:
-    """Precondition it, and let it slow down while it is measured until now."""
+    """Precondition a drive, and let it slow down during its measurement until now."""
     drive.precondition(seconds=0)
     drive.place = "condition/telemetry.jsonl"
     for second in range(110):
@@ -433,13 +433,13 @@ def wear(drive: MadeDrive, fresh: int, settled: int, rounds: int) -> None:
 def test_the_picture_for_the_documentation(
     tmp_path: Path, serve: Callable[..., WatchServer], open_page: Callable[..., Page]
 ) -> None:
-    """`docs/images/watch.png` is one of these: of a study under way, but of no drive."""
+    """`docs/images/watch.png` is such a picture of a running study with fake drives."""
     now_s = time.time()
     drives = [MadeDrive(tmp_path, name, at_s=now_s - ago_s) for name, ago_s in (("drive-a", 520), ("drive-b", 440))]
     for drive in drives:
         drive.status("erasing", 1.0, stage="purge", since_s=drive.at_s - 40, at_s=drive.at_s - 2)
     watch = StudyWatch(facts(tmp_path, *drives))
-    watch.poll()  # no file tells of a purge that is over
+    watch.poll()  # no file keeps a finished purge
     wear(drives[0], 9000, 2100, 7)
     wear(drives[1], 7000, 3100, 4)
     page = open_page(serve(watch=watch).url)

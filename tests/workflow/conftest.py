@@ -10,7 +10,7 @@ from mini_project import Project
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The study run to its end; tests that change it work on a `copy`."""
+    """The finished study; tests that change it use `copy`."""
     project = Project(tmp_path_factory.mktemp("finished") / "project")
     project.run()
     return project
@@ -18,5 +18,5 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture
 def copy(finished: Project, tmp_path: Path) -> Project:
-    """A copy of the finished study, with the times of its files."""
+    """A copy of the finished study with the same modification times."""
     return finished.copied(tmp_path / "project")

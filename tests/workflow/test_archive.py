@@ -1,4 +1,4 @@
-"""A finished study in an archive: the same bytes again, restored elsewhere with nothing left to do, a valid crate."""
+"""Archives of a finished study: reproducible bytes, restoring with nothing left to do, a valid crate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def archive(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture
 def fresh(finished: Project, tmp_path: Path) -> Project:
-    """The project as after a checkout: no results, files as new as can be."""
+    """The project as after a checkout: without results, all files new."""
     again = Project.__new__(Project)
     again.folder = tmp_path / "fresh"
     gone = shutil.ignore_patterns("results", ".snakemake", "__pycache__")
@@ -63,7 +63,7 @@ def test_a_running_study_is_not_archived_and_a_killed_one_is(tmp_path: Path) -> 
             time.sleep(0.01)
         for action in ("create", "crate"):
             done = project.drivelab("archive", action, "config/mini.yaml", "-o", str(out / action))
-            assert running.poll() is None, "it ended before it was archived"
+            assert running.poll() is None, "the run ended before the archive command"
             assert done.returncode == 2, done.stdout + done.stderr
             assert "study 'mini' is running and cannot be archived now; wait for it or stop it" in done.stderr
         assert list(out.iterdir()) == []
@@ -71,13 +71,13 @@ def test_a_running_study_is_not_archived_and_a_killed_one_is(tmp_path: Path) -> 
         os.killpg(running.pid, signal.SIGKILL)
         running.wait()
     while (done := project.drivelab("archive", "create", "config/mini.yaml", "-o", str(out / "a.tar.gz"))).returncode:
-        assert re.search("is at work: |changed while it was archived", done.stderr)  # its stages end after it
+        assert re.search("is running |changed while it was archived", done.stderr)  # its stages end later than the run
     assert "unaltered" in ran(project, "archive", "verify", str(out / "a.tar.gz"))
 
 
 @pytest.fixture
 def restored(fresh: Project, archive: Path) -> Project:
-    """The study as `archive restore` puts it into another project: a folder of its own, without code."""
+    """The study after `archive restore` in another project: a separate folder without code."""
     assert "run restored/mini/config/mini.yaml" in ran(fresh, "archive", "restore", str(archive))
     again = Project.__new__(Project)
     again.folder = fresh.folder / "restored/mini"
@@ -85,7 +85,7 @@ def restored(fresh: Project, archive: Path) -> Project:
 
 
 def to_do(fresh: Project, restored: Project) -> dict[str, int]:
-    """Jobs by rule that a run of the restored study would have, by the workflow of the project."""
+    """Return the number of jobs by rule that a run of the restored study would have."""
     dry = restored.snakemake("--dry-run", "--snakefile", str(fresh.folder / "Snakefile"))
     assert dry.returncode == 0, dry.stdout + dry.stderr
     return restored.jobs_in(dry.stdout + dry.stderr)
@@ -158,7 +158,7 @@ def test_verify_names_what_was_altered(finished: Project, archive: Path, tmp_pat
     assert whole["altered"] == {}
     assert whole["compared"]
     assert set(broken["altered"].values()) <= {"altered", "unreadable"}
-    assert 2 <= len(broken["altered"]) <= 3  # the archive itself, and the member; of a large one also the one behind
+    assert 2 <= len(broken["altered"]) <= 3  # the archive, the member, and for a large member also the next
 
 
 def test_common_tools_read_it(archive: Path, tmp_path: Path) -> None:

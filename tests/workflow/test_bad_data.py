@@ -1,4 +1,4 @@
-"""Evidence that was tampered with after it was recorded: named, visibly left out or refused, and in no result."""
+"""Altered evidence is named, and excluded from the results or refused."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def recording(project: Project, drive: str, measurement: str) -> Path:
 
 
 def writes_of_round(of: Path, number: int) -> Path:
-    """Folder of the cell that steady state is judged by."""
+    """Return the folder of the cell that is tracked for steady state."""
     lines = [json.loads(line) for line in (of / "journal.jsonl").read_text().splitlines()]
     return next(
         of / line["directory"]
@@ -28,8 +28,8 @@ def writes_of_round(of: Path, number: int) -> Path:
     )
 
 
-def analysed_anew(project: Project, of: Path) -> None:
-    """Tables hang on the manifest, which says nothing of tampering: without them they are made anew."""
+def analyse_again(project: Project, of: Path) -> None:
+    """Remove a recording's tables, so that they are made again: the manifest does not show the alteration."""
     shutil.rmtree(project.folder / "results/tables" / Path(*of.parts[-3:]))
 
 
@@ -47,7 +47,7 @@ def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Projec
     document["jobs"][0]["write"]["iops"] = float("nan")
     (bad / "fio.json").write_text(json.dumps(document))
     shutil.copytree(iops, iops.with_name(f"{iops.name} again"))
-    analysed_anew(copy, iops)
+    analyse_again(copy, iops)
     copy.run()
 
     place = f"round {inside}, RND 4KiB 0/100"
@@ -81,14 +81,14 @@ def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Projec
 
 
 def test_altered_evidence_is_named_at_the_end_of_the_run(copy: Project) -> None:
-    """A digit in a file that no number is taken from, and a replay of which a file is gone."""
+    """A changed file that gives no number, and a replay with a missing file."""
     iops, replay = recording(copy, "op7", "pts-iops"), recording(copy, "op28", "trace-replay")
     job = writes_of_round(iops, 2) / "job.fio"
     job.write_text(f"{job.read_text()}; looked at\n")
     gone = next(replay.glob("condition/**/stdout"))
     gone.unlink()
     for altered in (iops, replay):
-        analysed_anew(copy, altered)
+        analyse_again(copy, altered)
     done = copy.drivelab("run", "config/mini.yaml")
     assert done.returncode == 0, done.stderr
     names = ["/".join(folder.parts[-3:]) for folder in (iops, replay)]
@@ -131,7 +131,7 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
     status = copy.drivelab("study", "status", copy.study)
     assert "drives: 1 failed, 1 done" in status.stdout
     assert f"{held.replace(':', ' is')}; move the folder to its place" in " ".join(status.stdout.split())
-    analysed_anew(copy, place)
+    analyse_again(copy, place)
     refused = copy.snakemake()
     assert refused.returncode != 0
     log = (copy.folder / "results/logs/tables/op7/pts-iops" / f"{place.name}.log").read_text()
@@ -140,7 +140,7 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
 
 
 def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
-    """And the study goes on: the other drive has its results, nothing compares it with what is not there."""
+    """The study continues: the other drive has results, and there is no comparison with missing values."""
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
     for unsound in (soak, replay):
         without_checksums(unsound)
@@ -149,7 +149,7 @@ def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
     report = sorted(replay.glob("cells/*/report.json"))[-1]
     report.write_text(json.dumps({**json.loads(report.read_text()), "duration_s": float("nan")}))
     for one in (soak, replay):
-        analysed_anew(copy, one)
+        analyse_again(copy, one)
     copy.run()
 
     exclusions = io.read(table(copy, "exclusions"), "exclusions")

@@ -1,6 +1,6 @@
-"""A study is killed over and over and its drives fail, and it is the one that nothing happened to.
+"""A study with repeated kills and drive failures gives the same result as an undisturbed study.
 
-Every kind of process is killed. CHAOS_KILLS and CHAOS_SEED in the environment play another game.
+Every kind of process is killed. The environment variables CHAOS_KILLS and CHAOS_SEED change the sequence.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ def test_a_study_killed_repeatedly_equals_the_undisturbed_study(
     print(outcome)
     assert outcome.killed == KILLS
     if sum(KINDS.values()) <= KILLS:
-        assert outcome.interrupted >= KILLS // 10, "kills within cells, not only between them"
+        assert outcome.interrupted >= KILLS // 10, "some kills must hit cells"
         assert set(outcome.kills) == set(KINDS)
         assert outcome.faults >= 1

@@ -1,4 +1,4 @@
-"""`drivelab run` as a user meets it: the result, a second run, mistakes, and a crash."""
+"""`drivelab run` from the user's view: the result, a second run, mistakes, and a crash."""
 
 from __future__ import annotations
 

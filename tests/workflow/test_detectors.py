@@ -1,4 +1,4 @@
-"""From virtual drives with effects to findings: the study that the documentation shows, told from recordings alone."""
+"""From virtual drives with effects to findings: the study of docs/detectors.md, by its recordings alone."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Tables = dict[str, pd.DataFrame]
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[Planned, Tables]]]:
-    """Plan and tables of each drive of the study in docs/detectors.md, `findings` among them."""
+    """Plan and tables, including `findings`, of each drive of the study in docs/detectors.md."""
     folder = tmp_path_factory.mktemp("disturbances")
     shutil.copytree(ROOT / "config", folder / "config")
     shown = re.search(r"```yaml\n(.*?)```", (ROOT / "docs/detectors.md").read_text(), re.S)
@@ -55,7 +55,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tup
 
 
 def kept(tables: Tables, folder: Path) -> Tables:
-    """As the rules of the workflow write them and read them again."""
+    """Write and read tables like the rules of the workflow."""
     for name, table in tables.items():
         io.write(table, folder / f"{name}.parquet", name)
     return {name: io.read(folder / f"{name}.parquet", name) for name in tables}
@@ -94,7 +94,7 @@ def test_throttling_is_found_with_its_onset_and_depth(measured: dict[str, tuple[
     assert "the limit is 75 °C" in throttling["words"]
     cells, slowed_s = tables["cells"], samples[-1]["thermal_2_s"] - first["thermal_2_s"]
     assert f"{samples[-1]['thermal_2_transitions']:.0f} throttling events, {slowed_s:.0f} s in all" in throttling["words"]
-    # four times as long commands: what is not transferred tells for how long it was slowed down
+    # commands take four times as long, so the missing transfers give the throttled time
     full = cells["iops"].max()
     lost_s = float(((1 - cells["iops"] / full) * cells["runtime_s"]).sum())
     assert slowed_s == pytest.approx(lost_s / (1 - 1 / hot.slowdown), abs=2)
@@ -127,7 +127,7 @@ def test_a_neighbour_is_found_with_its_share(measured: dict[str, tuple[Planned, 
     cells = tables["cells"]
     assert cells["steal_pct"].max() == pytest.approx(taken["stolen_pct"], abs=1)
     assert cells.loc[cells["tainted"], "taint_reason"].str.startswith("steal: ").all()
-    assert 20 <= cells["tainted"].sum() <= 35  # a fifth of 100 s, and the seconds at the edges
+    assert 20 <= cells["tainted"].sum() <= 35  # a fifth of 100 s, plus the seconds at the edges
     rows = tables["findings"]
     assert set(rows.loc[rows["found"], "detector"]) & DISTURBANCES == {"neighbours", "outlier runs"}
 

@@ -1,4 +1,4 @@
-"""Every published number leads to its raw evidence, and is what that says."""
+"""Every published number leads to its raw evidence and follows from it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rows(project: Project, table: str) -> list[dict[str, Any]]:
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    """All JSON documents that fio printed."""
+    """Return all JSON documents that fio printed."""
     text, parsed, at = path.read_text(), [], 0
     while (at := text.find("{", at)) >= 0:
         document, at = json.JSONDecoder().raw_decode(text, at)
@@ -31,7 +31,7 @@ def documents(path: Path) -> list[dict[str, Any]]:
 
 
 def sums(document: dict[str, Any]) -> dict[str, float]:
-    """Sums over both directions of one job."""
+    """Return the sums over both directions of one job."""
     job = document["jobs"][0]
     both = [job["read"], job["write"]]
     ios = sum(direction["total_ios"] for direction in both)
@@ -47,9 +47,9 @@ def sums(document: dict[str, Any]) -> dict[str, float]:
 
 
 def of_last_slices(path: Path, slices: int) -> dict[str, float]:
-    """What a soak did in its last slices, each of which ends with a status document, a second apart."""
+    """Return the results of a soak's last slices; each ends with a status document, a second apart."""
     totals = [dict.fromkeys(("ios", "bytes", "runtime_s", "latency_us"), 0.0), *map(sums, documents(path))]
-    if totals[-1]["runtime_s"] - totals[-2]["runtime_s"] < 0.5:  # a last bit is part of the slice before it
+    if totals[-1]["runtime_s"] - totals[-2]["runtime_s"] < 0.5:  # a short last slice belongs to the previous one
         del totals[-2]
     first, last = totals[-1 - slices], totals[-1]
     done = {key: last[key] - first[key] for key in first.keys() & last.keys()}
@@ -61,7 +61,7 @@ def of_last_slices(path: Path, slices: int) -> dict[str, float]:
 
 
 def recomputed(facts: dict[str, Any]) -> float | None:
-    """The value from the raw files alone; None of percentiles, which are no simple statistic."""
+    """Recompute a value from the raw files; None for percentiles, which are not a simple statistic."""
     outputs = [Path(cell["output"]) for recording in facts["recordings"] for cell in recording["cells"]]
     metric = facts["metric"]
     if metric.startswith("p9"):

@@ -1,4 +1,4 @@
-"""A study that is run drive by drive, by the real commands: a drive that fails, a killed run, a study that grows."""
+"""A fleet with the real commands: a failed drive, a killed run, a growing study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fle
 
 @pytest.fixture
 def project(tmp_path: Path) -> FleetProject:
-    """Two drives of three, one short loop each. PNG is left out: it is a third of the time."""
+    """Two of three drives, one short loop each. PNG is switched off, as it takes a third of the time."""
     fleet = fleet_project(tmp_path / "project", 3)
     study = (fleet.folder / fleet.study).read_text().partition("  - protocol: pts-write-saturation")[0]
     (fleet.folder / fleet.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
@@ -92,7 +92,7 @@ def commands_read_the_tables_and_recordings_of_every_drive(project: FleetProject
 
 
 def a_study_changed_during_its_run_runs_as_planned_or_not_at_all(project: FleetProject) -> None:
-    """It grows by one more drive, more runs of d2, and a threshold, all at once; d3 comes first and is at work."""
+    """The study gets another drive, more runs of d2, and a threshold; d3 comes first and is running."""
     before = project.evidence()
     project.edit(project.study, "drives: [d1, d2]", "drives: [d1, d2, d3]")
     project.edit(project.study, "concurrency: 2", "concurrency: 1\norder: {random: 6}")
@@ -113,13 +113,13 @@ def a_study_changed_during_its_run_runs_as_planned_or_not_at_all(project: FleetP
     assert run.returncode == 1
     for drive in ("d1", "d2", "d3"):
         assert f"drive '{drive}': the study changed during the run" in errors
-    assert project.evidence().keys() == before.keys() | {"d3/run1"}, "d2 was measured by a plan that nobody has seen"
+    assert project.evidence().keys() == before.keys() | {"d3/run1"}, "d2 must not be measured by an unapproved plan"
     assert project.outcomes() == {"d1": "outcome.1.json", "d2": "outcome.2.json"}
     assert project.jobs() == grown
 
 
 def a_grown_study_measures_only_new_plans_in_the_order_of_its_seed(project: FleetProject) -> None:
-    """That study: d1 and d3 are only analysed anew."""
+    """The same study: d1 and d3 are only analysed again."""
     before = project.evidence()
     done = project.drivelab("run", project.study)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -134,7 +134,7 @@ def a_grown_study_measures_only_new_plans_in_the_order_of_its_seed(project: Flee
 
 
 def test_the_life_of_a_fleet(project: FleetProject) -> None:
-    """One test, as each part goes on with what those before it have left, and tests may run on several workers."""
+    """One test, because each part continues from the previous one, and tests may run on several workers."""
     a_failed_drive_is_named_once_and_stops_no_other(project)
     a_killed_run_resumes_only_its_drive_and_measures_nothing_twice(project)
     commands_read_the_tables_and_recordings_of_every_drive(project)

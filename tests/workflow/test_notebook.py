@@ -1,4 +1,4 @@
-"""The example notebook, cell by cell, over a study that was just run."""
+"""The example notebook, cell by cell, on a finished study."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_every_notebook_cell_runs_and_shows_its_result(finished: Project, monkey
     monkeypatch.chdir(finished.folder / "docs")
     names: dict[str, Any] = {}
     shown = [run("".join(cell["source"]), names) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(not cell.get("outputs") for cell in notebook["cells"]), "outputs are no part of the example"
+    assert all(not cell.get("outputs") for cell in notebook["cells"]), "the example must not contain outputs"
     frames = [value for value in shown if isinstance(value, pd.DataFrame)]
     assert set(frames[0]["drive"]) == {"op7", "op28"}
     assert set(names["rounds"]["drive"]) == {"op7", "op28"}
@@ -28,7 +28,7 @@ def test_every_notebook_cell_runs_and_shows_its_result(finished: Project, monkey
 
 
 def run(source: str, names: dict[str, Any]) -> Any:
-    """Run a cell; returns the value of its last expression, which a notebook shows, or None."""
+    """Run a cell; return the value of its last expression, which a notebook shows, or None."""
     tree = ast.parse(source)
     last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
     exec(compile(tree, "<cell>", "exec"), names)

@@ -1,4 +1,4 @@
-"""Snakemake's records in a database: refused before anything is touched, wherever the option is given."""
+"""Snakemake's database backend is refused before any write, wherever the option is set."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def profile_in(folder: Path) -> Path:
 
 
 def run(project: Project, command: list[str], **environment: str) -> str:
-    """What a command says that must be refused with nothing touched."""
+    """Run a command that must be refused without any write; return its output."""
     done = subprocess.run(
         command,
         cwd=project.folder,

@@ -1,4 +1,4 @@
-"""Platforms through Snakemake: two of this host compared, and one of another host before and after its recording."""
+"""Platforms through Snakemake: two on this host, and one on another host before and after its recording."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ for one in Campaign.load("config/mini.yaml").plans:
 
 
 def on_the_other_host(project: Project) -> None:
-    """Measure there what is for there."""
+    """Measure the plans of the other host."""
     environment = {**os.environ, "PYTHONPATH": str(project.folder / "scripts")}
     subprocess.run([sys.executable, "-c", ELSEWHERE], cwd=project.folder, env=environment, check=True)
 
@@ -66,7 +66,7 @@ def test_measured_platforms_are_compared(tmp_path: Path) -> None:
     on_the_other_host(far)
     shutil.copytree(far.folder / "results/recordings", project.folder / "results/recordings", dirs_exist_ok=True)
     jobs = project.to_do()
-    assert not jobs.keys() & {"purge", "precondition", "measure"}, "what another host measured is used as it is"
+    assert not jobs.keys() & {"purge", "precondition", "measure"}, "recordings of another host are used unchanged"
     assert jobs["tables"] == 1
     before = project.recordings()
     project.run()

@@ -29,7 +29,7 @@ NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))
 
 
 def entry(name: str) -> dict[str, Any]:
-    """A measurement of the study, with the trace or the application that its protocol needs."""
+    """Return a measurement of the study, with the trace or application that its protocol needs."""
     body = yaml.safe_load((ROOT / f"config/protocols/{name}.yaml").read_text())
     text = str(body["measure"])
     needs: dict[str, Any] = {"trace": "sqlite"} if "'replay'" in text or "'streams'" in text else {}
@@ -40,7 +40,7 @@ def entry(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
-    """A study of all protocols on one virtual drive, with blocks of 512 B as some of them need."""
+    """A study of all protocols on one virtual drive, with 512 B blocks, which some protocols need."""
     folder = tmp_path_factory.mktemp("library")
     for name in ("config", "traces"):
         shutil.copytree(ROOT / name, folder / name)
@@ -56,7 +56,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
 
 
 def measured(planned: Planned) -> Planned:
-    """Purged, preconditioned and measured, unless it is recorded already: tests may run in any order and apart."""
+    """Measure a plan unless it is recorded: tests may run in any order and separately."""
     if not (planned.plan.recording_path / "recording.json").exists():
         seal = Path("seals") / planned.plan.recording
         seal.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ def measured(planned: Planned) -> Planned:
 
 
 def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
-    """What the rules `tables` and `steady_state` make of a recording, written and read as they do."""
+    """Return the tables of a recording, written and read like the rules `tables` and `steady_state`."""
     tables = collect(planned.plan.recording_path, bool(planned.altered))
     steps = planned.plan.subject["measure"]
     criteria = {
@@ -92,7 +92,7 @@ def plans_of(campaign: Campaign, name: str) -> list[Planned]:
 def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
     for planned in plans_of(campaign, name):
         plan = measured(planned).plan
-        assert planned.altered, "the demo scale shortens nothing"
+        assert planned.altered, "the demo scale must shorten the protocol"
         tables = tables_of(planned)
         events = [line["event"] for line in read_journal(plan.recording_path)]
         assert not {"failed", "gap"} & set(events)
@@ -104,7 +104,7 @@ def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
 
 
 def test_every_protocol_gives_results(campaign: Campaign) -> None:
-    """The summary has values of them all."""
+    """The summary has values of all protocols."""
     done = [measured(planned) for planned in campaign.plans]
     frames = [tables_of(planned) for planned in done]
 
@@ -123,7 +123,7 @@ def test_every_protocol_gives_results(campaign: Campaign) -> None:
 
 
 OF_THE_HOST = ("telemetry", "demand_cpu")
-"""Kinds that there is nothing to draw for on the virtual clock."""
+"""Kinds without data on the virtual clock."""
 
 
 @pytest.mark.parametrize("kind", [kind for kind in OF_A_RECORDING if kind not in OF_THE_HOST])

@@ -1,4 +1,4 @@
-"""What else a finished study leaves to be read: the pages for print, the charts, and Snakemake's own report."""
+"""Further outputs of a finished study: the printable pages, the charts, and Snakemake's own report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The truth table of reruns: after each change exactly the jobs that it says, and the page shows it."""
+"""The truth table of reruns: each change leads to exactly the listed jobs, and the page shows the table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None
     assert copy.jobs() == case.jobs
     if case.runs:
         copy.run()
-        assert copy.jobs() == {}, "all is there"
-        assert copy.evidence().items() >= before.items(), "what was measured stays as it is"
+        assert copy.jobs() == {}, "nothing is left to do"
+        assert copy.evidence().items() >= before.items(), "recordings stay unchanged"
 
 
 def test_a_firmware_update_keeps_earlier_recordings_and_mixes_nothing(copy: Project) -> None:

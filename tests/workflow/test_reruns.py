@@ -1,6 +1,6 @@
-"""What a run does with what is there: nothing twice, no figure drawn that is right, nothing of another study taken.
+"""Reruns: nothing runs twice, no current figure is redrawn, no file of another study is used.
 
-Which jobs a change leads to is in test_rerun_truth.py.
+test_rerun_truth.py checks the jobs that each change leads to.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MARK = "<!-- drawn before -->"
 
 
 def marked(project: Project) -> list[Path]:
-    """All figures, each with a mark that is gone when it is drawn anew."""
+    """Mark all figures and return them; drawing a figure again removes its mark."""
     figures = sorted((project.folder / "results/figures").rglob("*.svg"))
     for path in figures:
         times = path.stat()
@@ -40,7 +40,7 @@ def marked(project: Project) -> list[Path]:
     return figures
 
 
-def drawn_anew(figures: list[Path]) -> list[Path]:
+def redrawn(figures: list[Path]) -> list[Path]:
     return [path for path in figures if MARK not in path.read_text()]
 
 
@@ -51,9 +51,9 @@ def test_a_change_of_a_figures_code_redraws_only_that_figure(copy: Project) -> N
         path.write_text(path.read_text() + "\nEXTRA = 1\n")
     assert set(copy.to_do()) <= {"figures_1", "figures_2", "figures_3", "trace_figures", "report", "report_pdf"}
     copy.run()
-    anew = drawn_anew(figures)
-    assert anew == [path for path in figures if path.stem in ("saturation_time", "trace_heat")]
-    assert anew
+    changed = redrawn(figures)
+    assert changed == [path for path in figures if path.stem in ("saturation_time", "trace_heat")]
+    assert changed
     assert copy.to_do() == {}
 
 
@@ -61,7 +61,7 @@ def test_a_changed_table_redraws_the_figures_that_read_it(copy: Project) -> None
     figures = marked(copy)
     copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
     copy.run()
-    assert {path.stem for path in drawn_anew(figures)} == {"comparison", "normalised"}
+    assert {path.stem for path in redrawn(figures)} == {"comparison", "normalised"}
     assert copy.to_do() == {}
 
 
@@ -75,7 +75,7 @@ def test_only_a_missing_figure_is_redrawn(copy: Project) -> None:
     png.unlink()
     copy.run()
     assert png.exists()
-    assert drawn_anew(figures) == sorted([svg, png.with_suffix(".svg")])
+    assert redrawn(figures) == sorted([svg, png.with_suffix(".svg")])
     assert copy.to_do() == {}
 
 

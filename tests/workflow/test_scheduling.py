@@ -1,4 +1,4 @@
-"""What Snakemake itself costs the host that measures."""
+"""The order of measurements, and Snakemake's own load on the measuring host."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mini_project import Project
 from drivelab.recording.writer import Recording, read_journal
 from drivelab.stages.planning import Campaign
 
-RUN_AND_TELL_OF_TIMERS = """\
+RUN_AND_PRINT_TIMERS = """\
 import sys
 from snakemake.cli import main
 from snakemake.scheduling.job_scheduler import JobScheduler
@@ -42,7 +42,7 @@ measurements:
 def test_measurements_are_made_in_the_order_of_the_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
 ) -> None:
-    """By when they began: whatever is ready first, no chain may overtake another."""
+    """The start times show the order: no chain may overtake another, whichever is ready first."""
     project = Project(tmp_path / "project")
     monkeypatch.chdir(project.folder)
     (project.folder / "config/mini.yaml").write_text(_ORDERED.replace("{random: 5}", order))
@@ -96,7 +96,7 @@ def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(
 def test_no_timer_wakes_snakemake_while_jobs_wait_for_a_drive(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     done = subprocess.run(
-        [sys.executable, "-c", RUN_AND_TELL_OF_TIMERS, "--cores", "1", "--config", "study=config/mini.yaml",
+        [sys.executable, "-c", RUN_AND_PRINT_TIMERS, "--cores", "1", "--config", "study=config/mini.yaml",
          "--until", "plan", "--notemp"],
         cwd=project.folder, env=project.environment, capture_output=True, text=True, check=False,
     )  # fmt: skip

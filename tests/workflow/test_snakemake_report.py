@@ -13,7 +13,7 @@ ATTACK = "</script><img src=x onerror=alert(1)>"
 
 
 class Page(HTMLParser):
-    """What a browser finds in a page: its elements, and the scripts with an id."""
+    """The elements of a page, and its scripts with an id."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -35,13 +35,13 @@ class Page(HTMLParser):
             self.scripts[self._script] = self.scripts.get(self._script, "") + data
 
     def value(self, script: str) -> Any:
-        """The JSON that a script assigns."""
+        """Return the JSON that a script assigns."""
         return json.loads(self.scripts[script].partition("=")[2].strip().removesuffix(";"))
 
 
 @pytest.fixture
 def hostile(copy: Project) -> Project:
-    """The finished study with an attack in every text that is no plain name: titles, a source, the path of a trace."""
+    """The finished study with an attack in titles, a source and the path of a trace."""
     trace = copy.folder / f"own/{ATTACK}.parquet"
     trace.parent.mkdir(parents=True)
     trace.write_bytes((copy.folder / "traces/sqlite-inserts.parquet").read_bytes())
@@ -64,5 +64,5 @@ def test_no_text_of_a_study_becomes_html(hostile: Project) -> None:
         for path, result in page.value("results").items()
         if path.endswith("index.html")
     )
-    assert facts.count(ATTACK) == 3  # the titles and the source, as they were written
+    assert facts.count(ATTACK) == 3  # two titles and the source, unchanged
     assert any(ATTACK in path for rule in page.value("rules").values() for path in rule["input"])

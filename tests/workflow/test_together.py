@@ -1,4 +1,4 @@
-"""Drives measured at the same time, through Snakemake: one job for all, conditioned one by one."""
+"""Drives measured at the same time through Snakemake: one measuring job, separate conditioning."""
 
 from __future__ import annotations
 
@@ -69,4 +69,4 @@ def test_a_simultaneous_job_takes_one_place(project: Project) -> None:
     assert dry.returncode == 0, dry.stdout + dry.stderr
     (job,) = re.findall(r"rule measure_together_1:\n((?:    .*\n)+)", dry.stdout + dry.stderr)
     assert re.search(r"\bhost_\w+=1\b", job)
-    assert "drive_" not in job.partition("resources:")[2], "one at a time on this host, so drives need no limit"
+    assert "drive_" not in job.partition("resources:")[2], "one measurement at a time, so drives need no limit"

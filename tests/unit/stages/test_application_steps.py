@@ -1,4 +1,4 @@
-"""Application steps on the virtual clock: what stands in for them, which runs count, what is kept and resumed."""
+"""Application steps on the virtual clock: replays in place of applications, counted runs, resuming."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("project")
 
 
 def span_s(trace: Path) -> float:
-    """From the first to the last request of a trace."""
+    """Return the time from the first to the last request of a trace."""
     queued = read_trace(trace)[0].to_pandas()["queue_ns"]
     return float(queued.max() - queued.min()) / 1e9
 
@@ -40,7 +40,7 @@ def test_a_drive_without_delays_takes_as_long_as_the_trace() -> None:
 
 
 def test_a_slower_drive_takes_longer() -> None:
-    """The application's processes wait for their requests: that is a closed loop, not a schedule that overtakes."""
+    """The application's processes wait for their requests: a closed loop, not a fixed schedule."""
     slow = {"read_us": 1000, "program_us": 5000, "slc_cache": "0B", "write_buffer": "4KiB"}
     durations = [
         measured(plan_of("sqlite-inserts", "virtual", drive=f"drive{factor}", cold_runs=0, until={"passes": 1},
@@ -58,7 +58,7 @@ def test_cold_runs_come_first_and_warm_runs_follow_until_they_agree() -> None:
     assert not (plan.recording_path / "schedules").exists()
     for line in lines:
         assert (line["trace"], "no application runs" in line["remark"]) == ("sqlite-inserts", True)
-        assert "exit_status" not in line, "nothing ran that could have one"
+        assert "exit_status" not in line, "no program ran"
 
 
 def test_a_given_number_of_passes_is_measured() -> None:
@@ -71,7 +71,7 @@ def test_a_given_number_of_passes_is_measured() -> None:
 def test_an_interrupted_run_is_repeated_and_finished_ones_count(
     monkeypatch: pytest.MonkeyPatch, cold_runs: int
 ) -> None:
-    """The first run after it is cold again, where cold runs are asked for, and the warm ones before it count."""
+    """If the step has cold runs, the first run after an interruption is cold; earlier warm runs count."""
     plan = plan_of("sqlite-inserts", "virtual", cold_runs=cold_runs)
     replay, begun = ClockDevice.replay, []
 
@@ -106,7 +106,7 @@ def test_the_first_runs_and_runs_after_an_interruption_are_cold() -> None:
     gap = {"event": "gap"}
     assert next_is_cold([gap], 0, 1)
     assert next_is_cold([line(0), gap], 0, 1)
-    assert not next_is_cold([line(0), gap], 0, 0), "none is cold where none is asked for"
+    assert not next_is_cold([line(0), gap], 0, 0), "no run is cold if the step has no cold runs"
     assert not next_is_cold([line(0), gap, line(0)], 0, 1)
     assert next_is_cold([line(0), gap, line(1)], 0, 1)
     assert next_is_cold([line(0), gap, line(0)], 0, 3)

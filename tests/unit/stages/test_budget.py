@@ -1,4 +1,4 @@
-"""What a study may take at the most: spent and yet to come, by host and by drive."""
+"""Budgets: time and bytes that a study has used and may still use, by host and by drive."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ measurements:
 IN_REAL_TIME = STUDY.replace("clock: virtual", "clock: wall")
 
 
-def words(more: str, study: str = STUDY) -> list[str]:
+def excesses(more: str, study: str = STUDY) -> list[str]:
     Path("config/mine.yaml").write_text(study + more)
     campaign = Campaign.load("config/mine.yaml", everywhere=True)
     return exceeded(campaign, outlook(campaign))
 
 
 def measured(study: str = STUDY) -> Campaign:
-    """A study whose measurements were made."""
+    """Measure a study and return its campaign."""
     Path("config/mine.yaml").write_text(study)
     campaign = Campaign.load("config/mine.yaml")
     for planned in campaign.plans:
@@ -58,7 +58,7 @@ def measured(study: str = STUDY) -> Campaign:
 
 
 def hosts_of(hosts: dict[str, str]) -> None:
-    """Enter in the drive sheet which host has which drive, and no other one."""
+    """Write these hosts, and no others, to the drive sheet."""
     sheet = Path("config/drives.tsv")
     lines = [line.split("\t")[:5] for line in sheet.read_text().splitlines()]
     cells = {"drive": "host", **hosts}
@@ -66,7 +66,7 @@ def hosts_of(hosts: dict[str, str]) -> None:
 
 
 def in_real_time(recording: Path, host: str, took_s: float | None = None) -> None:
-    """Have a simulated recording say that it was made in real time, on that host, and perhaps how long it took."""
+    """Make a simulated recording look like one in real time on `host`, which may take `took_s`."""
     plan = recording / "plan.json"
     plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
     host_file = recording / "host.json"
@@ -79,7 +79,7 @@ def in_real_time(recording: Path, host: str, took_s: float | None = None) -> Non
 
 
 def recorded(plan: Plan, host: str | None) -> None:
-    """A minute of a recording, by a host that may not be told."""
+    """Write a recording of one minute; `host` may be unknown."""
     folder = plan.recording_path
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(plan.to_json())
@@ -93,34 +93,34 @@ def recorded(plan: Plan, host: str | None) -> None:
 
 @pytest.fixture
 def real_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a host that can run virtual drives in real time; nothing is run."""
+    """Pretend that this host can run virtual drives in real time; nothing runs."""
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: None)
 
 
 def test_without_a_budget_nothing_is_exceeded(project: Path) -> None:
-    assert words("") == []
+    assert excesses("") == []
 
 
 def test_a_study_within_its_budget_is_accepted(project: Path) -> None:
-    assert words("budget: {written: 1TB}\n") == []
+    assert excesses("budget: {written: 1TB}\n") == []
 
 
 def test_a_large_excess_is_printed_in_plain_numbers(project: Path) -> None:
-    first, second = words("budget: {written: 1kB}\n")
+    first, second = excesses("budget: {written: 1kB}\n")
     assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", first)
     assert re.search(r"allowed, \d+(,\d00)?,000 times as much$", second)
 
 
 @pytest.mark.usefixtures("real_time")
 def test_the_busiest_host_counts_with_its_concurrency(project: Path) -> None:
-    assert words("budget: {time: 1d, written: 1TB}\n", IN_REAL_TIME) == []
+    assert excesses("budget: {time: 1d, written: 1TB}\n", IN_REAL_TIME) == []
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     campaign = Campaign.load("config/mine.yaml")
     most_s = sum(row.estimate.most_s for row in outlook(campaign))
-    (text,) = words(f"budget: {{time: {0.75 * most_s}s}}\n", IN_REAL_TIME)
+    (text,) = excesses(f"budget: {{time: {0.75 * most_s}s}}\n", IN_REAL_TIME)
     assert "the host may take" in text
     assert "1.33 times" in text
-    assert words(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n", IN_REAL_TIME) == []
+    assert excesses(f"budget: {{time: {0.75 * most_s}s}}\nconcurrency: 2\n", IN_REAL_TIME) == []
 
 
 @pytest.mark.usefixtures("real_time")
@@ -128,8 +128,8 @@ def test_concurrency_does_not_shorten_a_single_drive(project: Path) -> None:
     study = IN_REAL_TIME.replace("op7, op28", "op7") + "runs: 3\nconcurrency: {any: 4}\n"
     Path("config/mine.yaml").write_text(study)
     (row,) = outlook(Campaign.load("config/mine.yaml"))
-    assert len(words(f"budget: {{time: {0.99 * row.estimate.most_s}s}}\n", study)) == 1
-    assert words(f"budget: {{time: {1.01 * row.estimate.most_s}s}}\n", study) == []
+    assert len(excesses(f"budget: {{time: {0.99 * row.estimate.most_s}s}}\n", study)) == 1
+    assert excesses(f"budget: {{time: {1.01 * row.estimate.most_s}s}}\n", study) == []
 
 
 @pytest.mark.usefixtures("real_time")
@@ -139,8 +139,8 @@ def test_concurrency_does_not_shorten_a_drives_past_time(project: Path) -> None:
     in_real_time(measured().plans[0].plan.recording_path, platform.node(), took_s)
     Path("config/mine.yaml").write_text(study)
     left_s = outlook(Campaign.load("config/mine.yaml"))[0].estimate.most_s
-    assert len(words(f"budget: {{time: {took_s + 0.99 * left_s}s}}\n", study)) == 1
-    assert words(f"budget: {{time: {took_s + 1.01 * left_s}s}}\n", study) == []
+    assert len(excesses(f"budget: {{time: {took_s + 0.99 * left_s}s}}\n", study)) == 1
+    assert excesses(f"budget: {{time: {took_s + 1.01 * left_s}s}}\n", study) == []
 
 
 @pytest.mark.usefixtures("real_time")
@@ -148,16 +148,16 @@ def test_a_drive_without_a_host_uses_this_hosts_time(project: Path) -> None:
     hosts_of({"op7": this_host()})
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     most_s = sum(row.estimate.most_s for row in outlook(Campaign.load("config/mine.yaml")))
-    (text,) = words(f"budget: {{time: {0.99 * most_s}s}}\n", IN_REAL_TIME)
+    (text,) = excesses(f"budget: {{time: {0.99 * most_s}s}}\n", IN_REAL_TIME)
     assert f"host '{this_host()}' may take" in text
-    assert words(f"budget: {{time: {1.01 * most_s}s}}\n", IN_REAL_TIME) == []
+    assert excesses(f"budget: {{time: {1.01 * most_s}s}}\n", IN_REAL_TIME) == []
 
 
 def test_a_time_budget_of_simulated_drives_is_refused(project: Path) -> None:
     with pytest.raises(
         UserError, match=r"mine.yaml: key 'budget.time' .*all drives are simulated.*sets it.*remove the key"
     ):
-        words("budget: {time: 1d}\n")
+        excesses("budget: {time: 1d}\n")
 
 
 def test_simulated_drives_take_no_time_next_to_real_drives(project: Path) -> None:
@@ -167,8 +167,8 @@ def test_simulated_drives_take_no_time_next_to_real_drives(project: Path) -> Non
     Path("config/mine.yaml").write_text(whole)
     rows = {row.drive: row.estimate.most_s for row in outlook(Campaign.load("config/mine.yaml"))}
     assert rows["op7"] > 1
-    assert words(f"budget: {{time: {rows['real'] + 0.5}s}}\n", whole) == []
-    assert words(f"budget: {{time: {rows['real'] - 0.5}s}}\n", whole) != []
+    assert excesses(f"budget: {{time: {rows['real'] + 0.5}s}}\n", whole) == []
+    assert excesses(f"budget: {{time: {rows['real'] - 0.5}s}}\n", whole) != []
 
 
 @pytest.mark.usefixtures("real_time")
@@ -177,14 +177,14 @@ def test_each_host_has_its_own_time(project: Path) -> None:
     Path("config/mine.yaml").write_text(IN_REAL_TIME)
     rows = outlook(Campaign.load("config/mine.yaml", everywhere=True))
     longest_s, other_s = sorted((row.estimate.most_s for row in rows), reverse=True)
-    assert words(f"budget: {{time: {1.01 * longest_s}s}}\n", IN_REAL_TIME) == []
-    texts = words(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n", IN_REAL_TIME)
+    assert excesses(f"budget: {{time: {1.01 * longest_s}s}}\n", IN_REAL_TIME) == []
+    texts = excesses(f"budget: {{time: {0.99 * min(longest_s, other_s)}s}}\n", IN_REAL_TIME)
     assert len(texts) == 2
     assert "host 'bench-a'" in texts[0]
 
 
 def test_every_drive_that_may_exceed_the_budget_is_named(project: Path) -> None:
-    texts = words("budget: {written: 1MB}\n")
+    texts = excesses("budget: {written: 1MB}\n")
     assert [("op7" in text, "op28" in text) for text in texts] == [(True, False), (False, True)]
     campaign = Campaign.load("config/mine.yaml")
     with pytest.raises(UserError, match=r"config/mine.yaml: key 'budget' may be exceeded.*op7.*op28.*Nothing was wri"):
@@ -201,14 +201,14 @@ def test_bytes_written_earlier_count(project: Path) -> None:
     Path("config/mine.yaml").write_text(again)
     left_bytes = outlook(Campaign.load("config/mine.yaml"))[1].estimate.most_bytes
     enough, too_little = ((left_bytes + share * written_bytes) for share in (1.02, 0.98))
-    assert not any("op28" in planned for planned in words(f"budget: {{written: {enough:.0f}B}}\n", again))
-    assert any("op28" in text for text in words(f"budget: {{written: {too_little:.0f}B}}\n", again))
+    assert not any("op28" in planned for planned in excesses(f"budget: {{written: {enough:.0f}B}}\n", again))
+    assert any("op28" in text for text in excesses(f"budget: {{written: {too_little:.0f}B}}\n", again))
 
 
 def test_a_finished_study_is_analysed_whatever_its_budget(project: Path) -> None:
     measured()
-    assert words("budget: {written: 1B}\n") == []
-    assert words("budget: {written: 1B}\nruns: 3\n") != []
+    assert excesses("budget: {written: 1B}\n") == []
+    assert excesses("budget: {written: 1B}\nruns: 3\n") != []
 
 
 def test_recordings_without_a_plan_count(project: Path) -> None:
@@ -225,7 +225,7 @@ def test_recordings_without_a_plan_count(project: Path) -> None:
     assert written_bytes(later) == before
     assert min(before.values()) > 50e6
     most_bytes = max(row.estimate.most_bytes for row in outlook(later))
-    assert words(f"budget: {{written: {most_bytes + 1:.0f}B}}\n", changed) != []
+    assert excesses(f"budget: {{written: {most_bytes + 1:.0f}B}}\n", changed) != []
 
 
 def test_recordings_of_a_fleet_count(project: Path) -> None:
@@ -271,15 +271,15 @@ def test_the_measuring_host_spends_the_time(project: Path) -> None:
     study = IN_REAL_TIME.replace("op7, op28", "op7")
     hosts_of({"op7": "bench-b"})
     budget = f"budget: {{time: {0.9 * took_s}s}}\n"
-    assert words(budget, study) == [], "bench-b never measured anything"
+    assert excesses(budget, study) == [], "bench-b never measured anything"
     hosts_of({"op7": "bench-a"})
-    assert "host 'bench-a' may take" in words(budget, study)[0]
+    assert "host 'bench-a' may take" in excesses(budget, study)[0]
 
 
 @pytest.mark.parametrize("host", ["bench-a", None])
 @pytest.mark.usefixtures("real_time")
 def test_the_present_plan_does_not_determine_the_measuring_host(project: Path, host: str | None) -> None:
-    """Of the same recording: the host is no part of its digest."""
+    """The host is not part of a recording's digest."""
     hosts_of({"op7": "bench-a"})
     study = IN_REAL_TIME.replace("op7, op28", "op7")
     Path("config/mine.yaml").write_text(study)
@@ -332,22 +332,22 @@ def test_a_damaged_journal_is_named(project: Path, damage: bytes) -> None:
     journal.write_bytes(journal.read_bytes() + damage)
     fault = rf"{journal}: line \d+ is not a journal line.*restore.*'drivelab verify {journal.parent}'"
     with pytest.raises(UserError, match=fault):
-        words("budget: {written: 1TB}\n")
+        excesses("budget: {written: 1TB}\n")
     plan = journal.with_name("plan.json")
     plan.write_text(plan.read_text().replace('"clock": "virtual"', '"clock": "wall"'))
     with pytest.raises(UserError, match=fault):
-        words("budget: {time: 9d}\n", IN_REAL_TIME)
+        excesses("budget: {time: 9d}\n", IN_REAL_TIME)
     plan.write_text("[]")
     with pytest.raises(UserError, match=rf"{plan}: is not a plan.*restore"):
-        words("budget: {time: 9d}\n", IN_REAL_TIME)
+        excesses("budget: {time: 9d}\n", IN_REAL_TIME)
 
 
 def test_journals_are_read_only_for_a_budget(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured()
     monkeypatch.setattr(spent, "_from_journal", lambda *_, **__: pytest.fail("a journal was read"))
-    assert words("") == []
+    assert excesses("") == []
     with pytest.raises(pytest.fail.Exception):
-        words("budget: {written: 1TB}\n")
+        excesses("budget: {written: 1TB}\n")
 
 
 def test_the_endurance_of_a_virtual_drive_counts(project: Path) -> None:
@@ -355,7 +355,7 @@ def test_the_endurance_of_a_virtual_drive_counts(project: Path) -> None:
     rated = {"drive": "endurance_tbw", "op7": "600", "op28": "0.000001"}
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
     sheet.write_text("".join("\t".join([*line, rated.get(line[0], "")]) + "\n" for line in lines))
-    (text,) = words("budget: {endurance: 50%}\n")
+    (text,) = excesses("budget: {endurance: 50%}\n")
     assert "drive 'op28' may be written" in text
     assert "50 % of its endurance, 488 KiB allowed" in text
 

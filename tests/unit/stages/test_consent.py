@@ -1,4 +1,4 @@
-"""Nobody's data is lost without a word from somebody, once for each drive, study and host."""
+"""Every drive, study and host requires consent before data is lost."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def study(results: Path, *serials: str) -> Any:
 
 
 def other_host(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """From here on this is a host with another machine ID and name."""
+    """Pretend to be a host with another machine ID and name."""
     (folder / "machine-id").write_text("0" * 32)
     patch.setattr(consent, "_MACHINE_ID", (folder / "machine-id",))
     patch.setattr(consent, "this_host", lambda: "other")
@@ -68,7 +68,7 @@ def test_a_broken_consent_file_is_refused(text: str, tmp_path: Path) -> None:
 
 
 def refused(results: Path, words: str) -> None:
-    """Neither a stage nor a run without --yes may destroy the drive, and both say why; with --yes it is as ever."""
+    """Check that a stage and a run without --yes refuse with a reason, and that --yes works."""
     with pytest.raises(UserError, match=f"there is no consent .* on this host. .*does not count: .*{words}"):
         consent.check(results, "a", "S1")
     with pytest.raises(UserError, match=f"for the first time here. .*does not count: .*{words}.* again with --yes"):

@@ -1,4 +1,4 @@
-"""Engines are looked for before anything is touched."""
+"""Missing I/O engines are refused before any write."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str
 
 
 @pytest.mark.parametrize(
-    "one",
+    "accepted",
     [
         plan("virtual", {"replay": REPLAY}),
         plan("wall", {"replay": {**REPLAY, "engine": "fio"}}, {"soak": {}}),
         plan("wall", {"loop": {"cells": []}}, {"loop": {"streams": {"kind": "individual"}}}),
     ],
 )
-def test_other_steps_are_accepted_without_the_native_engine(one: Plan) -> None:
-    engines.check_engines([one])
+def test_other_steps_are_accepted_without_the_native_engine(accepted: Plan) -> None:
+    engines.check_engines([accepted])
 
 
 def test_fio_is_required_only_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:

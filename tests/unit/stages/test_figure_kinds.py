@@ -1,4 +1,4 @@
-"""Which figures a plan leads to, by the shape of its steps alone."""
+"""The figures of a plan, by the shape of its steps."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
     pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
                  {"steady", "grid", "surface", "reads", "mixes"}, id="throughput"),
     pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "grid", "mixes"}, id="read shares at one size"),
-    pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "reads"}, id="reads beside writes"),
-    pytest.param([loop(cells(shares=(100, 50)))], {"steady", "repeats"}, id="two cells are no line"),
+    pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "reads"}, id="reads and writes at one size"),
+    pytest.param([loop(cells(shares=(100, 50)))], {"steady", "repeats"}, id="two cells make no line"),
     pytest.param([loop(cells())], {"steady"}, id="one cell"),
     pytest.param([loop(cells((512, 4096), (100, 0))[:3])], {"steady", "repeats"}, id="a hole in the grid"),
     pytest.param([loop([*cells((512, 4096), (100, 0)), *cells((512, 4096), (100, 0), alignment_offset_bytes=512)])],
-                 {"steady", "repeats", "shifted"}, id="told apart by what a grid does not show"),
+                 {"steady", "repeats", "shifted"}, id="cells that a grid cannot distinguish"),
     pytest.param([loop(cells((512, 4096), (100, 0)), ROUNDS)], {"repeats"}, id="rounds"),
     pytest.param([loop(demands((1, 1), (1, 4), (4, 4)))], {"steady", "demand"}, id="a sweep until steady state"),
     pytest.param([loop(demands((1, 1), (1, 4), (1, 8)), ROUNDS)], {"demand"}, id="a sweep of rounds"),
@@ -58,7 +58,7 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
     pytest.param([loop([*cells(shares=(100,)), *demands((1, 1), (1, 4), (4, 4))])],
                  {"steady", "demand", "pre_writes"}, id="a sweep with writes before it"),
     pytest.param([loop([*cells(shares=(100, 50)), *demands((1, 1), (1, 4), (4, 4))], ROUNDS)], {"repeats", "mixes"},
-                 id="a list of which some differ in demand"),
+                 id="a list with some different demands"),
     pytest.param([{"loop": {"streams": {"threads": [1], "queue_depth": [8]}, "until": STEADY}}], {"steady", "repeats"},
                  id="streams of a trace"),
     pytest.param([soak()], {"soak", "volume", "histogram", "sliced"}, id="write saturation"),
@@ -97,6 +97,6 @@ def test_telemetry_is_drawn_where_the_drive_reports_it(clock: str, model: dict[s
 
 
 def test_each_figure_belongs_to_one_kind() -> None:
-    """Two rules that make one file are an ambiguity to Snakemake."""
+    """Two rules for one file would be ambiguous for Snakemake."""
     names = [name for kind in OF_A_RECORDING for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))

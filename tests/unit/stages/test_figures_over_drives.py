@@ -1,4 +1,4 @@
-"""Which figures over several drives a measurement leads to, by the plans of its drives alone."""
+"""The comparison figures of a measurement, by the plans of its drives."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_drives_measured_at_the_same_time_are_on_one_clock() -> None:
 
 
 def test_each_figure_has_one_kind_a_title_and_tables() -> None:
-    """Two files of one name in a folder would be one."""
+    """Two figures of one name would share a file."""
     names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))
     assert set(names) <= set(TITLES)

@@ -1,4 +1,4 @@
-"""Which measurements are shown together by their block size, by their plans alone."""
+"""Measurements that share a figure over block size, by their plans."""
 
 from __future__ import annotations
 

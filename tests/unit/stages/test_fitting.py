@@ -1,4 +1,4 @@
-"""Every size, range and slice of a plan against its drive."""
+"""Check every size, range and slice of a plan against its drive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def beside(size: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("cell", "what"),
+    ("cell", "fault"),
     [
         ({"block_size_bytes": 512}, "block size 512B"),
         ({"block_size_bytes": 2048, "block_sizes": sizes(2048, 8192)}, "block size 2KiB"),
@@ -42,9 +42,9 @@ def beside(size: int) -> dict[str, Any]:
         ({"alignment_offset_bytes": 512}, "alignment offset 512B"),
     ],
 )
-def test_any_size_below_the_logical_block_is_refused(cell: dict[str, Any], what: str) -> None:
+def test_any_size_below_the_logical_block_is_refused(cell: dict[str, Any], fault: str) -> None:
     with pytest.raises(
-        UserError, match=f"drive 'fast', m: {what} is not a multiple of the drive's logical block of 4KiB"
+        UserError, match=f"drive 'fast', m: {fault} is not a multiple of the drive's logical block of 4KiB"
     ):
         refuse_unfit(plan(cell), GIB, 4096)
     refuse_unfit(plan(cell), GIB, 512)

@@ -1,4 +1,4 @@
-"""Studies of very many drives: what is planned grows with them, and no faster; when they are run drive by drive."""
+"""Fleets: studies with many drives, their planning cost, and which of their parts run."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def campaign(project: Path, drives: int, more: str = "") -> Campaign:
 
 
 def looks(project: Path, drives: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How often a plan is looked at for its figures, by all that the workflow asks."""
+    """Count how often the workflow determines the figures of a plan."""
     layout = Layout(campaign(project, drives))
     count = 0
     original = figure_layout.figure_kinds
@@ -76,15 +76,15 @@ def looks(project: Path, drives: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 def test_the_figures_of_each_plan_are_determined_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert looks(project, 20, monkeypatch) == 20 * 4  # of pts-throughput there are two
+    assert looks(project, 20, monkeypatch) == 20 * 4  # pts-throughput has two plans per drive
 
 
 @pytest.mark.parametrize(("drives", "more", "expected"), [
     pytest.param(3, "", False, id="a small study"),
-    pytest.param(3, "fleet: true", True, id="a small one that asks for it"),
+    pytest.param(3, "fleet: true", True, id="a small study with the key"),
     pytest.param(84, "runs: 3", True, id="more than a thousand recordings"),
-    pytest.param(84, "runs: 3\nfleet: false", False, id="that does not want to be"),
-    pytest.param(1, "runs: 99", False, id="of a single drive"),
+    pytest.param(84, "runs: 3\nfleet: false", False, id="a large study with the key set to no"),
+    pytest.param(1, "runs: 99", False, id="a single drive"),
 ])  # fmt: skip
 def test_large_studies_are_fleets(project: Path, drives: int, more: str, expected: bool) -> None:
     loaded = campaign(project, drives, more)
@@ -122,7 +122,7 @@ def test_drives_measured_at_the_same_time_cannot_be_a_fleet(project: Path) -> No
 
 
 def finished(fleet: Fleet, drive: str, **more: Any) -> None:
-    """Leave what a part leaves."""
+    """Write the files of a finished part."""
     outcome = {"drive": drive, "subjects": [drive], "state": "measured", "reasons": [], "stamp": fleet.stamps[drive]}
     part = fleet.results / "drives" / drive
     names = ["report/index.html", "report/pts-pages.pdf"]
@@ -159,11 +159,11 @@ CHANGES = [
     pytest.param("", [], id="nothing"),
     pytest.param("runs: 3", ["d1", "d2", "d3"], id="more runs"),
     pytest.param("include: [{drives: [d2], measurements: [pts-iops], runs: 3}]", ["d2"], id="more runs of one drive"),
-    pytest.param("exclude: [{drives: [d3], measurements: [qos-nines]}]", ["d3"], id="less of one drive"),
+    pytest.param("exclude: [{drives: [d3], measurements: [qos-nines]}]", ["d3"], id="fewer measurements of one drive"),
     pytest.param("class: client", ["d1", "d2", "d3"], id="protocols for another class"),
     pytest.param("analysis: {margin: 7%}", ["d1", "d2", "d3"], id="a threshold"),
     pytest.param("taint: {steal: 3%}", ["d1", "d2", "d3"], id="a limit of taint"),
-    pytest.param("basis: d2", [], id="the basis, which the join alone asks for"),
+    pytest.param("basis: d2", [], id="the basis, which only the join uses"),
     pytest.param("order: {random: 7}", [], id="order"),
     pytest.param("concurrency: 2", [], id="concurrency"),
     pytest.param("budget: {time: 9999d}", [], id="a budget"),
@@ -198,9 +198,9 @@ def test_an_outcome_without_evidence_repeats_the_part(project: Path) -> None:
 
 
 @pytest.mark.parametrize("more", [
-    pytest.param("", id="as it comes"),
+    pytest.param("", id="default settings"),
     pytest.param("basis: d2\nanalysis: {margin: 7%}\nclock: virtual\norder: {random: 3}", id="with many settings"),
-    pytest.param("exclude: [{drives: [d1], measurements: [pts-iops]}]", id="drives of other protocols"),
+    pytest.param("exclude: [{drives: [d1], measurements: [pts-iops]}]", id="drives with different protocols"),
     pytest.param("basis: d2@a\nplatforms: {a: {host: any}, b: {host: any, scenario: real-world}}", id="platforms"),
     pytest.param("traces: {sqlite: {shipped: sqlite-inserts}}", id="a trace"),
 ])  # fmt: skip
@@ -210,7 +210,9 @@ def test_a_part_and_its_fleet_compute_the_same_stamp(project: Path, more: str) -
     with (project / "many.tsv").open("a") as sheet:
         sheet.write("d3\tvirtual:op7-512e\tVIRTUAL-OP7-512E\tyes\t\n")
     study = STUDY.format(drives="d1, d2, d3", more=f"fleet: true\n{more}")
-    (project / "study.yaml").write_text(study.replace(", {protocol: qos-nines}", ""))  # takes a larger drive than d3
+    (project / "study.yaml").write_text(
+        study.replace(", {protocol: qos-nines}", "")
+    )  # qos-nines needs a larger drive than d3
     for png in (True, False):
         fleet = Fleet(Layout(Campaign.load("study.yaml"), png=png))
         assert len(fleet.plans) == 3
@@ -219,7 +221,7 @@ def test_a_part_and_its_fleet_compute_the_same_stamp(project: Path, more: str) -
 
 
 def test_stamps_do_not_depend_on_the_hosts_abilities(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The host that starts a fleet on a cluster is none of those that carry out its parts."""
+    """On a cluster, the host that starts a fleet is not one of those that run its parts."""
     (project / "traces").symlink_to(ROOT / "traces")
     more = "fleet: true\ntraces: {sqlite: {shipped: sqlite-inserts}}"
     stamps = []
@@ -230,7 +232,7 @@ def test_stamps_do_not_depend_on_the_hosts_abilities(project: Path, monkeypatch:
 
 
 class Inner:
-    """Stands in for the Snakemake of a part: what happens to the study while it runs, and how it ends."""
+    """Replaces the Snakemake of a part: may edit the study during the run, and ends with a status."""
 
     def __init__(self, edit: Callable[[], Any] = lambda: None, status: int = 0) -> None:
         self.edit, self.status, self.started = edit, status, 0
@@ -250,7 +252,7 @@ def change(old: str, new: str) -> None:
 
 
 def carried_out(fleet: Fleet, inner: Inner, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """The outcome of the part d1, by the stamp that the fleet has for it."""
+    """Run the part d1 with the fleet's stamp, and return its outcome."""
     monkeypatch.setattr(fleet_part.subprocess, "run", inner.run)
     output = Path(fleet.outcomes()[0])
     assert carry_out(Path("study.yaml"), "d1", fleet.stamps["d1"], 1, output, ["png=yes"]) == 0
@@ -333,7 +335,7 @@ def test_a_host_measures_its_drives_in_the_order_of_the_study(project: Path, mor
     drives = sorted(fleet.plans, key=lambda drive: fleet.priority(SimpleNamespace(drive=drive)), reverse=True)
     assert [drive for drive in drives if drive in first] == first
     whole = sorted((planned.plan for planned in fleet.campaign.plans), key=fleet.campaign.order)
-    assert list(dict.fromkeys(plan.drive for plan in whole)) == drives, "drives are measured in turns"
+    assert list(dict.fromkeys(plan.drive for plan in whole)) == drives, "each drive is finished before the next"
     part = Campaign.load("study.yaml", drive="d3")
     alone = sorted((planned.plan for planned in part.plans), key=part.order)
     assert [plan.recording for plan in alone] == [plan.recording for plan in whole if plan.drive == "d3"]
@@ -353,7 +355,7 @@ SHEET_OF_TWO = HEAD.replace("note", "note\thost") + "".join(
 
 
 def of_two_hosts(project: Path, more: str = "") -> str:
-    """The study with a drive on each of two hosts; its path."""
+    """Write the study with a drive on each of two hosts; return its path."""
     campaign(project, 2)
     (project / "many.tsv").write_text(SHEET_OF_TWO)
     (project / "study.yaml").write_text(STUDY.format(drives="d1, d2", more=f"fleet: true\n{more}"))
@@ -373,14 +375,14 @@ def test_a_drive_moved_to_another_host_is_not_measured_here(project: Path, monke
         (planned.plan.recording_path / "recording.json").unlink()
     copied = Fleet(Layout(Campaign.load(study)))
     assert {drive: len(plans) for drive, plans in copied.plans.items()} == {"d1": 4, "d2": 1}
-    assert copied.stale() == ["d2"], "its failure is of another host; what was copied is analysed"
+    assert copied.stale() == ["d2"], "the copied recordings are analysed here"
     finished(copied, "d2")
     (there.plans["d2"][0].plan.recording_path / "recording.json").unlink()
     assert Fleet(Layout(Campaign.load(study))).stale() == []
 
 
 def uses(fleet: Fleet, cluster: Cluster, drive: str, attempt: int = 1) -> dict[str, Any]:
-    """What the job of a drive asks a cluster for."""
+    """Return the cluster resources of a drive's job."""
     known = {"wildcards": SimpleNamespace(drive=drive), "attempt": attempt}
     resources = fleet.resources(Scheduling(fleet.campaign, cluster))
     return {
@@ -404,9 +406,9 @@ def test_on_a_cluster_a_fleet_drive_is_one_job_with_time_for_all_chains(project:
     assert resources["runtime"] == of_chains + 60
     assert resources["slurm_extra"] == f"--nodelist=right --deadline=now+{of_chains + 60 + 1440}minutes"
     assert uses(fleet, cluster, "d2", attempt=2)["runtime"] == 2 * resources["runtime"]
-    assert scheduling.part_cores(64) == 4, "more would not keep within the memory of a job"
+    assert scheduling.part_cores(64) == 4, "more cores would exceed the memory of a job"
     finished(fleet, "d2")
-    assert uses(fleet, cluster, "d2")["runtime"] == 60, "time for what is recorded"
+    assert uses(fleet, cluster, "d2")["runtime"] == 60, "no time for recorded measurements"
 
 
 def test_a_fleet_drive_on_two_hosts_is_refused_on_a_cluster(project: Path) -> None:

@@ -1,6 +1,6 @@
-"""A chain on the virtual clock is killed before each of its changes of a file, and run again: nothing shows it.
+"""A chain on the virtual clock is killed before each of its file changes and run again: the result is the same.
 
-Killed by SIGKILL in a process of its own, so that no handler runs and nothing is flushed.
+The chain runs in a separate process and gets SIGKILL, so that no handler runs and nothing is flushed.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ def plan_in(folder: Path) -> Plan:
 
 
 def chain(plan: Plan, folder: Path) -> None:
-    """Stage after stage as the workflow has it: one that ended is not run again, the output of one that did not end
-    is removed before it is."""
+    """Run the stages like the workflow: a finished stage does not run again, and an unfinished one loses its output."""
     purged, conditioned, manifest = folder / "purged.json", folder / "conditioned.json", folder / "manifest"
     stages: list[tuple[Path, Callable[[], None]]] = [
         (purged, lambda: purge(plan, purged)),
@@ -66,7 +65,7 @@ def chain(plan: Plan, folder: Path) -> None:
 
 
 def in_a_process(act: Callable[[], None]) -> int:
-    """Its wait status."""
+    """Run `act` in a child process and return its wait status."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -79,7 +78,7 @@ def in_a_process(act: Callable[[], None]) -> int:
 
 
 def killed_at(plan: Plan, folder: Path, number: int) -> bool:
-    """Kill the chain before the change of a file of that number, from 0; False when it has not so many."""
+    """Kill the chain before its file change `number`, from 0; return False if it has fewer changes."""
 
     def act() -> None:
         changes = 0
@@ -125,13 +124,13 @@ def test_a_chain_killed_anywhere_gives_the_undisturbed_recording(tmp_path: Path,
         assert unfinished(folder / "results") == []
         assert altered(plan.recording_path) == {}
         number += 1
-    assert number > 100, "the chain changes files so often"
+    assert number > 100, "the chain must change files this often"
     events = [line["event"] for line in read_journal(plan.recording_path)]
     assert "resumed" not in events
 
 
 def test_a_chain_killed_at_every_cell_still_finishes(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    """Each run gets one cell further at the most."""
+    """Each run finishes at most one more cell."""
     folder = tmp_path / "study"
     plan = plan_in(folder)
     kills = 0
@@ -169,7 +168,7 @@ def test_another_run_differs(tmp_path: Path, undisturbed: dict[str, Any]) -> Non
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Plan:
-    """A measurement of the study that was killed when it had cells."""
+    """A measurement of the study that was killed after its first cell."""
     plan = plan_in(tmp_path / "study")
     planned = Path(plan.context["results"], "plans", f"{plan.recording}.json")
     planned.parent.mkdir(parents=True)
@@ -183,7 +182,7 @@ def killed(tmp_path: Path) -> Plan:
             if event == "cell":
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        Recording.append = and_die  # type: ignore[method-assign]  # in a process that is about to end
+        Recording.append = and_die  # type: ignore[method-assign]  # this process ends soon
         chain(plan, tmp_path / "study")
 
     assert in_a_process(act) == signal.SIGKILL
@@ -191,7 +190,7 @@ def killed(tmp_path: Path) -> Plan:
 
 
 def test_a_killed_measurement_reserves_its_drive(killed: Plan, tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    """A run goes on after a kill, and the drive's next measurement would purge it."""
+    """After a kill the run continues, and the drive's next measurement would purge the drive."""
     other = Plan(killed.subject, {**killed.context, "run": 2})
     with pytest.raises(UserError, match=f"is reserved for {killed.recording}, which was interrupted.*Run again"):
         purge(other, tmp_path / "other.json")
@@ -233,7 +232,7 @@ def test_a_failed_measurement_reserves_its_drive_and_resumes(
 
 
 def test_a_measurement_that_failed_twice_releases_its_drive(killed: Plan, tmp_path: Path) -> None:
-    """It would fail again, and keep all others of the drive from being measured."""
+    """Otherwise it would fail again, and block all other measurements of the drive."""
     fail_by_a_fault(killed, tmp_path / "study")
     fail_by_a_fault(killed, tmp_path / "study")
     purge(other_run(killed), tmp_path / "other.json")

@@ -1,4 +1,4 @@
-"""Loops as they run: order, stop rules, cold rounds, pauses, points; by a journal, and by a model of known truth."""
+"""Loops: order, stop rules, cold rounds, pauses and points, by the journal and by a drive model with known truth."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run(bench: Any, wanted: dict[str, Any], step: int = 0) -> None:
 
 
 class Stopped(Exception):  # noqa: N818 (an event)
-    """In the place of a kill."""
+    """Raised instead of a kill."""
 
 
 def test_cold_rounds_come_first_and_are_marked() -> None:
@@ -75,7 +75,7 @@ def test_a_pause_follows_each_cell_and_the_last(pause: dict[str, Any], after: li
 
 @given(at=st.integers(0, 11), order=st.sampled_from(["rounds", "cells"]), cold=st.integers(0, 1), idle=st.booleans())
 def test_an_interrupted_loop_resumes(at: int, order: str, cold: int, idle: bool) -> None:
-    """Ended before cell or pause number `at`; what was measured is not measured again, an ended pause begins anew."""
+    """Stop before cell or pause number `at`: finished cells are kept, and an interrupted pause restarts."""
     wanted = fields(pause_s=3.0, order=order, cold_rounds=cold)
     whole = Bench()
     run(whole, wanted)
@@ -105,7 +105,9 @@ def test_an_interrupted_loop_resumes(at: int, order: str, cold: int, idle: bool)
         bench.run_cell, bench.device.idle = measured, idled  # type: ignore[method-assign]
         bench.idled.clear()
         run(bench, wanted)
-        assert len(bench.idled) == len(whole.idled) - done + (done > 0), "one for each cell since, and the one before"
+        assert len(bench.idled) == len(whole.idled) - done + (done > 0), (
+            "a pause for each later cell, and the interrupted one"
+        )
     assert bench.places() == whole.places()
     paused_last = bench.lines[-2]["event"] == "gap"
     assert bench.lines[-1] == {k: v for k, v in whole.lines[-1].items() if k != "idle_ms" or not paused_last}
@@ -114,7 +116,7 @@ def test_an_interrupted_loop_resumes(at: int, order: str, cold: int, idle: bool)
         assert line.get("idle_ms") == (3000.0 if known else None) if line["event"] == "cell" else True
     count = len(bench.lines)
     run(bench, wanted)
-    assert len(bench.lines) == count, "it is done once"
+    assert len(bench.lines) == count, "a finished loop does nothing"
 
 
 def test_in_real_time_fios_start_is_part_of_the_pause() -> None:
@@ -124,13 +126,13 @@ def test_in_real_time_fios_start_is_part_of_the_pause() -> None:
     idle_ms = [line.get("idle_ms") for line in bench.journal("cell")]
     assert idle_ms[0] is None
     assert idle_ms[1:] == pytest.approx([3000.0] * 5)
-    assert bench.now_s - bench.io[-1][1] == pytest.approx(3.0), "nothing is started after the last cell"
+    assert bench.now_s - bench.io[-1][1] == pytest.approx(3.0), "no process starts after the last cell"
     assert bench.lines[-1]["idle_ms"] == pytest.approx(3000.0)
-    assert max(bench.idled) <= 1.0, "progress is told meanwhile"
+    assert max(bench.idled) <= 1.0, "progress is reported during the pause"
 
 
 def test_a_delayed_start_does_not_shorten_other_pauses() -> None:
-    """And each cell takes its own time to start."""
+    """Each cell has its own start-up time."""
     bench = TimedBench()
     original = bench.run_cell
 
@@ -175,7 +177,7 @@ def test_a_pause_shorter_than_a_start_is_recorded_as_measured() -> None:
 
 
 def test_setting_the_host_clock_does_not_lengthen_a_pause() -> None:
-    """fio tells the time of day an hour off from one cell on."""
+    """From the third cell on, fio's time of day is off by an hour."""
     bench = TimedBench()
     original = bench.run_cell
 
@@ -235,7 +237,7 @@ POINT = {"name": "max", "step": 0, "of": {"read_share": 40}, "response_time_us":
 
 
 def surveyed(until: dict[str, Any], cold: int = 0) -> Bench:
-    """After a loop over the surface, whose first rounds are ten times as fast; another share is faster still."""
+    """Return a bench after a loop over the surface; its first round is ten times as fast, other shares are faster."""
     bench = Bench()
     grid = [{**PLAIN, "read_share": 40, "threads": t, "queue_depth": q} for t, q in SURFACE]
     cells = [*grid, {**PLAIN, "read_share": 100, "threads": 32, "queue_depth": 32}]
@@ -260,7 +262,7 @@ STEADY = {"window": 2, "max_rounds": 6, "data_excursion": 0.2, "slope_excursion"
 @pytest.mark.parametrize(("until", "cold"), [(STEADY, 0), ({"rounds": 2}, 1)], ids=["steady", "cold"])
 @pytest.mark.parametrize(("name", "at"), [("max", (4, 8)), ("mid", (1, 8)), ("min", (1, 1))])
 def test_points_of_a_surface(until: dict[str, Any], cold: int, name: str, at: tuple[int, int]) -> None:
-    """Rounds before the window, and cold ones, are not asked; nor are cells that are not those of the point."""
+    """Rounds before the window, cold rounds and cells that do not match the point are ignored."""
     bench = surveyed(until, cold)
     chosen = demand(bench, {**POINT, "name": name})  # type: ignore[arg-type]
     assert chosen == {"threads": at[0], "queue_depth": at[1], "title": f"point {name.upper()}, T{at[0]}Q{at[1]}"}
@@ -284,7 +286,7 @@ def test_a_point_is_chosen_once() -> None:
         line["metrics"]["iops"] = 1e6 / line["workload"]["threads"]
     assert demand(bench, POINT) == first  # type: ignore[arg-type]
     assert len(bench.journal("point")) == 1
-    assert demand(bench, {**POINT, "response_time_us": 50000.0}) != first, "another limit is another point"  # type: ignore[arg-type]
+    assert demand(bench, {**POINT, "response_time_us": 50000.0}) != first, "another limit gives another point"  # type: ignore[arg-type]
 
 
 def test_a_response_time_limit_that_no_cell_meets_is_recorded() -> None:
@@ -321,18 +323,18 @@ def test_a_resumed_loop_keeps_its_point() -> None:
     assert bench.journal("cell")[-1]["round"] == 2
 
 
-# On the virtual clock, where the truth is the model's.
+# On the virtual clock, where the drive model gives the truth.
 
 SLC = {
     "capacity": "16MiB", "over_provisioning": "28%", "slc_cache": "2MiB", "write_buffer": "64KiB", "dies": 4,
     "command_us": 85, "program_us": 680, "slc_program_us": 150, "copy_us": 230, "idle_after_us": 50_000,
 }  # fmt: skip
 CACHED_IOPS = 1e6 / 85
-"""What the controller lets through, as programming the cache is quicker than that: 4 dies in 150 us."""
+"""Limit of the controller; programming the cache is faster: 4 dies in 150 us."""
 FULL_IOPS = 4e6 / (680 + 230)
-"""Of a full cache: for each page that is written one must be moved out of it."""
+"""Rate with a full cache: each written page requires moving a page out of the cache."""
 MAIN_IOPS = 4e6 / 680
-"""Of a cache that has been emptied but not erased, which takes idle time, on a drive with free blocks."""
+"""Rate with a cache that is emptied but not erased (that needs idle time), on a drive with free blocks."""
 BURST = {**PLAIN, "queue_depth": 32, "runtime_s": 0.03}
 BUFFER_PAGES = 16
 BURST_PAGES = 0.03 * CACHED_IOPS
@@ -342,7 +344,7 @@ BURST_PAGES = 0.03 * CACHED_IOPS
 def measured(
     folder: Path, steps: list[dict[str, Any]], condition: dict[str, Any], **model: Any
 ) -> list[dict[str, Any]]:
-    """Journal of a measurement on the virtual clock."""
+    """Measure on the virtual clock and return the journal."""
     plan = made_plan(folder, steps, condition, model={**SLC, **model})
     purge(plan, folder / "purged.json")
     precondition(plan, folder / "purged.json", folder / "conditioned.json")
@@ -351,7 +353,7 @@ def measured(
 
 
 def bursts(folder: Path, rounds: int = 8, **pause: float) -> list[float]:
-    """IOPS of bursts of random writes to a purged drive."""
+    """Return the IOPS of bursts of random writes to a purged drive."""
     lines = measured(folder, [{"loop": fields([BURST], rounds, **pause)}], {})
     return [line["metrics"]["iops"] for line in lines if line["event"] == "cell"]
 
@@ -362,7 +364,7 @@ def test_a_pause_that_empties_the_cache_makes_every_burst_fast(tmp_path: Path) -
 
 
 def test_without_a_pause_bursts_slow_to_the_rate_without_a_cache(tmp_path: Path) -> None:
-    """Some pages are overwritten while they are in the cache and need not be moved."""
+    """Pages that are overwritten in the cache need no move."""
     iops = bursts(tmp_path)
     assert iops[0] == pytest.approx(CACHED_IOPS, rel=0.02)
     assert iops[1] < 0.95 * CACHED_IOPS, "the cache fills up in the second burst"
@@ -371,18 +373,18 @@ def test_without_a_pause_bursts_slow_to_the_rate_without_a_cache(tmp_path: Path)
 
 
 def test_a_duty_cycle_is_a_pause(tmp_path: Path) -> None:
-    """30 ms in 120: the pause of 90 ms is 40 beyond what the drive waits for, enough for twice 353 pages."""
+    """30 ms of 120 ms: of the 90 ms pause, 40 ms follow the drive's idle delay, enough for twice 353 pages."""
     assert bursts(tmp_path, duty_cycle=0.25) == pytest.approx([CACHED_IOPS] * 8, rel=0.02)
 
 
 def test_longer_waits_recover_more(tmp_path: Path) -> None:
-    """Host idle recovery: nothing before the drive takes itself to be idle, then 4 pages in 230 us, then all."""
+    """Host idle recovery: none before the drive's idle delay, then 4 pages in 230 us, then complete."""
     last = []
     for number, wait_s in enumerate((0.03, 0.055, 0.06, 0.065, 0.1)):
         folder = tmp_path / str(number)
         folder.mkdir()
         last.append(bursts(folder, rounds=12, pause_s=wait_s)[-1])
-    assert last[0] == pytest.approx(MAIN_IOPS + BUFFER_PAGES / 0.03, rel=0.05), "the buffer is emptied, no more"
+    assert last[0] == pytest.approx(MAIN_IOPS + BUFFER_PAGES / 0.03, rel=0.05), "only the write buffer is emptied"
     assert last[-1] == pytest.approx(CACHED_IOPS, rel=0.02)
     assert last == sorted(last)
     steps = [(after - before) / CACHED_IOPS for before, after in itertools.pairwise(last)]
@@ -398,7 +400,7 @@ FILL = {"fill": {"pattern": "sequential", "block_size_bytes": 131072, "capacity_
 
 
 def test_threads_and_depths_drive_the_dies(tmp_path: Path) -> None:
-    """Random reads: alone by the sum of the times, many by the dies; who issues them does not matter."""
+    """Random reads: QD1 is limited by the sum of the times, high QD by the dies; threads and depth are equivalent."""
     grid = [(1, 1), (1, 2), (2, 2), (4, 2), (4, 4), (4, 8), (1, 32), (32, 1)]
     cells = [{**PLAIN, "read_share": 100, "threads": t, "queue_depth": q, "runtime_s": 0.1} for t, q in grid]
     lines = measured(tmp_path, [{"loop": fields(cells, 1)}], FILL, **READS)
@@ -410,7 +412,7 @@ def test_threads_and_depths_drive_the_dies(tmp_path: Path) -> None:
 
 
 def test_a_soak_runs_at_the_chosen_point(tmp_path: Path) -> None:
-    """By Little's law 32 outstanding at the ceiling of the dies take 0.8 ms: the point below that is another one."""
+    """By Little's law, 32 outstanding reads at the dies' ceiling take 0.8 ms, above the limit of the point."""
     grid = [(1, 1), (1, 4), (4, 4), (4, 8)]
     cells = [{**PLAIN, "read_share": 100, "threads": t, "queue_depth": q, "runtime_s": 0.1} for t, q in grid]
     bare = {key: value for key, value in PLAIN.items() if key not in ("threads", "queue_depth", "runtime_s")}

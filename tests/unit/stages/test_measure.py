@@ -63,7 +63,7 @@ def journal(plan: Plan, event: str) -> list[dict[str, Any]]:
 
 
 class Interrupter:
-    """Stands before the device's `run` and fails at the n-th cell, after having let it write something."""
+    """Wraps the device's `run` and raises after the n-th cell, without its exit code."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, error: BaseException) -> None:
         self.count = 0
@@ -140,7 +140,7 @@ def test_a_killed_loop_resumes_after_a_gap(project: Path, monkeypatch: pytest.Mo
     rounds = [line["round"] for line in journal(plan, "cell")]
     assert rounds == sorted(rounds)
     assert journal(plan, "loop")[0]["rounds"] >= 9, "five rounds wholly after the gap in round 4"
-    assert len(rounds) == 2 * journal(plan, "loop")[0]["rounds"], "no cell twice, none left out"
+    assert len(rounds) == 2 * journal(plan, "loop")[0]["rounds"], "each cell exactly once"
     for name, time in kept.items():
         if name != "0-round04-cell01":
             assert (plan.recording_path / "cells" / name / "fio.json").stat().st_mtime_ns == time
@@ -245,5 +245,5 @@ def test_a_changed_trace_is_refused_on_resuming(project: Path, monkeypatch: pyte
             measure(plan, seal)
         patch.undo()
         patch.setattr("drivelab.stages.schedules.sha256_of", lambda path: "another")
-        with pytest.raises(UserError, match="is not the trace that"):
+        with pytest.raises(UserError, match="this is not the trace that"):
             measure(plan, seal)

@@ -76,7 +76,7 @@ def test_without_a_seed_the_listed_order_is_kept() -> None:
 
 
 def test_every_drive_comes_first_equally_often() -> None:
-    """Over 4,000 seeds each of four drives is first 1,000 times, with a standard deviation of 27."""
+    """Over 4,000 seeds each of four drives is first about 1,000 times; the standard deviation is 27."""
     plans = study(4, 1, 1, 1)
     first = Counter(by_host(plans, seed)["h0"][0].drive for seed in range(4000))
     assert all(abs(count - 1000) < 5 * 27 for count in first.values()), first

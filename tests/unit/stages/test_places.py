@@ -1,4 +1,4 @@
-"""Measurements at a time on a host: those of several studies wait for each other, chains stay whole."""
+"""Concurrent measurements on a host: studies wait for each other, and chains are not split."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plan(folder: Path, drive: str, places_at_a_time: int = 1, clock: str = "wall
 
 
 class Waiting:
-    """A stage in a thread: `said` what it waits for, `entered` once it has a place."""
+    """A stage in a thread: `said` is set when it waits, `entered` when it has a place."""
 
     def __init__(self, plan: Plan, *, last: bool = True) -> None:
         self.said, self.entered, self.leave = threading.Event(), threading.Event(), threading.Event()

@@ -1,4 +1,4 @@
-"""Refusals at plan time that concern attached drives."""
+"""Planning: refusals, traces, figures over block size, and import cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same drives on several hosts or host settings: what is planned, where it is measured, what is compared."""
+"""Platforms: the same drives on several hosts or host settings, planned, measured and compared."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_one_run_sets_a_host_for_one_scenario_only() -> None:
     assert load(both).scenarios == ["synthetic", "real-world"]
     with pytest.raises(UserError, match=r"'host_settings' is apply.*synthetic and real-world.*use 'check'"):
         load(both + "host_settings: apply\n")
-    assert load(STUDY + "host_settings: apply\n").scenarios == ["synthetic"], "the other host is set by its own run"
+    assert load(STUDY + "host_settings: apply\n").scenarios == ["synthetic"], "each host's own run sets it"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is told of protocols: the terminal, the pages of docs/protocols, and the page on how to write one."""
+"""Descriptions of protocols: the terminal, the pages of docs/protocols, and the example in docs/protocols.md."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ measurements: [{protocol: my-mix, scale: demo}]
 
 
 def example() -> str:
-    """The protocol of docs/protocols.md."""
+    """Return the example protocol of docs/protocols.md."""
     match = re.search(r"```yaml\n(name: .*?)```", (ROOT / "docs/protocols.md").read_text(), re.S)
     assert match is not None
     return match[1]
@@ -52,7 +52,7 @@ def test_the_index_names_every_protocol() -> None:
 
 
 def test_a_new_protocol_needs_only_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The example of the page on writing one is checked, shown, planned and measured, and no code knows of it."""
+    """The example of docs/protocols.md is checked, shown, planned and measured without any code for it."""
     Path("config/protocols/my-mix.yaml").write_text(example())
     assert main(["protocol", "check", "config/protocols/my-mix.yaml"]) == 0
     assert main(["protocol", "show", "config/protocols/my-mix.yaml", "--drive", "op7"]) == 0

@@ -1,4 +1,4 @@
-"""The work folder of a replay: what drivelab did not make is neither followed nor removed."""
+"""The work folder of a replay: drivelab neither follows nor removes files of others."""
 
 from __future__ import annotations
 

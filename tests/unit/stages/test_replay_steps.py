@@ -1,4 +1,4 @@
-"""Replay steps on the virtual clock: passes over sets, phases, prefill, what is kept and what is resumed."""
+"""Replay steps on the virtual clock: passes over sets, phases, prefill and resuming."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study from an archive is data: it names no path outside of its folder and runs no command of its own."""
+"""A restored study is data: it may not use paths outside of its folder, or run its own commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DRIVES = "name: x\ndrives: [op7]\nmeasurements: [{protocol: pts-iops, scale: dem
 
 @pytest.fixture
 def folder(project: Path) -> Path:
-    """A restored folder, as the current one."""
+    """A restored folder, which is the current folder."""
     (project / MARKER).write_text("{}")
     return project
 
@@ -110,10 +110,10 @@ def test_the_same_command_of_the_project_is_run(folder: Path) -> None:
 
 
 def test_a_stage_refuses_a_command_of_the_archive(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever calls a stage by itself, with a plan of the archive."""
+    """A stage may run without `drivelab run`, with a plan of the archive."""
 
     def never(*arguments: object) -> None:
-        pytest.fail("the stage went on")
+        pytest.fail("the stage continued")
 
     monkeypatch.setattr(device, "_ready_for_applications", never)
     serial = {"serial": "VIRTUAL-OP7"}
@@ -124,7 +124,7 @@ def test_a_stage_refuses_a_command_of_the_archive(folder: Path, monkeypatch: pyt
 
 
 def captured(folder: Path) -> Campaign:
-    """A study that captures a trace by an application of its own."""
+    """Write a study that captures a trace with its own application."""
     text = (folder / "config/applications.yaml").read_text()
     (folder / "config/applications.yaml").write_text(
         f"{text}\nevil:\n  title: x\n  file_system: ext4\n  size: 32MiB\n  command: [sh, -c, 'touch {folder}/owned']\n"
@@ -135,7 +135,7 @@ def captured(folder: Path) -> Campaign:
 
 def test_a_capture_by_a_command_of_the_archive_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = captured(folder)
-    monkeypatch.setattr(capture.manage, "start", lambda *arguments: pytest.fail("the capture went on"))
+    monkeypatch.setattr(capture.manage, "start", lambda *arguments: pytest.fail("the capture continued"))
     with pytest.raises(UserError, match=r"application 'evil' .* A command from an archive is not run"):
         capture.capture_trace(campaign, "t", Path("results/traces/t.parquet"))
     monkeypatch.setattr(Campaign, "trace_is_captured", lambda self, name: True)
@@ -158,7 +158,7 @@ def test_a_restored_study_can_be_inspected_but_not_measured(folder: Path) -> Non
 
 @pytest.fixture
 def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A restored folder below a project, which is the current folder."""
+    """A restored folder below a project; the project is the current folder."""
     folder = tmp_path / "restored/mini"
     shutil.copytree(ROOT / "config", folder / "config")
     (folder / MARKER).write_text("{}")

@@ -42,7 +42,7 @@ def test_reasons_to_restart(live: Wear, last_user: str | None, words: str) -> No
 
 def test_changed_versions_are_named(tmp_path: Path) -> None:
     now = {"fio": "3.33", "kernel": "6.1", "firmware": "A", "capacity_bytes": 10, "host": "bench"}
-    assert other_versions(tmp_path, now) is None, "nothing is known of how it began"
+    assert other_versions(tmp_path, now) is None, "the first versions are unknown"
     (tmp_path / "host.json").write_text(json.dumps({"fio": "3.33", "kernel": "6.1", "host": "other"}))
     (tmp_path / "identity.json").write_text(json.dumps({"firmware": "A", "capacity_bytes": 10}))
     assert other_versions(tmp_path, now) is None

@@ -1,4 +1,4 @@
-"""What jobs ask of hosts and of a cluster."""
+"""Resources of jobs on hosts and on a cluster."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def wildcards(plan: Plan) -> Any:
     return SimpleNamespace(drive=drive, measurement=measurement, key=key)
 
 
-def asked(scheduling: Scheduling, stage: str, plan: Plan, attempt: int = 1) -> dict[str, Any]:
+def uses_of(scheduling: Scheduling, stage: str, plan: Plan, attempt: int = 1) -> dict[str, Any]:
     known = {"wildcards": wildcards(plan), "attempt": attempt}
     return {
         name: use(**{key: known[key] for key in use.__code__.co_varnames[: use.__code__.co_argcount] if key in known})
@@ -59,7 +59,7 @@ def test_a_job_takes_a_place_on_the_host_of_its_drive(project: Path) -> None:
     campaign = load(project)
     scheduling = Scheduling(campaign)
     assert scheduling.limits() == {"host_left": 1, "host_right": 1}
-    uses = {plan.drive: asked(scheduling, "measure", plan) for plan in campaign.here}
+    uses = {plan.drive: uses_of(scheduling, "measure", plan) for plan in campaign.here}
     assert uses["op7"] == uses["op28-512e"] == {"host_left": 1, "host_right": 0}
     assert uses["op28"] == {"host_left": 0, "host_right": 1}
 
@@ -71,15 +71,15 @@ def test_drives_without_a_host_use_the_limit_of_any(project: Path) -> None:
     assert scheduling.cores(6) == 2
     mixed = SHEET.replace("\tleft", f"\t{this_host()}", 1).replace("\tright", "\t").replace("\tleft", "\t")
     both = Scheduling(load(project, STUDY + f"concurrency: {{any: 3, {this_host()}: 2}}\n", mixed))
-    assert both.limits()[f"host_{this_host()}"] == 2, "a host does no more than is said of any of its drives"
+    assert both.limits()[f"host_{this_host()}"] == 2, "the strictest limit of its drives applies"
 
 
 def test_on_a_concurrent_host_each_drive_has_one_job_at_a_time(project: Path) -> None:
     campaign = load(project, STUDY + "concurrency: {left: 2, right: 1}\n")
     scheduling = Scheduling(campaign)
     assert scheduling.limits() == {"host_left": 2, "host_right": 1, "drive_op7": 1, "drive_op28_512e": 1}
-    assert asked(scheduling, "purge", campaign.here[0])["drive_op7"] == 1
-    assert asked(scheduling, "purge", campaign.here[1])["drive_op7"] == 0
+    assert uses_of(scheduling, "purge", campaign.here[0])["drive_op7"] == 1
+    assert uses_of(scheduling, "purge", campaign.here[1])["drive_op7"] == 0
     assert scheduling.cores(8) == 4
 
 
@@ -105,20 +105,20 @@ def test_a_chain_goes_to_its_drives_host_with_time_for_all_stages(project: Path)
     campaign = load(project)
     scheduling = Scheduling(campaign, CLUSTER)
     plan = next(candidate for candidate in campaign.here if candidate.drive == "op28-512e")
-    stages = [asked(scheduling, stage, plan) for stage in STAGES]
+    stages = [uses_of(scheduling, stage, plan) for stage in STAGES]
     assert {stage["gres"] for stage in stages} == {"nvme:op28_512e:1"}
     assert {stage["cpus_per_task"] for stage in stages} == {-1}
     walltime_min = sum(stage["runtime"] for stage in stages)
     assert {stage["slurm_extra"] for stage in stages} == {
         f"--nodelist=left --exclusive --deadline=now+{walltime_min + 1440}minutes"
     }
-    assert stages[2]["runtime"] > stages[1]["runtime"], "a measurement may have to purge and precondition, too"
-    assert asked(scheduling, "measure", plan, attempt=2)["runtime"] == 2 * stages[2]["runtime"]
+    assert stages[2]["runtime"] > stages[1]["runtime"], "a measurement may have to purge and precondition again"
+    assert uses_of(scheduling, "measure", plan, attempt=2)["runtime"] == 2 * stages[2]["runtime"]
 
 
 def test_options_with_a_host_are_omitted_for_a_drive_without_a_host(project: Path) -> None:
     campaign = load(project, sheet=SHEET.replace("left", "").replace("right", ""))
-    extra = asked(Scheduling(campaign, CLUSTER), "purge", campaign.here[0])["slurm_extra"]
+    extra = uses_of(Scheduling(campaign, CLUSTER), "purge", campaign.here[0])["slurm_extra"]
     assert extra.startswith("--exclusive --deadline=")
 
 

@@ -1,4 +1,4 @@
-"""How far a study is, from its files alone: whatever became of processes, hosts and files."""
+"""Progress of a study from its files alone, whatever happened to processes, hosts and files."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def put(plan: Plan, **changes: Any) -> None:
 
 @contextmanager
 def ended_process() -> Iterator[tuple[int, str]]:
-    """Number and start of a process that is gone."""
+    """Yield process ID and start time of a process that is gone."""
     process = subprocess.Popen(["sleep", "60"])
     start = started(process.pid)
     process.kill()
@@ -85,7 +85,7 @@ def ended_process() -> Iterator[tuple[int, str]]:
 
 def test_status_before_the_start(plans: list[Plan]) -> None:
     assert {(row.state, row.done, row.planned) for row in rows().values()} == {("to do", 0, 1)}
-    assert [row.left_s for row in rows().values()] == [None, None], "simulated time is not what one waits for"
+    assert [row.left_s for row in rows().values()] == [None, None], "simulated time does not predict the waiting time"
 
 
 def test_status_before_the_start_in_real_time(plans: list[Plan], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,7 +149,7 @@ def test_between_two_stages_of_a_chain(plans: list[Plan]) -> None:
     later = replace(a_status(plans[0], state="done", stage="precondition"), at_s=time.time() - 2 * RESERVED_S)
     write_json(status_path(plans[0]), asdict(later))
     row = rows()["op7"]
-    assert (row.state, row.next_stage) == ("to do", "measure"), "nobody is about to begin it"
+    assert (row.state, row.next_stage) == ("to do", "measure"), "no process will start it soon"
     write_json(status_path(plans[0]), asdict(replace(later, at_s=time.time())))
     assert "1 between stages, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
     measure(plans[0], Path("sealed"))
@@ -170,7 +170,7 @@ def test_between_two_recordings_the_next_one_is_shown(project: Path) -> None:
     assert (row.state, row.done, row.planned) == ("between stages", 2, 6)
     assert (row.next_recording, row.next_stage) == (plans[2].recording, "purge")
     assert "pts-iops, measure: done 3 s ago; next again run 2, purge" in line_of(row, (row.seen_s or 0.0) + 3)
-    status_path(plans[0]).unlink()  # copied without it
+    status_path(plans[0]).unlink()  # as in a copy without the status file
     row = rows()["op7"]
     assert (row.state, row.next_recording) == ("to do", plans[2].recording)
     assert "2 of 6; next again run 2, purge; about" in line_of(row, 0.0)
@@ -200,9 +200,9 @@ def test_live_iops_come_from_the_kernels_counters(plans: list[Plan]) -> None:
 
 def test_a_failure_shows_its_reason_until_the_next_stage(plans: list[Plan]) -> None:
     with pytest.raises(UserError), Progress(plans[0], "purge"):
-        raise UserError("drive 'op7': the purge failed; mend it")
+        raise UserError("drive 'op7': the purge failed; fix it")
     row = rows()["op7"]
-    assert (row.state, row.stage, row.reason) == ("failed", "purge", "drive 'op7': the purge failed; mend it")
+    assert (row.state, row.stage, row.reason) == ("failed", "purge", "drive 'op7': the purge failed; fix it")
     assert rows()["op28"].state == "to do"
     assert "1 failed, 1 to do" in status_lines("mine", list(rows().values()), time.time())[0]
     with Progress(plans[0], "purge"):
@@ -211,7 +211,7 @@ def test_a_failure_shows_its_reason_until_the_next_stage(plans: list[Plan]) -> N
 
 @pytest.fixture
 def two_plans(project: Path) -> list[Plan]:
-    """Of one drive, in their order."""
+    """Two plans of one drive, in their order."""
     second = STUDY.partition("measurements:\n")[2].replace("protocol: pts-iops", "name: again\n    protocol: pts-iops")
     Path("config/mine.yaml").write_text(STUDY.replace("auto", "virtual").replace("[op7, op28]", "[op7]") + second)
     return [planned.plan for planned in campaign_of(load_study(Path("config/mine.yaml"))).plans]
@@ -220,13 +220,13 @@ def two_plans(project: Path) -> list[Plan]:
 def test_a_failure_is_shown_next_to_the_present_measurement(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with pytest.raises(UserError), Progress(first, "purge"):
-        raise UserError("drive 'op7': is not the one of the sheet; mend it")
+        raise UserError("drive 'op7': is not the one of the sheet; fix it")
     with Progress(second, "measure"):
         row = rows()["op7"]
     assert (row.state, row.recording) == ("running", second.recording)
     (failed,) = row.unfinished
     assert (failed.recording, failed.state, failed.stage) == (first.recording, "failed", "purge")
-    assert failed.reason == "drive 'op7': is not the one of the sheet; mend it"
+    assert failed.reason == "drive 'op7': is not the one of the sheet; fix it"
     head, live, before = status_lines("mine", [row], time.time())
     assert head.endswith("drives: 1 running; before: 1 failed")
     assert "again, measure" in live
@@ -237,10 +237,10 @@ def test_a_failure_is_shown_next_to_the_present_measurement(two_plans: list[Plan
 def test_a_failure_is_shown_until_it_is_fixed(two_plans: list[Plan]) -> None:
     first, second = two_plans
     with pytest.raises(UserError), Progress(first, "purge"):
-        raise UserError("no; mend it")
+        raise UserError("no; fix it")
     run(second)
     row = rows()["op7"]
-    assert (row.state, row.done, row.planned, row.reason, row.unfinished) == ("failed", 1, 2, "no; mend it", ())
+    assert (row.state, row.done, row.planned, row.reason, row.unfinished) == ("failed", 1, 2, "no; fix it", ())
     assert row.recording == first.recording
     with Progress(first, "purge"):
         assert (rows()["op7"].state, rows()["op7"].unfinished) == ("running", ())
@@ -263,7 +263,7 @@ def test_a_killed_stage_is_shown_while_the_drive_continues(two_plans: list[Plan]
 
 
 def test_an_unfinished_recording_is_shown_without_a_status_file(two_plans: list[Plan]) -> None:
-    """Where no status is kept of it: as one of an earlier version, or copied."""
+    """Recordings of an earlier version, and copied ones, have no status file."""
     first, second = two_plans
     purge(first, Path("purged"))
     with Progress(second, "measure"):
@@ -319,7 +319,7 @@ def test_a_local_process_that_was_killed(plans: list[Plan]) -> None:
         namespace = a_status(plans[0]).process.partition("@")[2]
         put(plans[0], pid=pid, process=f"{start}@{namespace}")
         assert rows()["op7"].state == "interrupted"
-        put(plans[0], pid=os.getpid(), process=f"{start}@{namespace}")  # the number has come again
+        put(plans[0], pid=os.getpid(), process=f"{start}@{namespace}")  # the process ID recurred
         assert rows()["op7"].state == "interrupted"
 
 
@@ -340,7 +340,7 @@ def test_a_host_that_was_restarted(plans: list[Plan]) -> None:
 @pytest.mark.parametrize(("age", "state"), [(1, "running"), (2.9, "running"), (3.1, "silent"), (1000, "silent")])
 def test_a_remote_stage_without_signs_of_life_is_silent(plans: list[Plan], age: float, state: str) -> None:
     now_s = time.time()
-    with ended_process() as (pid, _):  # a process of that number means nothing here
+    with ended_process() as (pid, _):  # a local process with this ID is unrelated
         status = a_status(plans[0], host="bench-b", boot_id="theirs", pid=pid, at_s=now_s - age * HEARTBEAT_S)
     assert state_now(status, now_s) == state
     write_json(status_path(plans[0]), asdict(status))

@@ -1,4 +1,4 @@
-"""Idle time and loops of a trace's streams: on a bench that measures nothing, and on the virtual clock."""
+"""Idle time, and loops over a trace's streams: on a fake bench, and on the virtual clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from drivelab.tables.collect import collect
 
 def test_idle_time_passes_once_and_is_recorded() -> None:
     bench = Bench()
-    for _ in range(2):  # the second is a measurement that was interrupted and goes on
+    for _ in range(2):  # the second call is a resumed measurement
         run_idle(bench, PROGRESS, 3, {"time_s": 300.0, "phase": "recovery", "phase_pass": 2})  # type: ignore[arg-type]
     assert bench.idled == [300.0]
     (line,) = bench.lines
@@ -87,7 +87,7 @@ def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) ->
 def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> None:
     bench = Bench(trace=trace)
     run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
-    bench.lines = bench.lines[:4]  # the names of the streams, and a round and a half
+    bench.lines = bench.lines[:4]  # the line of the streams, and one and a half rounds
     bench.cells.clear()
     run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
     assert len(bench.cells) == 7
@@ -109,7 +109,7 @@ def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> No
 def test_streams_on_the_virtual_clock(
     project: Path, protocol: str, labels: list[str], tracked: list[str] | None
 ) -> None:
-    """From the plan to the tables, shortened as for the demo."""
+    """From the plan to the tables, at demo scale."""
     Path("config/mine.yaml").write_text(
         "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}}\n"
         f"measurements: [{{protocol: {protocol}, scale: demo, trace: a}}]\n"
@@ -118,12 +118,12 @@ def test_streams_on_the_virtual_clock(
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
-    (line_of_streams,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
-    assert [trace["sha256"] for trace in plan.subject["traces"]] == [line_of_streams["trace_sha256"]]
+    (streams_line,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
+    assert [trace["sha256"] for trace in plan.subject["traces"]] == [streams_line["trace_sha256"]]
     cells = collect(plan.recording_path, reduced=True)["cells"]
     first = cells[cells["round"] == 1]
     assert cell_labels(first) == labels
     assert (first["iops"] > 0).all()
     windows = windows_table(cells, {0: plan.subject["measure"][0]["loop"]["until"]})
     assert sorted(windows["variable"]) == sorted(tracked or labels)
-    assert windows["reached"].all(), "a demo that is never steady shows nothing"
+    assert windows["reached"].all(), "every variable of the demo must be steady"

@@ -1,4 +1,4 @@
-"""Telemetry of a measurement: what the journal says of time, and cells that are measured again."""
+"""Telemetry of a measurement: times in the journal, and repeated cells."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SOAK = """
 
 
 class Sensor:
-    """Temperature of a drive that warns from 70 °C: hot while one of the cells in `hot` runs, by their number."""
+    """Temperature of a drive that warns from 70 °C; it is hot during the cells with the numbers in `hot`."""
 
     def __init__(self, *hot: int) -> None:
         self.hot, self.cell = hot, 0
@@ -50,7 +50,7 @@ class Sensor:
 
 @pytest.fixture
 def on_wall_clock(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Sensor], None]:
-    """The virtual clock's drive as if it ran in real time, with a sensor."""
+    """Make the virtual clock's drive look like one in real time, with a sensor."""
 
     def prepare(sensor: Sensor) -> None:
         original = clock_device.ClockDevice.run
@@ -107,7 +107,7 @@ def test_samples_and_cells_are_joined_by_time(on_wall_clock: Callable[[Sensor], 
     at_s = [sample["at_s"] for sample in read_samples(plan.recording_path)]
     ended_s = 0.0
     for cell in of(journal, "cell"):
-        assert any(ended_s < at <= cell["started_s"] for at in at_s), "a sample since the cell before"
+        assert any(ended_s < at <= cell["started_s"] for at in at_s), "a sample between two cells"
         ended_s = cell["ended_s"]
         assert cell["started_s"] < ended_s
     assert at_s[-1] >= ended_s
@@ -120,18 +120,18 @@ def test_a_tainted_cell_is_repeated_and_kept(on_wall_clock: Callable[[Sensor], N
     on_wall_clock(Sensor(3, 4))
     plan = plan_of(LOOP, "{remeasure: 3}")
     journal = measured(plan)
-    cells, spoilt = of(journal, "cell"), of(journal, "tainted")
+    cells, tainted = of(journal, "cell"), of(journal, "tainted")
     rounds = of(journal, "loop")[0]["rounds"]
     assert [(line["round"], line["cell"]) for line in cells] == [(r, c) for r in range(1, rounds + 1) for c in (0, 1)]
-    again = [line["directory"] for line in spoilt]
+    again = [line["directory"] for line in tainted]
     assert again[:2] == ["cells/0-round02-cell00", "cells/0-round02-cell00-again1"]
     assert cells[2]["directory"] in ("cells/0-round02-cell00-again2", "cells/0-round02-cell00-again3")
-    assert all("throttled: the drive reached 75 °C" in line["reasons"][0] for line in spoilt)
-    assert all((plan.recording_path / line["directory"] / "fio.json").exists() for line in spoilt)
+    assert all("throttled: the drive reached 75 °C" in line["reasons"][0] for line in tainted)
+    assert all((plan.recording_path / line["directory"] / "fio.json").exists() for line in tainted)
     table = collect(plan.recording_path, reduced=False)["cells"]
     assert len(table) == len(cells)
     assert not table["tainted"].any()
-    written = {line["directory"] for line in spoilt if line["workload"]["read_share"] < 100}
+    written = {line["directory"] for line in tainted if line["workload"]["read_share"] < 100}
     assert (table["bytes_written_total"].iloc[-1] > table["bytes_written"].sum()) == bool(written)
 
 

@@ -1,4 +1,4 @@
-"""Drives measured at the same time, on the virtual clock: one process each, all or none of the recordings."""
+"""Drives measured at the same time on the virtual clock: one process each, all recordings or none."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ measurements:
 
 @pytest.fixture(autouse=True)
 def _library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The measuring processes use the library that is tested."""
+    """Make the measuring processes use the tested library."""
     import drivelab
 
     monkeypatch.setenv("PYTHONPATH", str(Path(drivelab.__file__).parents[1]))
@@ -51,7 +51,7 @@ def plans(project: Path) -> list[Plan]:
 
 
 def files(plans: list[Plan]) -> tuple[list[Path], list[Path]]:
-    """Files of plans, and the seals of their drives, which are conditioned for it."""
+    """Condition the drives of plans; return the plan files and seals."""
     paths: tuple[list[Path], list[Path]] = ([], [])
     for plan in plans:
         file, purged, sealed = (Path(f"{plan.drive}.{kind}") for kind in ("plan", "purged", "sealed"))
@@ -78,7 +78,7 @@ def abandoned(plan: Plan) -> list[str]:
 
 def test_a_plan_lists_the_drives_measured_with_it(plans: list[Plan]) -> None:
     assert [plan.subject.get("simultaneous") for plan in plans[:2]] == [["VIRTUAL-OP28", "VIRTUAL-OP7"]] * 2
-    assert "simultaneous" not in plans[2].subject, "a drive alone is measured as ever"
+    assert "simultaneous" not in plans[2].subject, "a drive that is measured alone"
 
 
 def test_one_job_measures_all_drives(plans: list[Plan]) -> None:
@@ -123,7 +123,7 @@ def test_all_drives_are_measured_and_record_the_others(plans: list[Plan]) -> Non
 
 
 def test_the_result_equals_that_of_a_drive_alone(plans: list[Plan]) -> None:
-    """Simulated drives share nothing, so their slices must not depend on who is measured beside them."""
+    """Simulated drives share nothing, so the slices of one must not depend on the others."""
     measure_together(*files(plans[:2]))
     together = sorted(path.read_text() for path in plans[1].recording_path.rglob("fio.json"))
     Path("results/virtual/VIRTUAL-OP28.state").unlink()
@@ -141,7 +141,7 @@ def test_a_lost_recording_repeats_all_drives(plans: list[Plan]) -> None:
     assert (both[1].recording_path / "recording.json").exists()
     (reason,) = abandoned(both[0])
     assert "start together" in reason
-    assert events(both[0], "purge"), "its drive was brought into the state to start from again"
+    assert events(both[0], "purge"), "its drive was conditioned again"
 
 
 def test_a_recording_past_the_last_barrier_is_only_finished(plans: list[Plan]) -> None:
@@ -159,7 +159,7 @@ def test_a_recording_past_the_last_barrier_is_only_finished(plans: list[Plan]) -
 
 
 def test_an_interruption_restarts_all_drives(plans: list[Plan]) -> None:
-    """Both have measured something when they are cut short, one more than the other."""
+    """Both measurements are interrupted after different numbers of slices."""
     both = plans[:2]
     plan_files, seals = files(both)
     measure_together(plan_files, seals)
@@ -182,7 +182,7 @@ def test_an_interruption_restarts_all_drives(plans: list[Plan]) -> None:
 def test_a_failed_drive_ends_all_and_is_named(
     plans: list[Plan], signal_number: int | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The fault is in the library of the processes: what runs second on op28 is a soak that ends its process."""
+    """A fault in the processes' library: the second soak of op28 ends its process."""
     both = plans[:2]
     plan_files, seals = files(both)
     act = "raise UserError('op28 is on fire')" if signal_number is None else f"os.kill(os.getpid(), {signal_number})"
@@ -200,12 +200,12 @@ def test_a_failed_drive_ends_all_and_is_named(
     )
     with monkeypatch.context() as patch:
         patch.setenv("PYTHONPATH", f"{tmp_path}:{os.environ['PYTHONPATH']}")
-        how = "was killed by signal SIGKILL" if signal_number else "failed"
-        with pytest.raises(UserError, match=f"drive 'op28' {how}"):
+        end = "was killed by signal SIGKILL" if signal_number else "failed"
+        with pytest.raises(UserError, match=f"drive 'op28' {end}"):
             measure_together(plan_files, seals)
     for plan in both:
         assert not plan.recording_path.exists()
-        assert len(events(plan, "soak", part_of(plan))) >= 1, "what is finished is kept"
+        assert len(events(plan, "soak", part_of(plan))) >= 1, "finished slices are kept"
     measure_together(plan_files, seals)
     assert all((plan.recording_path / "recording.json").exists() for plan in both)
     assert all(abandoned(plan) for plan in both)
@@ -241,7 +241,7 @@ def test_killing_the_conductor_ends_all_processes(plans: list[Plan], tmp_path: P
         assert len({pipe.readline() for _ in plan_files}) == 2, "a process for each drive"
         running.kill()
         running.wait()
-        assert pipe.read() == "", "the pipe is closed once nobody is left that holds it"
+        assert pipe.read() == "", "the pipe closes when the last process ends"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Results of another user: told in one sentence before anything is written."""
+"""Results of another user are refused with one message, before any write."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DRIVELAB = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
 class Checkout:
-    """A project that belongs to another user, who runs its commands; its results are ours."""
+    """A project of another user, who runs its commands, with results of this user."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "project"
@@ -45,7 +45,7 @@ class Checkout:
 
     def python(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         packages = sysconfig.get_path("purelib")
-        beside = f"python3.{sys.version_info.minor}"  # the environment's own may be in a home that is closed to others
+        beside = f"python3.{sys.version_info.minor}"  # the environment's own Python may be in a private home folder
         environment = {"PYTHONPATH": f"{self.folder}/scripts:{packages}", "HOME": str(self.folder), "PATH": os.defpath}
         for program in (sys.executable, shutil.which(beside, path="/usr/local/bin:/usr/bin")):
             command = ["setpriv", "--reuid", OTHER, "--clear-groups", str(program)]
@@ -53,7 +53,7 @@ class Checkout:
             if tried.returncode == 0:
                 return subprocess.run([*command, *arguments], env=environment, cwd=self.folder, capture_output=True,
                                       text=True, check=False)  # fmt: skip
-        pytest.skip("another user can start no Python with the packages")
+        pytest.skip("another user cannot start a Python with the packages")
 
     def run(self) -> subprocess.CompletedProcess[str]:
         return self.python("-c", _DRIVELAB, "run", "config/mini.yaml")
@@ -62,12 +62,12 @@ class Checkout:
 @pytest.fixture
 def checkout() -> Iterator[Checkout]:
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
-        pytest.skip("to be another user needs root and setpriv")
-    with tempfile.TemporaryDirectory(prefix="drivelab-") as folder:  # pytest's own are closed to others
+        pytest.skip("running as another user needs root and setpriv")
+    with tempfile.TemporaryDirectory(prefix="drivelab-") as folder:  # pytest's own folders are private
         yield Checkout(Path(folder))
 
 
-def told(done: subprocess.CompletedProcess[str]) -> str:
+def output_of(done: subprocess.CompletedProcess[str]) -> str:
     assert done.returncode != 0
     assert "Traceback" not in done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -75,7 +75,7 @@ def told(done: subprocess.CompletedProcess[str]) -> str:
 
 def test_a_results_folder_of_another_user_is_refused_before_any_write(checkout: Checkout) -> None:
     before = sorted(checkout.folder.glob("results/**/*"))
-    assert told(checkout.run()) == (
+    assert output_of(checkout.run()) == (
         "drivelab: results: belongs to user 'root', and you may not write to it; let one user run the study, or give "
         "each user a separate project folder and 'results'\n"
     )
@@ -86,14 +86,14 @@ def test_snakemake_also_refuses_a_file_of_another_user(checkout: Checkout) -> No
     for folder in ("results", "results/tables"):
         (checkout.folder / folder).chmod(0o777)
     for done in (checkout.run(), checkout.python("-m", "snakemake", "-n", "--config", "study=config/mini.yaml")):
-        assert "results/tables/summary.parquet: belongs to user 'root'" in told(done)
+        assert "results/tables/summary.parquet: belongs to user 'root'" in output_of(done)
 
 
 def test_snakemake_records_of_another_user_are_refused(checkout: Checkout) -> None:
     shutil.rmtree(checkout.folder / "results")
     (checkout.folder / ".snakemake/metadata").mkdir(parents=True)
     (checkout.folder / ".snakemake").chmod(0o777)
-    assert ".snakemake/metadata: belongs to user 'root'" in told(checkout.run())
+    assert ".snakemake/metadata: belongs to user 'root'" in output_of(checkout.run())
 
 
 def test_finished_recordings_of_another_user_and_a_plan_are_allowed(checkout: Checkout) -> None:

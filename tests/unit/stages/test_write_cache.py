@@ -1,4 +1,4 @@
-"""The write cache is as the study wants it within a stage, and as it was after it."""
+"""A stage sets the write cache as the study says, and restores it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DRIVE = ApprovedDevice("/dev/sdz", "sdz", "S/N 1", None)
 
 
 class Cache:
-    """A pretended cache_type of sysfs, as the drive's own word."""
+    """A fake cache_type file of sysfs."""
 
     def __init__(self, file: Path, word: str) -> None:
         self.file = file

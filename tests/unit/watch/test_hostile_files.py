@@ -1,4 +1,4 @@
-"""Results folders that anybody may write to: whatever their files hold, the live view goes on."""
+"""Results folders that any user may write to: the live view continues whatever their files contain."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SAMPLE = ("at_s", "reads", "writes", "write_ms", "temperature_c", "load_pct", "t
 
 
 def look(watch: StudyWatch) -> bytes:
-    """All that the page and the terminal ask of a study, twice."""
+    """Do everything that the page and the terminal do with a study, twice."""
     hub = Hub([])
     hub.close()
     events = b""
@@ -123,7 +123,7 @@ def test_no_file_stops_the_live_view(tmp_path: Path, name: str, make: Callable[[
     thread = threading.Thread(target=lambda: (look(watch), read_status(tmp_path)), daemon=True)
     thread.start()
     thread.join(_PATIENCE_S)
-    assert not thread.is_alive(), "it waits for somebody to write"
+    assert not thread.is_alive(), "the reader is blocked"
 
 
 @pytest.mark.parametrize("make", [pipe, endless, deep, long, loop])

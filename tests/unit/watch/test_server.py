@@ -64,7 +64,7 @@ def ask(server: WatchServer, path: str, method: str = "GET", **headers: str) -> 
 
 
 class Stream:
-    """A client of the events."""
+    """A client of the event stream."""
 
     def __init__(self, server: WatchServer, last_id: str | None = None) -> None:
         self._connection = HTTPConnection("127.0.0.1", server.port, timeout=_PATIENCE_S)
@@ -81,7 +81,7 @@ class Stream:
         self._connection.close()
 
     def next(self) -> tuple[str, str, dict[str, Any]]:
-        """Kind, id and body of the next event."""
+        """Return kind, id and body of the next event."""
         fields: dict[str, str] = {}
         while line := self._answer.readline():
             if line == b"\n" and "data" in fields:
@@ -95,7 +95,7 @@ class Stream:
             self.next()
 
     def until_points(self) -> tuple[str, str, list[float]]:
-        """The next event with points: kind, id, and the IOPS of all."""
+        """Return kind, id and all IOPS of the next event with points."""
         while True:
             kind, number, body = self.next()
             iops = [point[2] for points in body["points"].values() for point in points]
@@ -199,7 +199,7 @@ def test_another_host_name_is_refused(server: WatchServer, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:1234", "127.0.0.1:9", "[::1]:80"])
 def test_names_of_this_host_are_accepted_with_any_port(server: WatchServer, host: str) -> None:
-    assert ask(server, "/", Host=host)[0] == 200  # the port is another one behind a tunnel
+    assert ask(server, "/", Host=host)[0] == 200  # a tunnel may use another port
 
 
 def test_without_the_token_every_request_is_refused(guarded: WatchServer) -> None:
@@ -267,7 +267,7 @@ def test_nan_does_not_end_the_stream(server: WatchServer, drive: MadeDrive) -> N
 
 @pytest.fixture
 def printed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Iterator[list[str]]:
-    """What the server has printed, in the end."""
+    """Everything that the server has printed, at the end of the test."""
     errors: list[str] = []
     yield errors
     errors.append(capfd.readouterr().err)

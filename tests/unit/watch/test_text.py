@@ -80,7 +80,7 @@ def test_a_pipe_gets_a_line_per_change(tmp_path: Path) -> None:
     [
         ({"fixed": False}, "at most about 1 min 30 s left of this stage"),
         ({"fixed": True}, "about 1 min 30 s left of this stage"),
-        (None, "about 1 min 30 s left of this stage"),  # a fill, for one
+        (None, "about 1 min 30 s left of this stage"),  # for example, a fill
     ],
 )
 def test_time_left_is_at_most_if_a_stop_rule_may_end_earlier(progress: Any, words: str) -> None:
