@@ -1,7 +1,7 @@
-"""Snakemake's records of how files were made; each record must match the present file.
+"""Snakemake's records of how files were made.
 
-Only the workflow imports this module, because it imports Snakemake. `drivelab run` runs it as a program to check the
-options of Snakemake before the study starts.
+Each record must match the present file. Only the workflow imports this module, because it imports Snakemake. `drivelab
+run` runs it as a program to check the options of Snakemake before the study starts.
 """
 
 from __future__ import annotations
@@ -128,9 +128,9 @@ def _matches(record: MetadataRecord | None, path: str, manifest: _Manifest) -> b
 
 
 def _main(arguments: list[str]) -> int:
-    """Check the options of a Snakemake command, profiles included; if they are refused, print why and return 2.
+    """Check the options of a Snakemake command, profiles included.
 
-    Snakemake itself reports other errors in the options.
+    If they are refused, print why and return 2. Snakemake itself reports other errors in the options.
     """
     with redirect_stderr(StringIO()):
         try:

@@ -33,11 +33,11 @@ platform.node = lambda: "far-away"
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.measure import measure
 from drivelab.stages.planning import Campaign
-for one in Campaign.load("config/mini.yaml").plans:
-    if one.plan.drive == "op7@far":
-        purge(one.plan, Path("purged"))
-        precondition(one.plan, Path("purged"), Path("sealed"))
-        measure(one.plan, Path("sealed"))
+for planned in Campaign.load("config/mini.yaml").plans:
+    if planned.plan.drive == "op7@far":
+        purge(planned.plan, Path("purged"))
+        precondition(planned.plan, Path("purged"), Path("sealed"))
+        measure(planned.plan, Path("sealed"))
 """
 
 

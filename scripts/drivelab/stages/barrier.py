@@ -42,9 +42,10 @@ class Barrier:
         connection.set_inheritable(False)  # child processes must not keep the connection open
 
     def wait(self, point: str, started_s: float | None = None) -> Release:
-        """Wait until all parties are at the same point; `started_s` is when this party began the previous step.
+        """Wait until all parties are at the same point.
 
-        Raises UserError when another party or the conductor is gone.
+        `started_s` is when this party began the previous step. Raises UserError when another party or the conductor is
+        gone.
         """
         sent = _send(self._connection, {"point": point, "started_s": started_s})
         answer = _receive(self._connection) if sent else None

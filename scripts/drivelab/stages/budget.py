@@ -28,11 +28,11 @@ def refusal(campaign: Campaign, excesses: Sequence[str]) -> UserError:
 
 
 def exceeded(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
-    """Say which drives or hosts may exceed the budget, and by how much; empty if none can.
+    """Say which drives or hosts may exceed the budget, and by how much.
 
-    The recordings of the study show what was spent (`drivelab.stages.spent`). Remaining work counts with its upper
-    estimate. Raises UserError for a share of an endurance that the drive sheet lacks, for a time budget if all drives
-    are simulated, and for a damaged journal.
+    Empty if none can. The recordings of the study show what was spent (`drivelab.stages.spent`). Remaining work counts
+    with its upper estimate. Raises UserError for a share of an endurance that the drive sheet lacks, for a time budget
+    if all drives are simulated, and for a damaged journal.
     """
     budget = campaign.study.budget
     excesses: list[str] = []
@@ -72,9 +72,10 @@ def together_s(drives_s: Collection[float], places: int) -> float:
 
 
 def _too_long(campaign: Campaign, rows: Sequence[Outlook], allowed_s: float) -> Iterator[str]:
-    """Say which hosts may exceed the time budget; only measurements in real time count, by `together_s`.
+    """Say which hosts may exceed the time budget.
 
-    Drives without a host are measured on this host, where the study runs.
+    Only measurements in real time count, by `together_s`. Drives without a host are measured on this host, where the
+    study runs.
     """
     simulated = {wanted.plan.sheet_drive for wanted in campaign.wanted if wanted.plan.clock == "virtual"}
     if all(wanted.plan.sheet_drive in simulated for wanted in campaign.wanted):

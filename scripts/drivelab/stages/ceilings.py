@@ -62,9 +62,10 @@ def model_of(plan: Plan) -> DriveModel | None:
 
 
 def terms_of(plan: Plan, bandwidth_mib_s: float, fastest_mib_s: float | None) -> Terms:
-    """Return assumed rates and upper bounds of a drive; without `fastest_mib_s` both are `bandwidth_mib_s`.
+    """Return assumed rates and upper bounds of a drive.
 
-    In real time the kernel may merge a virtual drive's commands, so the command rate sets no bound.
+    Without `fastest_mib_s` both are `bandwidth_mib_s`. In real time the kernel may merge a virtual drive's commands, so
+    the command rate sets no bound.
     """
     simulated = plan.virtual and plan.clock == "virtual"
     model = model_of(plan) if simulated else None

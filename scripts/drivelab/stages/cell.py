@@ -30,11 +30,12 @@ class Bench:
         self._ended_s: float | None = None
 
     def run(self, name: str, act: Callable[[Path], Timing | None]) -> tuple[Path, dict[str, Any]]:
-        """Let `act` write evidence to the folder `name`; return the folder and the timing facts for the journal.
+        """Let `act` write evidence to the folder `name`.
 
-        The host's counters are read at both edges, so they cover even a short cell. If cells are judged at once, the
-        drive's counters are read too, which lengthens the gap between cells. The kernel's write counters are read
-        immediately before and after `act`; the facts hold their increase, for `foreign_writes`.
+        Return the folder and the timing facts for the journal. The host's counters are read at both edges, so they
+        cover even a short cell. If cells are judged at once, the drive's counters are read too, which lengthens the gap
+        between cells. The kernel's write counters are read immediately before and after `act`; the facts hold their
+        increase, for `foreign_writes`.
         """
         directory = self.recording.directory(name)
         thorough = self._remeasure > 0
@@ -62,11 +63,12 @@ class Bench:
         place: dict[str, int],
         before_again: Callable[[dict[str, Any]], None] = lambda facts: None,
     ) -> tuple[FioResult, dict[str, Any]]:
-        """Run a cell and check its evidence; raise CellFailed with the workload's name when a check fails.
+        """Run a cell and check its evidence.
 
-        A tainted cell is kept with a line `tainted` in the journal and repeated, as often as the study allows. The last
-        attempt counts, tainted or not. `place` identifies the cell of the plan in the journal. `before_again` is
-        called with the facts of each attempt that another one follows.
+        Raise CellFailed with the workload's name when a check fails. A tainted cell is kept with a line `tainted` in
+        the journal and repeated, as often as the study allows. The last attempt counts, tainted or not. `place`
+        identifies the cell of the plan in the journal. `before_again` is called with the facts of each attempt that
+        another one follows.
         """
         lines = [line for line in self.recording.journal() if line["event"] == "tainted"] if self._remeasure else []
         done = sum(all(line[key] == value for key, value in place.items()) for line in lines)

@@ -63,10 +63,10 @@ def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress
 
 
 def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, stage: str) -> bool:
-    """Return whether the seal in a file matches the drive's present state; append the verdict to the journal.
+    """Return whether the seal in a file matches the drive's present state.
 
-    Counters show writes and discards, but not a purge that the drive does itself. So the name of the last recording
-    shows when another chain purged the drive and stopped.
+    Append the verdict to the journal. Counters show writes and discards, but not a purge that the drive does itself. So
+    the name of the last recording shows when another chain purged the drive and stopped.
     """
     try:
         seal = Seal.from_mapping(json.loads(path.read_text()))

@@ -82,9 +82,10 @@ class Device(Protocol):
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        """Run one cell and write its evidence to `directory`; return None in simulated time.
+        """Run one cell and write its evidence to `directory`.
 
-        A cell in slices ends normally when `until` accepts the status at the end of a slice.
+        Return None in simulated time. A cell in slices ends normally when `until` accepts the status at the end of a
+        slice.
         """
         ...
 

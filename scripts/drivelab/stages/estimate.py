@@ -205,9 +205,10 @@ def _once(timing: Mapping[str, Any], trace: Trace, terms: Terms) -> Estimate:
 
 
 def _soak(fields: Mapping[str, Any], demand: Mapping[str, int], capacity_bytes: int, terms: Terms) -> Estimate:
-    """Estimate a soak. To reach a volume, the drive may be ten times slower than assumed.
+    """Estimate a soak.
 
-    An IOPS limit lengthens that time. With a steady-state rule the soak may end after the first window.
+    To reach a volume, the drive may be ten times slower than assumed. An IOPS limit lengthens that time. With a
+    steady-state rule the soak may end after the first window.
     """
     until, cell = fields["until"], Cell(**{**demand, **fields["cell"]})
     whole = _without_window(until, cell, capacity_bytes, terms)

@@ -1,7 +1,8 @@
-"""A fleet: a study that runs drive by drive. Each drive is a part with its own results; a last step joins the parts.
+"""A fleet: a study that runs drive by drive.
 
-Snakemake needs half a millisecond to plan a job, and at least as much per output. For 30,000 recordings with their
-seals, tables and figures it would need a quarter of an hour and gigabytes before the first drive starts.
+Each drive is a part with its own results; a last step joins the parts. Snakemake needs half a millisecond to plan a
+job, and at least as much per output. For 30,000 recordings with their seals, tables and figures it would need a quarter
+of an hour and gigabytes before the first drive starts.
 """
 
 from __future__ import annotations
@@ -139,9 +140,10 @@ def stamp_of(part: Layout) -> str:
 
 
 def evidence_digest(plans: Iterable[Planned]) -> str | None:
-    """Return a digest over the recordings' manifests, in any order; None if one is missing or unreadable.
+    """Return a digest over the recordings' manifests, in any order.
 
-    All manifests are read, because copied files keep their modification times; 33,000 take a second.
+    None if one is missing or unreadable. All manifests are read, because copied files keep their modification times;
+    33,000 take a second.
     """
     whole = hashlib.sha256()
     try:

@@ -19,11 +19,11 @@ from drivelab.stages.restored_study import snakemake_arguments
 
 
 def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, options: Sequence[str] = ()) -> int:
-    """Run the remaining work of a drive's part and write its outcome to `output`. Returns 0 once that is written.
+    """Run the remaining work of a drive's part and write its outcome to `output`.
 
-    `stamp` is the part's stamp from `drivelab.stages.fleet`; `options` are settings for Snakemake's --config. An
-    interrupted part has no outcome, and resumes when it runs again. The folder is not locked: the outer Snakemake holds
-    its lock and starts one job per drive, and no two drives share files.
+    Returns 0 once that is written. `stamp` is the part's stamp from `drivelab.stages.fleet`; `options` are settings for
+    Snakemake's --config. An interrupted part has no outcome, and resumes when it runs again. The folder is not locked:
+    the outer Snakemake holds its lock and starts one job per drive, and no two drives share files.
 
     Raises UserError, and writes no outcome, if the part does not match the stamp, before or after the run. The user
     approved a different part, and the new files would wrongly count as up to date.

@@ -19,12 +19,13 @@ from drivelab.stages.schedules import same_trace
 
 
 def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Run rounds until the stop rule ends the loop; resume after the last cell in the journal.
+    """Run rounds until the stop rule ends the loop.
 
-    After an interruption, a loop with a steady-state rule counts its rounds from there: earlier rounds cannot be in the
-    window. An interrupted pause restarts. The journal line of a paused cell has the pause after the cell, `pause_s`,
-    and the drive's idle time before the cell, `idle_ms`. The loop's line has the idle time after its last cell. Both
-    idle times are omitted at the first pause after an interruption, because the time of the last I/O is unknown.
+    Resume after the last cell in the journal. After an interruption, a loop with a steady-state rule counts its rounds
+    from there: earlier rounds cannot be in the window. An interrupted pause restarts. The journal line of a paused cell
+    has the pause after the cell, `pause_s`, and the drive's idle time before the cell, `idle_ms`. The loop's line has
+    the idle time after its last cell. Both idle times are omitted at the first pause after an interruption, because the
+    time of the last I/O is unknown.
 
     Raises CellFailed when a cell fails. Raises UserError when the trace of the cells changed since the recording
     started, or when no cell of an earlier loop gives the point of this loop.

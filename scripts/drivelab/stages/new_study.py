@@ -45,9 +45,10 @@ concurrency: 1
 
 
 def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str]) -> Path:
-    """Write config/NAME.yaml and return its path; without `drives`, use all drives that may be written to.
+    """Write config/NAME.yaml and return its path.
 
-    Raises UserError for invalid, unknown or taken names, an existing file, or an invalid study.
+    Without `drives`, use all drives that may be written to. Raises UserError for invalid, unknown or taken names, an
+    existing file, or an invalid study.
     """
     if not _NAME.fullmatch(name):
         raise UserError(f"'{name}' is not a valid study name; use lower-case letters, digits and hyphens")

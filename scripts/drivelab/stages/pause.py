@@ -37,10 +37,10 @@ class Pauses:
         self._woke_s = self._last_io_s = 0.0 if self._virtual else bench.telemetry.now_s()
 
     def keep(self, text: str, fraction: float, cell: int | None = None) -> float | None:
-        """Wait for the rest of the pause that is due; return the pause, or None if none is due.
+        """Wait for the rest of the pause that is due.
 
-        `cell` is the number of the next cell. After the last cell of a loop no process starts, so the wait is not
-        shortened.
+        Return the pause, or None if none is due. `cell` is the number of the next cell. After the last cell of a loop
+        no process starts, so the wait is not shortened.
         """
         owed_s, self._owed_s = self._owed_s, 0.0
         if self._virtual:

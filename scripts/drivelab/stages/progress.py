@@ -70,10 +70,11 @@ class Status:
 
 
 class Progress:
-    """Writes `status/DRIVE.json` in the results folder; a reader always finds a complete file.
+    """Writes `status/DRIVE.json` in the results folder.
 
-    Within the `with` block the file shows that the process is alive. When the drive starts another recording, the
-    status of a failed or killed one moves to `status/RECORDING.json`, with its reason, until that recording resumes.
+    A reader always finds a complete file. Within the `with` block the file shows that the process is alive. When the
+    drive starts another recording, the status of a failed or killed one moves to `status/RECORDING.json`, with its
+    reason, until that recording resumes.
     """
 
     def __init__(self, plan: Plan, stage: str) -> None:

@@ -13,10 +13,11 @@ from drivelab.stages.device import Device
 
 
 def require_scenario(plan: Plan, device: Device) -> dict[str, Any] | None:
-    """Return the journal's facts on the host's settings; None if the protocol requires no scenario.
+    """Return the journal's facts on the host's settings.
 
-    On the virtual clock the host has no effect. An unreadable setting does not deviate; the facts count such settings.
-    Raises UserError with the settings that deviate, before drivelab writes to the drive.
+    None if the protocol requires no scenario. On the virtual clock the host has no effect. An unreadable setting does
+    not deviate; the facts count such settings. Raises UserError with the settings that deviate, before drivelab writes
+    to the drive.
     """
     if not plan.subject["condition"].get("scenario_required"):
         return None

@@ -20,12 +20,12 @@ from drivelab.stages.steady_soak import SteadySlices
 
 
 def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
-    """Run one fio process for the whole soak; its cumulative status documents are the slices.
+    """Run one fio process for the whole soak.
 
-    An interrupted soak keeps the slices that fio had printed, and another process continues with the rest. So there may
-    be several `parts`, with a gap in the journal between them. On the virtual clock an interruption is undone, and the
-    soak restarts. Steady state ends the process early; its window lies within one part. Raises CellFailed when the
-    evidence is invalid.
+    Its cumulative status documents are the slices. An interrupted soak keeps the slices that fio had printed, and
+    another process continues with the rest. So there may be several `parts`, with a gap in the journal between them. On
+    the virtual clock an interruption is undone, and the soak restarts. Steady state ends the process early; its window
+    lies within one part. Raises CellFailed when the evidence is invalid.
     """
     fields = resolved(bench, fields)
     plan, device, recording = bench.plan, bench.device, bench.recording
@@ -110,9 +110,9 @@ def _amount(slices: Sequence[FioResult]) -> dict[str, Any]:
 
 
 def _recover(recording: Recording, step: int, *, undone: bool) -> list[dict[str, Any]]:
-    """Return the parts of this soak so far; append an interrupted part with its slices to the journal.
+    """Return the parts of this soak so far.
 
-    If the interruption was `undone`, nothing is appended.
+    Append an interrupted part with its slices to the journal. If the interruption was `undone`, nothing is appended.
     """
     journal = recording.journal()
     parts = [line for line in journal if line["event"] == "soak" and line["step"] == step]

@@ -104,9 +104,10 @@ def _host_in(folder: Path) -> str | None:
 
 
 def _recordings(campaign: Campaign) -> Iterator[tuple[Path, Plan]]:
-    """Yield each folder with a journal below the study's results, with its plan; a fleet has one results per drive.
+    """Yield each folder with a journal below the study's results, with its plan.
 
-    There may be tens of thousands of plans, so plans of the campaign are not read again.
+    A fleet has one results per drive. There may be tens of thousands of plans, so plans of the campaign are not read
+    again.
     """
     known = {planned.plan.recording: planned.plan for planned in campaign.wanted}
     results = campaign.study.results
@@ -168,10 +169,10 @@ def _damaged(path: Path, reason: str) -> UserError:
 
 
 def written_in(line: Mapping[str, Any], trace_of: Callable[[str], Trace | None]) -> float:
-    """Return the bytes written according to a journal line; 0 if the line has none, as for an application.
+    """Return the bytes written according to a journal line.
 
-    For a mix of reads and writes of one size, the workload's write share applies. If a trace is unknown, because the
-    study changed, all replayed bytes count as written.
+    0 if the line has none, as for an application. For a mix of reads and writes of one size, the workload's write share
+    applies. If a trace is unknown, because the study changed, all replayed bytes count as written.
     """
     match line["event"]:
         case "purge":

@@ -104,9 +104,9 @@ def _put_away(recording: Recording) -> None:
 def _processes(
     plans: Sequence[Plan], plan_files: Sequence[Path], seals: Sequence[Path]
 ) -> Iterator[tuple[dict[str, subprocess.Popen[bytes]], dict[str, socket.socket]]]:
-    """Start a measuring process per drive, with a connection to it; all end with the block.
+    """Start a measuring process per drive, with a connection to it.
 
-    The processes share this process's group, and end normally if this process is killed.
+    All end with the block. The processes share this process's group, and end normally if this process is killed.
     """
     processes: dict[str, subprocess.Popen[bytes]] = {}
     with ExitStack() as stack:

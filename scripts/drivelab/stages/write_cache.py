@@ -25,10 +25,10 @@ def known_state(approved: ApprovedDevice, wanted: str) -> write_cache.State:
 
 @contextmanager
 def as_wanted(approved: ApprovedDevice, wanted: str | None) -> Iterator[None]:
-    """Set the volatile write cache `on` or `off` and restore it at the end; after a kill, at the next start.
+    """Set the volatile write cache `on` or `off` and restore it at the end.
 
-    None leaves the cache unchanged. A drive without a cache counts as `off`. A virtual drive's cache is part of its
-    model. Raises UserError if the drive does not report its cache or does not change it.
+    After a kill, at the next start. None leaves the cache unchanged. A drive without a cache counts as `off`. A virtual
+    drive's cache is part of its model. Raises UserError if the drive does not report its cache or does not change it.
     """
     if approved.virtual is not None or wanted is None:
         yield

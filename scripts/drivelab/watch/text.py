@@ -51,9 +51,10 @@ def _poll(studies: Sequence[StudyWatch]) -> None:
 
 
 def changes(states: Sequence[Mapping[str, Any]], previous: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
-    """Yield a line for each drive with a change; `said` holds the last text of each key, and its time.
+    """Yield a line for each drive with a change.
 
-    Important labels come first, in a separate line, and again only when they change.
+    `said` holds the last text of each key, and its time. Important labels come first, in a separate line, and again
+    only when they change.
     """
     for study in states:
         for drive in study["drives"]:

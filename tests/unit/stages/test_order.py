@@ -34,8 +34,8 @@ sizes = st.tuples(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.in
 def by_host(plans: list[Plan], seed: int | None) -> dict[str, list[Plan]]:
     place = positions(plans, seed)
     hosts: dict[str, list[Plan]] = {}
-    for one in sorted(plans, key=lambda plan: place[plan.recording]):
-        hosts.setdefault(str(one.context.get("host", "any")), []).append(one)
+    for planned in sorted(plans, key=lambda plan: place[plan.recording]):
+        hosts.setdefault(str(planned.context.get("host", "any")), []).append(planned)
     return hosts
 
 
