@@ -142,14 +142,14 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
 def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
     """The study continues: the other drive has results, and there is no comparison with missing values."""
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")
-    for recording in (soak, replay):
-        without_checksums(recording)
+    for folder in (soak, replay):
+        without_checksums(folder)
     for path in soak.glob("cells/*/fio.json"):
         path.write_text("")
     report = sorted(replay.glob("cells/*/report.json"))[-1]
     report.write_text(json.dumps({**json.loads(report.read_text()), "duration_s": float("nan")}))
-    for recording in (soak, replay):
-        analyse_again(copy, recording)
+    for folder in (soak, replay):
+        analyse_again(copy, folder)
     copy.run()
 
     exclusions = io.read(table(copy, "exclusions"), "exclusions")
