@@ -131,7 +131,7 @@ def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None
     assert "kernel's counters" not in text
     several = finished.drivelab("evidence", "op7", "measurement=pts-iops")
     assert several.returncode == 1
-    assert "6 numbers fit" in several.stdout
+    assert "6 numbers match" in several.stdout
     delta = finished.drivelab("evidence", "--table", "deltas", "op28", "pts-iops", "RND 4KiB 0/100", "iops", "--json")
     assert delta.returncode == 0, delta.stdout
     none = finished.drivelab("evidence", "drive=op9")

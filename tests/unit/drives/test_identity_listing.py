@@ -123,7 +123,7 @@ def test_the_table(host: dict[str, dict[str, Any]], tmp_path: Path) -> None:
     assert text.splitlines()[0].split() == ["device", "model", "size", "via", "blocks", "cache", "°C", "used"]
     assert "pcie 8.0 GT/s x4" in text
     assert "runs at 8.0 GT/s PCIe x4; the drive supports 16.0 GT/s PCIe x4" in text
-    assert text.count("blocks of 4096 bytes") == 1
+    assert text.count("4096-byte blocks") == 1
     assert "    serial S6Z1NJ0W123456, firmware 4B2QJXD7, not in the drive sheet\n" in text
     assert "    not testable: swapped is swap space\n" in text
 

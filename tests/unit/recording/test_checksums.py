@@ -218,7 +218,7 @@ def test_verify_names_the_changes(recording: Path, capsys: pytest.CaptureFixture
     without_checksums(recording)
     assert main(["verify", top]) == 0
     output = capsys.readouterr().out
-    assert "not checksummed" in output
+    assert "has no checksums" in output
     assert output.endswith("0 of 1 recordings are unaltered, 0 files; 1 cannot be checked\n")
     assert main(["verify", str(recording / "cells")]) == 2
     assert "holds no finished recordings" in capsys.readouterr().err

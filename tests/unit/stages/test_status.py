@@ -299,7 +299,7 @@ def test_two_studies_of_one_name_are_refused(
         monkeypatch.chdir(folder / "config")
         assert main([*command, "mine.yaml", "other.yaml"]) == 2
         output = capsys.readouterr()
-        assert (output.out, "called 'mine'; name each study once" in output.err) == ("", True)
+        assert (output.out, "have the name 'mine'; name each study once" in output.err) == ("", True)
 
 
 def test_an_unexpected_exception_is_shown(plans: list[Plan]) -> None:
