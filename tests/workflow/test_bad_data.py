@@ -165,7 +165,7 @@ def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
     assert shown
     for figure in shown:
         assert "NOTHING TO SHOW" in figure.read_text()
-        assert "damaged evidence" in figure.with_suffix(".json").read_text()
+        assert "damaged evidence" in figure.read_text()
     page = (copy.folder / "results/report/index.html").read_text()
     assert names[soak] in page
     assert copy.to_do() == {}

@@ -7,14 +7,16 @@ import json
 import pytest
 from mini_project import Project
 
+from drivelab.figures.svg import values_of
 
-def test_each_picture_has_its_chart(finished: Project) -> None:
+
+def test_each_picture_carries_its_values(finished: Project) -> None:
     pictures = sorted((finished.folder / "results/figures").glob("**/*.svg"))
     assert pictures
     for picture in pictures:
-        chart = json.loads(picture.with_suffix(".json").read_text(encoding="utf-8"))
-        assert chart["data"], picture
-        assert chart["layout"]["height"] > 0
+        values = json.loads(values_of(picture.read_text(encoding="utf-8")))
+        assert all(panel["marks"] for panel in values["panels"]), picture
+        assert values["made_from"]
 
 
 def test_the_pages_for_print_are_there(finished: Project) -> None:

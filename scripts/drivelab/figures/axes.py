@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from drivelab.figures import style
+from drivelab.figures.layout import BELOW, BESIDE
 from drivelab.figures.quantities import Quantity, format_number, with_minus
 
 _ROW_CHARACTERS = 86
@@ -87,7 +88,7 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     labels = [str(handle.get_label()) for handle in handles]
     widest = max(len(text) for text in labels)
     if title is not None and widest <= 16 and len(labels) >= 3:
-        figure.legend(handles, labels, title=title, loc="outside right center")
+        figure.legend(handles, labels, title=title, loc="center right").set_gid(BESIDE)
         return
     fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= _ROW_CHARACTERS
     columns = (
@@ -97,10 +98,10 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     figure.legend(
         handles,
         labels,
-        loc="outside lower center",
+        loc="lower center",
         ncols=columns,
         columnspacing=1.6,
         handlelength=1.6,
         handletextpad=0.6,
         borderpad=0.2,
-    )
+    ).set_gid(BELOW)

@@ -12,8 +12,8 @@ from drivelab.analysis import nines as quantiles
 from drivelab.analysis.latency import NINES
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
-from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.words import tell
 
 
 @style.styled

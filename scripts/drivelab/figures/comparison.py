@@ -16,9 +16,8 @@ from matplotlib.ticker import FuncFormatter
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, overlay, selection, style
-from drivelab.figures.hover_axes import tell
-from drivelab.figures.hover_words import say
 from drivelab.figures.quantities import with_minus
+from drivelab.figures.words import say, tell
 from drivelab.units import format_percentage
 
 _COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#7a7a7a"}

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from drivelab.analysis.labels import demand as demand_name
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, demand, style
-from drivelab.figures.hover_words import say
 from drivelab.figures.names_beside import Names
 from drivelab.figures.quantities import quantity
+from drivelab.figures.words import say
 
 _MOST_LABELS = 16
 """More points than this are named at the ends of the lines only."""

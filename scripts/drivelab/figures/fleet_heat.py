@@ -34,7 +34,7 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
     few = len(wide) <= _MOST_NAMED
     height_in = max(3.6, 1.9 + 0.17 * len(wide)) if few else 6.4
     figure = style.new_figure(f"{len(wide)} drives by measurement", height_in=height_in)
-    axes = figure.subplots()
+    axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
     axes.set_facecolor("#9a9a9a")
     image = axes.imshow(wide.to_numpy(dtype=float), aspect="auto", cmap="RdBu", interpolation="nearest",
                         norm=TwoSlopeNorm(0.0, -end, end))  # fmt: skip
@@ -44,7 +44,7 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
         axes.set_yticks(range(len(wide)), list(wide.index), fontsize=style.SMALL_PT)
     else:
         axes.set_ylabel("Drives, the best on top")
-    bar = figure.colorbar(image, ax=axes, extend="both", pad=0.02)
+    bar = figure.colorbar(image, cax=beside, extend="both")
     bar.set_label("From the median (%):\nbetter +, worse \N{MINUS SIGN}")  # in two lines: the axes may be low
     clock = "virtual" if (deviations["clock"] == "virtual").any() else "wall"
     style.label(figure, reduced=bool(deviations["reduced"].any()), virtual=bool(deviations["virtual"].any()),

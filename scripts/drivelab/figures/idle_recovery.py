@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
 
 _COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
@@ -71,6 +71,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
         _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place,
                _spaced(wait))  # fmt: skip
     axes.set_xlim(0, whole_s / time.divisor * 1.01)
+    words.time(axes.xaxis, time.divisor, start)
     axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
     ax.scale_y(axes, [float(one) for one in shown[metric] / scale.divisor], scale)
     ax.legend(figure, axes)

@@ -2,7 +2,7 @@
 
 One job draws all figures of a recording, as starting a process for each would take longer than drawing it. So that a
 change of one figure draws no others anew, Snakemake leaves the files there (`update`), and each figure says in its
-chart, the file that is written last, what it was made from.
+SVG, the file that is written last, what it was made from.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+
+from drivelab.figures.svg import values_of
 
 
 def origins(
@@ -31,21 +33,20 @@ def origins(
 def not_right(files: Iterable[Path], made_from: Mapping[str, str]) -> dict[str, Path]:
     """Paths without ending of the figures that must be drawn: of the `files` some are missing or made from others.
 
-    What is left of their charts is removed, so that a figure whose drawing is broken off is not taken for a whole one.
+    Their SVG files are removed, so that a figure whose drawing is broken off is not taken for a whole one.
     """
     found = {}
     for path in files:
-        chart = path.with_suffix(".json")
-        if not path.exists() or _made_from(chart) != made_from[path.stem]:
+        if not path.exists() or _made_from(path.with_suffix(".svg")) != made_from[path.stem]:
             found[path.stem] = path.with_suffix("")
     for stem in found.values():
-        stem.with_suffix(".json").unlink(missing_ok=True)
+        stem.with_suffix(".svg").unlink(missing_ok=True)
     return found
 
 
-def _made_from(chart: Path) -> str | None:
+def _made_from(picture: Path) -> str | None:
     try:
-        found: str | None = json.loads(chart.read_bytes())["layout"].get("meta")
+        found: str | None = json.loads(values_of(picture.read_text(encoding="utf-8"))).get("made_from")
     except (FileNotFoundError, ValueError):
         return None
     return found

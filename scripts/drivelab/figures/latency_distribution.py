@@ -9,8 +9,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
-from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.words import tell
 
 _COLUMNS = ("drive", "measurement", "kind", "pattern", "read_share_pct", "block_size_bytes", "latency_ns", "count")
 _TAIL = (0.001, "99.9 %")

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter
 
 from drivelab.analysis import latency
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, format_latency
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.88, 0.0, 256)))
@@ -45,7 +45,7 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     time = elapsed(float(heat["end_s"].max()))
     workload = latency_bins[latency_bins["step"].isin(timed["step"])]["workload"].iloc[0]
     figure = style.new_figure(f"Latency over time, {workload}")
-    axes = figure.subplots()
+    axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
     begins, lows = np.unique(heat["begin_s"]), np.log10(heat["low_us"])
     step = 1 / latency.HEAT_BINS_PER_DECADE
     rows = np.rint((lows - lows.min()) / step).astype(int).to_numpy()
@@ -64,9 +64,10 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     axes.set_ylabel("Latency (µs, ms, s), log scale")
     axes.set_xlim(x[0], x[-1])
     ax.plain_numbers(axes, "x")
+    words.time(axes.xaxis, time.divisor)
     axes.set_xlabel(f"Time since the measurement began ({time.unit})")
     axes.grid(visible=False)
-    bar = figure.colorbar(mesh, ax=axes, pad=0.02, aspect=26)
+    bar = figure.colorbar(mesh, cax=beside)
     bar.set_label("Share of the slice's I/Os (%), log scale")
     bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     bar.ax.minorticks_off()

@@ -1,129 +1,160 @@
-"""Where the axes of a figure lie: matplotlib's constrained layout, which measures each tick and each text once."""
+"""Where the panels of a figure lie: as large as the texts around them allow, in the rows and columns of its grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-import matplotlib._constrained_layout
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backend_bases import RendererBase
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.gridspec import SubplotSpec
+from matplotlib.layout_engine import LayoutEngine
+from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 
-constrained: Any = matplotlib._constrained_layout  # without types
-_MEASURES = ("_update_ticks", "_get_ticklabel_bboxes")
-"""What matplotlib does up to six times an axis for each file and each layout: half of what a figure costs."""
-_COPY = "_copy_tick_props"
-"""Gives a new tick the looks of the first, which it has from its axis already."""
-_MOST_TEXTS = 20_000
+BESIDE, BELOW = "beside", "below"
+"""Marks (gid) of a legend: at the right of all panels, or below them."""
+_PAD_IN = 0.07
+"""Around each panel with its texts."""
 _MOST_PASSES = 3
 
+_Margins = tuple[float, float, float, float]
+"""What the texts of a panel take beyond it: left, bottom, right, top, in pixels."""
 
-class OnePass(ConstrainedLayoutEngine):
-    """The constrained layout with one pass for matplotlib's two, as long as the axes keep their ticks.
 
-    The second is for labels that change when their axes have changed their size. Most axes begin about as large as they
-    end; where one has other ticks than it was measured with, such as 2.5k for 2k, there is another pass.
+class PageLayout(LayoutEngine):
+    """Places the panels of one grid below the header, beside or above the legends.
+
+    matplotlib's own engines measure each panel twice to four times, and that is half of what a figure costs. This one
+    measures it once, and again only where a panel got other ticks with its size, such as 2.5k for 2k.
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._top = 1.0
+
+    @property
+    def adjust_compatible(self) -> bool:
+        """Whether `Figure.subplots_adjust` may move the panels: the next layout would move them back."""
+        return False
+
+    @property
+    def colorbar_gridspec(self) -> bool:
+        """Whether a colour bar is placed in a grid of its own: here it is a column of the figure's grid."""
+        return True
+
+    def set(self, *, top: float = 1.0) -> None:
+        """Set the top of what the panels may take, as a share of the page."""
+        self._top = top
+
     def execute(self, fig: Figure) -> None:
-        """Place all axes of `fig`; leaves them where they are in a figure that has no room for them."""
-        width, height = fig.get_size_inches()
-        params: dict[str, Any] = self.get()
-        pads = {
-            "h_pad": params["h_pad"] / height,
-            "w_pad": params["w_pad"] / width,
-            "hspace": params["hspace"],
-            "wspace": params["wspace"],
-        }
-        renderer = fig._get_renderer()  # type: ignore[attr-defined]
-        grids = constrained.make_layoutgrids(fig, None, rect=params["rect"])
-        if not grids["hasgrids"]:
+        """Place all panels; leaves them where they are if the page has no room for them."""
+        panels = [(axes, spec) for axes in fig.axes if (spec := axes.get_subplotspec()) is not None]
+        if not panels:
             return
-        bars = any(hasattr(axes, "_colorbar") for axes in fig.axes)  # each as high as its axes have become
-        for place in range(_MOST_PASSES):
+        canvas: Any = fig.canvas
+        renderer = canvas.get_renderer()
+        room = _room(fig, self._top, renderer)
+        for _ in range(_MOST_PASSES):
             ticks = _ticks(fig)
-            with ticks_once(fig):
-                constrained.make_layout_margins(grids, fig, renderer, **pads)
-            constrained.match_submerged_margins(grids, fig)
-            grids[fig].update_variables()
-            if constrained.check_no_collapsed_axes(grids, fig):
-                constrained.reposition_axes(grids, fig, renderer, **pads)
-            if _ticks(fig) == ticks and place >= bars:
+            if not _place(panels, room, _PAD_IN * fig.dpi, renderer) or _ticks(fig) == ticks:
                 break
-        constrained.reset_margins(grids, fig)
+
+
+def _room(figure: Figure, top: float, renderer: RendererBase) -> Bbox:
+    """Return what header and legends leave of the page, in pixels."""
+    width, height = figure.bbox.width, figure.bbox.height
+    boxes = {legend: legend.get_window_extent(renderer) for legend in figure.legends}
+    below = max((box.height for legend, box in boxes.items() if legend.get_gid() == BELOW), default=0.0)
+    beside = max((box.width for legend, box in boxes.items() if legend.get_gid() == BESIDE), default=0.0)
+    return Bbox.from_extents(0.0, below, width - beside, height * top)
+
+
+def _place(panels: Sequence[tuple[Axes, SubplotSpec]], room: Bbox, pad: float, renderer: RendererBase) -> bool:
+    """Measure the panels and place them; returns whether there was room."""
+    margins = {axes: _margins(axes, renderer) for axes, _ in panels}
+    grid: Any = panels[0][1].get_gridspec()
+    columns = _ends(
+        [(spec.colspan, margins[axes][0], margins[axes][2]) for axes, spec in panels],
+        list(grid.get_width_ratios()), room.x0, room.x1, pad)  # fmt: skip
+    rows = _ends(
+        [(spec.rowspan, margins[axes][3], margins[axes][1]) for axes, spec in panels],
+        list(grid.get_height_ratios()), room.y1, room.y0, pad)  # fmt: skip
+    if not columns or not rows:
+        return False
+    for axes, spec in panels:
+        x0, x1 = columns[spec.colspan.start][0], columns[spec.colspan.stop - 1][1]
+        y1, y0 = rows[spec.rowspan.start][0], rows[spec.rowspan.stop - 1][1]
+        page = axes.figure.bbox
+        axes.set_position((x0 / page.width, y0 / page.height, (x1 - x0) / page.width, (y1 - y0) / page.height))
+    return True
+
+
+def _margins(axes: Axes, renderer: RendererBase) -> _Margins:
+    """Return what tick labels, labels, titles and texts of a panel take beyond it.
+
+    `Axes.get_tightbbox` finds the same, and measures each tick label three times for it.
+    """
+    panel = axes.bbox
+    if axes.name == "3d":
+        return 0.0, 0.0, 0.0, 0.0
+    written = [one for one in axes.get_children() if isinstance(one, Text | Legend) and one.get_in_layout()]
+    boxes = [one.get_tightbbox(renderer) for one in written if one.get_visible()]
+    boxes += [child.get_tightbbox(renderer, for_layout_only=True) for child in axes.child_axes]
+    left, bottom, right, top = 0.0, 0.0, 0.0, 0.0
+    for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
+        ticks = _tick_labels(axis, renderer)
+        boxes += ticks
+        label = axis.label.get_window_extent(renderer) if axis.label.get_text() else None
+        if label is None:
+            continue
+        place, pad = str(axis.get_label_position()), axis.labelpad * axes.figure.dpi / 72
+        around = Bbox.union([panel, *ticks])
+        left = max(left, panel.x0 - around.x0 + pad + label.width) if place == "left" else left
+        right = max(right, around.x1 - panel.x1 + pad + label.width) if place == "right" else right
+        bottom = max(bottom, panel.y0 - around.y0 + pad + label.height) if place == "bottom" else bottom
+        top = max(top, around.y1 - panel.y1 + pad + label.height) if place == "top" else top
+    box = Bbox.union([panel, *(one for one in boxes if one is not None and (one.width > 0 or one.height > 0))])
+    return (max(panel.x0 - box.x0, left), max(panel.y0 - box.y0, bottom),
+            max(box.x1 - panel.x1, right), max(box.y1 - panel.y1, top))  # fmt: skip
+
+
+def _tick_labels(axis: Axis, renderer: RendererBase) -> list[Bbox]:
+    low, high = sorted(axis.get_view_interval())
+    room = 1e-9 * (high - low)
+    axis.get_majorticklabels()  # brings the ticks up to date
+    shown = [tick for tick in axis.get_major_ticks() if low - room <= tick.get_loc() <= high + room]
+    labels = [label for tick in shown for label in (tick.label1, tick.label2)]
+    return [one.get_window_extent(renderer) for one in labels if one.get_visible() and one.get_text()]
+
+
+def _ends(
+    margins: Sequence[tuple[range, float, float]], ratios: Sequence[float], start: float, stop: float, pad: float
+) -> list[tuple[float, float]]:
+    """Return where each column begins and ends between `start` and `stop`, or each row, for which stop is lower.
+
+    `margins` has the columns of each panel and what it needs before and after them. Empty if there is no room.
+    """
+    before, after = [0.0] * len(ratios), [0.0] * len(ratios)
+    for span, first, last in margins:
+        before[span.start] = max(before[span.start], first)
+        after[span.stop - 1] = max(after[span.stop - 1], last)
+    left = abs(stop - start) - sum(before) - sum(after) - 2 * pad * len(ratios)
+    if left <= 0:
+        return []
+    sign = 1.0 if stop > start else -1.0
+    found, at = [], start
+    for ratio, first, last in zip(ratios, before, after, strict=True):
+        begin = at + sign * (pad + first)
+        end = begin + sign * left * ratio / sum(ratios)
+        found.append((begin, end))
+        at = end + sign * (last + pad)
+    return found
 
 
 def _ticks(figure: Figure) -> list[list[float]]:
-    """Of each axis."""
-    panels = [one for one in figure.axes if one.name != "3d"]
-    return [list(axis.get_majorticklocs()) for panel in panels for axis in (panel.xaxis, panel.yaxis)]
-
-
-@contextmanager
-def ticks_once(figure: Figure) -> Iterator[None]:
-    """Ticks are found once while the axes stay as they are, and their labels measured once for each resolution."""
-    panels = [one for one in figure.axes if one.name != "3d"]  # those turn their ticks as they draw them
-    axes = [axis for panel in panels for one in (panel, *panel.child_axes) for axis in (one.xaxis, one.yaxis)]
-    for axis in axes:
-        vars(axis).update({name: _remembered(getattr(axis, name), figure) for name in _MEASURES}, **{_COPY: _nothing})
-    try:
-        yield
-    finally:
-        for axis in axes:
-            for name in (*_MEASURES, _COPY):
-                delattr(axis, name)
-
-
-def _nothing(*_: Any) -> None:
-    pass
-
-
-def _remembered(measure: Callable[..., Any], figure: Figure) -> Callable[..., Any]:
-    found: dict[float, Any] = {}
-
-    def remembered(*args: Any, **kwargs: Any) -> Any:
-        if figure.dpi not in found:
-            found[figure.dpi] = measure(*args, **kwargs)
-        return found[figure.dpi]
-
-    return remembered
-
-
-@contextmanager
-def texts_once() -> Iterator[None]:
-    """A text is laid out once for all figures of a job: matplotlib does it anew for each file of each figure."""
-    measure: Any = Text._get_layout  # type: ignore[attr-defined]
-    Text._get_layout = _kept(measure)  # type: ignore[attr-defined]
-    try:
-        yield
-    finally:
-        Text._get_layout = measure  # type: ignore[attr-defined]
-
-
-def _kept(measure: Callable[..., Any]) -> Callable[..., Any]:
-    def kept(text: Any, renderer: Any) -> Any:
-        looks = text.get_fontproperties()
-        key = (
-            text.get_figure(root=True).dpi,
-            text.get_text(),
-            text.get_rotation(),
-            text.get_rotation_mode(),
-            text.get_horizontalalignment(),
-            text.get_verticalalignment(),
-            text._get_multialignment(),
-            text._linespacing,
-        )
-        if text.get_wrap():  # that depends on its place
-            return measure(text, renderer)
-        if (*key, looks) not in _LAYOUTS:
-            if len(_LAYOUTS) >= _MOST_TEXTS:
-                _LAYOUTS.clear()
-            _LAYOUTS[(*key, looks.copy())] = measure(text, renderer)
-        return _LAYOUTS[(*key, looks)]
-
-    return kept
-
-
-_LAYOUTS: dict[tuple[Any, ...], Any] = {}
+    """Return the ticks of each axis."""
+    return [list(axis.get_majorticklocs()) for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)]

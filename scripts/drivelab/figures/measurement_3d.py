@@ -10,7 +10,8 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
 from drivelab.figures import selection, style
 from drivelab.figures.measurement_2d import CELLS, STEADY
-from drivelab.figures.quantities import format_kib, format_number, quantity
+from drivelab.figures.quantities import Quantity, format_kib, format_number, quantity
+from drivelab.figures.words import grouped, say
 
 _WIDTH = 0.62
 _LIGHT = (0.55, 1.0, 0.8)
@@ -47,6 +48,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
                     gid=f"{mixes[x]}|{sizes[y]}",
                 )
                 axes.add_collection3d(column, autolim=False)
+                say(column, _told(mixes[x], sizes[y], height, scale), at=(x, y, height))
     axes.set_xticks(range(len(mixes)), [selection.mix(mix) for mix in mixes])
     axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
     axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
@@ -72,6 +74,12 @@ def _faces(x: float, y: float, height: float) -> list[list[tuple[float, float, f
         [(left, front, 0.0), (right, front, 0.0), (right, front, height), (left, front, height)],
         [(left, front, height), (right, front, height), (right, back, height), (left, back, height)],
     ]
+
+
+def _told(mix: object, size: int, height: float, scale: Quantity) -> list[str]:
+    """Return the lines of one column as one text."""
+    block = f"Block size: {format_kib(size)} KiB"
+    return [f"Read/write mix: {selection.mix(mix)} %\n{block}\n{scale.name}: {grouped(height)} {scale.unit}"]
 
 
 def _shade(colour: style.Colour, light: float) -> style.Colour:

@@ -11,8 +11,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.analysis import nines as quantiles
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
-from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.words import tell
 
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _FEW_IOS = 10

@@ -9,14 +9,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, SAME, WORSE
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, style
-from drivelab.figures.hover_axes import tell
-from drivelab.figures.hover_words import say
 from drivelab.figures.quantities import short_name
+from drivelab.figures.words import say, tell
 
 _LOG_FROM = 6.0
 """A bar so many times the basis leaves nothing to see of the others on a linear axis."""
@@ -103,7 +102,7 @@ def _scale(axes: Axes, part: pd.DataFrame) -> tuple[bool, float]:
         high = end * (end / low) ** (_NUMBERS - 1)
         axes.set_xlim(low, high)
         axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < _WIDE else (1,)))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
     else:
         end = max(1.0, highest)
         axes.set_xlim(0, end * _NUMBERS)

@@ -9,8 +9,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures import style
-from drivelab.figures.hover_axes import tell
 from drivelab.figures.trace_common import BADGES
+from drivelab.figures.words import tell
 
 RUN = ["recording", "step", "phase", "phase_pass", "trace", "repeat"]
 """Columns that tell replays apart."""

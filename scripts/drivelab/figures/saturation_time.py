@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
-from drivelab.figures import soak_lines, style
+from drivelab.figures import soak_lines, style, words
 from drivelab.figures.quantities import Quantity, elapsed, format_number, quantity
 
 
@@ -33,6 +33,7 @@ def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure
         _draw(axes, soak, shown, time)
         axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
     axes.set_xlabel(time.label)
+    words.time(axes.xaxis, time.divisor, float(soak["elapsed_s"].min()))
     soak_lines.legend(figure, panels.values())
     return figure
 

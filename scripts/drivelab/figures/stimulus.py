@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.recovery import cross_stimulus
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
 
 _METRICS = ("bandwidth_mib_s", "mean_latency_us", "max_latency_us")
@@ -47,6 +47,7 @@ def stimulus(cells: pd.DataFrame) -> Figure:
     per_rate = quantity("bandwidth_mib_s", float(soaks["bandwidth_mib_s"].max())).divisor
     _recovery(figure, panels[0], soaks, time.divisor, per_rate)
     panels[-1].set_xlabel(time.label)
+    words.time(panels[-1].xaxis, time.divisor, float(soaks["elapsed_s"].min()))
     panels[-1].set_xlim(0, float(soaks["end_s"].max()) / time.divisor * 1.01)
     ax.legend(figure, panels[0])
     return figure

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
-from drivelab.figures.hover_words import say
 from drivelab.figures.quantities import elapsed, quantity
+from drivelab.figures.words import say
 
 DIRECTIONS = {"read": "reads", "write": "writes"}
 _LONG = 150

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from contextvars import ContextVar
-from functools import wraps
+from functools import cache, wraps
 from io import StringIO
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -18,9 +18,9 @@ from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from drivelab.figures import hover
-from drivelab.figures.layout import OnePass, texts_once, ticks_once
-from drivelab.figures.svg import compact
+from drivelab.figures.layout import PageLayout
+from drivelab.figures.svg import compact, with_values
+from drivelab.figures.values import marked
 
 WIDTH_IN = 6.4  # so narrow for the telephone: there the letters are scaled down by little
 HEIGHT_IN = 4.2
@@ -31,6 +31,8 @@ LEGEND_PT = 9.0
 INK = "#222222"
 MUTED = "#5a5a5a"
 ALARM = "#b00020"
+WITH_COLOUR_BAR = (28, 1)
+"""Widths of a panel and its colour bar."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 DASHES = ("-", "--", "-.", ":")
 _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
@@ -86,7 +88,7 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
             return function(*args, **kwargs)
         token = _under_style.set(True)
         try:
-            with matplotlib.rc_context(RC), texts_once():
+            with matplotlib.rc_context(RC):
                 return function(*args, **kwargs)
         finally:
             _under_style.reset(token)
@@ -110,7 +112,7 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
 
     `layout=False` is for 3-D axes, which the constrained layout cannot measure.
     """
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout=OnePass(w_pad=0.07, h_pad=0.05) if layout else None)
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout=PageLayout() if layout else None)
     _AsInSvg(figure)
     _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
@@ -120,9 +122,14 @@ class _AsInSvg(FigureCanvasBase):
     """Measures texts as they come out in SVG; to draw, matplotlib takes the canvas of the file's format."""
 
     def get_renderer(self) -> RendererBase:
-        """What the layout measures with."""
-        renderer: RendererBase = _SVG(*self.figure.bbox.size, StringIO())
-        return renderer
+        """Return what the layout measures with: one for all figures, as matplotlib remembers the texts of each."""
+        return _measuring()
+
+
+@cache
+def _measuring() -> RendererBase:
+    renderer: RendererBase = _SVG(72 * WIDTH_IN, 72 * HEIGHT_IN, StringIO())
+    return renderer
 
 
 def grow(figure: Figure, extra_in: float) -> None:
@@ -165,21 +172,30 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
 
 @styled
 def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str | None = None) -> list[Path]:
-    """Write `stem`.svg and, with `png`, `stem`.png, the same bytes for the same figure, and the chart of the same
-    values for pages that run scripts, `stem`.json, last; returns the paths of the pictures. `made_from` goes into the
-    chart (`kept`)."""
-    pictures = [Path(f"{stem}.svg")]
+    """Write `stem`.png, with `png`, and then `stem`.svg with the values of its marks (`values`).
+
+    The same figure gives the same bytes. `made_from` goes into the SVG (`kept`). Returns the paths.
+    """
+    picture = Path(f"{stem}.svg")
+    text = svg(figure, made_from)
+    others = [Path(f"{stem}.png")] if png else []
+    for path in others:
+        figure.savefig(path, format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
+    picture.write_text(text, encoding="utf-8")
+    return [picture, *others]
+
+
+@styled
+def svg(figure: Figure, made_from: str | None = None) -> str:
+    """Return a figure as SVG that carries the values of its marks, and `made_from`."""
     _settle(figure)
-    titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
     drawn = StringIO()
-    with ticks_once(figure):
+    titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
+    with marked(figure) as values:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
-        pictures[0].write_text(compact(drawn.getvalue()), encoding="utf-8")
-        if png:
-            pictures.append(Path(f"{stem}.png"))
-            figure.savefig(pictures[1], format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
-        hover.write(figure, Path(f"{stem}.json"), made_from)
-    return pictures
+    if made_from is not None:
+        values["made_from"] = made_from
+    return with_values(compact(drawn.getvalue()), values)
 
 
 def _settle(figure: Figure) -> None:
@@ -237,4 +253,4 @@ def _lay_out(figure: Figure) -> None:
     if engine is None:
         figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)
     else:
-        engine.set(rect=(0, 0, 1, share))  # type: ignore[call-arg]
+        engine.set(top=share)  # type: ignore[call-arg]

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from drivelab.figures import axes as ax
-from drivelab.figures import selection, style
+from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
 
 _PLACE = ["recording", "step", "round", "cell"]
@@ -73,6 +73,7 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
     if not heat and not host:
         style.note(figure, "no temperature and no load of the host were sampled")
     panels[-1].set_xlim(-0.01 * end_s / time.divisor, 1.01 * end_s / time.divisor)
+    words.time(panels[-1].xaxis, time.divisor)
     panels[-1].set_xlabel(f"Time since the measurement began ({time.unit})")
     return figure
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures import axes as ax
-from drivelab.figures import style
+from drivelab.figures import style, words
 from drivelab.figures.quantities import Quantity, elapsed
 from drivelab.units import format_duration
 
@@ -93,6 +93,7 @@ def time_axis(axes: Axes, end_s: float) -> float:
     scale = time(end_s)
     axes.set_xlim(0, end_s / scale.divisor or 1.0)
     axes.set_xlabel(scale.label)
+    words.time(axes.xaxis, scale.divisor)
     ax.plain_numbers(axes, "x")
     return scale.divisor
 

@@ -40,7 +40,10 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
     most = int(heat[["reads", "writes"]].to_numpy().max())
     norm = LogNorm(1, max(most, 2))
     figure = style.new_figure(title, height_in=4.4)
-    panels = figure.subplots(1, 2, sharey=True)
+    grid = figure.add_gridspec(1, 3, width_ratios=(12, 12, 1))
+    first = figure.add_subplot(grid[0, 0])
+    panels = (first, figure.add_subplot(grid[0, 1], sharey=first))
+    panels[1].tick_params(labelleft=False)
     for axes, column in zip(panels, ("reads", "writes"), strict=True):
         cells = np.full((round((high - low) / band), len(over_time)), np.nan)
         row = ((heat["low_bytes"] - low) // band).to_numpy(np.int64)
@@ -55,7 +58,7 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
         ax.plain_numbers(axes, "x")
     panels[0].set_ylabel(address.label)
     ax.plain_numbers(panels[0], "y")
-    bar = figure.colorbar(panels[0].collections[0], ax=list(panels), pad=0.02, aspect=30)
+    bar = figure.colorbar(panels[0].collections[0], cax=figure.add_subplot(grid[0, 2]))
     bar.set_label("Requests that begin in a cell, log scale")
     if most < _FEW:
         bar.ax.yaxis.set_major_locator(FixedLocator([one for one in (1, 2, 3, 5, 10, 20, 50) if one <= max(most, 2)]))

@@ -10,8 +10,8 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocat
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
-from drivelab.figures.hover_axes import tell
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.words import tell
 
 _COLUMNS = ("operation", "phase", "low_ns", "high_ns", "requests")
 _PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to completed (D2C)"))

@@ -22,7 +22,7 @@ _FEWEST_CAPACITIES = 2
 def draw_figures(
     tables: Mapping[str, pd.DataFrame], recordings: Sequence[Recording], folder: Path
 ) -> list[dict[str, Any]]:
-    """Draw each figure as `folder`/RECORDING/NAME.svg (and png, json); return them for the report.
+    """Draw each figure as `folder`/RECORDING/NAME.svg (and png); return them for the report.
 
     Figures that compare all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
     """
@@ -99,7 +99,6 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
 
 def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
     """Return a figure of a recording, or of all drives if `recording` is None."""
-    chart = stem.with_suffix(".json")
     return {
         "drive": recording and recording.drive,
         "measurement": recording and recording.measurement,
@@ -109,5 +108,4 @@ def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
         "title": TITLES[stem.name],
         "caption": (_CAPTIONS / f"{stem.name}.rst").read_text(encoding="utf-8").strip(),
         "svg": stem.with_suffix(".svg").read_text(encoding="utf-8"),
-        "chart": chart.read_text(encoding="utf-8") if chart.exists() else "",
     }

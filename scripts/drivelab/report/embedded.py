@@ -6,8 +6,10 @@ import base64
 import gzip
 import hashlib
 import json
-from functools import cache
 from typing import Any
+
+SCRIPTS = ("report.js", "charts.js")
+"""Templates that make up the one script of a report."""
 
 
 def encoded(data: bytes) -> str:
@@ -28,12 +30,3 @@ def packed_json(data: Any) -> str:
 def hash_source(text: str) -> str:
     """Return the content-security-policy source of a script or style."""
     return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
-
-
-@cache
-def plotly() -> tuple[str, str]:
-    """Plotly's own script, packed, and its source for the policy."""
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]  # slow to import
-
-    script = get_plotlyjs()
-    return packed(script), hash_source(script)

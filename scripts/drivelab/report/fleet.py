@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +17,9 @@ from drivelab.analysis.fleet import VALUE, apart
 from drivelab.analysis.taint import worst
 from drivelab.figures.fleet_heat import fleet_heat
 from drivelab.figures.fleet_order import fleet_order
-from drivelab.figures.style import styled
-from drivelab.figures.svg import compact
+from drivelab.figures.style import svg
 from drivelab.report import fleet_tables
-from drivelab.report.embedded import hash_source, packed_json
+from drivelab.report.embedded import SCRIPTS, hash_source, packed, packed_json
 from drivelab.report.numbers import moment, names, number, percent, quantity, unit_of
 from drivelab.report.picture import picture
 from drivelab.report.view import Banner, Figure
@@ -76,8 +74,9 @@ def render(
         loader=FileSystemLoader(_TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
+    environment.filters["packed"] = packed
     environment.filters["shown"] = lambda value: repr(float(value)).removesuffix(".0")
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return environment.get_template("fleet.html.j2").render(
         study=study,
         lead=list(lead(drives, spread, deviations, hosts, deltas, study["basis"], margin_pct)),
@@ -191,11 +190,8 @@ def _figures(keys: pd.DataFrame) -> Iterator[Figure]:
                        f"{rows['cell_label'].iloc[0]}: the value of each drive, from the lowest.")  # fmt: skip
 
 
-@styled
 def _picture(drawing: Drawing, name: str, title: str, caption: str) -> Figure:
-    drawn = StringIO()
-    drawing.savefig(drawn, format="svg", metadata={"Date": None})
-    return picture({"name": name, "title": title, "caption": caption, "svg": compact(drawn.getvalue())})
+    return picture({"name": name, "title": title, "caption": caption, "svg": svg(drawing)})
 
 
 def _ranges(spread: pd.DataFrame) -> Iterator[str]:

@@ -51,8 +51,8 @@ def build(
     also gives cannot_capture.
     `plans` has a mapping for each recording: recording, path, drive, measurement, protocol, condition, class, reduced,
     reduced_why, virtual, clock, clock_reason, started, finished, data_pattern, engine, scenario, notes, and host (its
-    name) if the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption, svg,
-    chart}, in one list or in lists by any key. A figure without a drive belongs to the trace that it names, else to
+    name) if the study has several. `figures` are mappings {drive, measurement, recording, name, title, caption, svg},
+    in one list or in lists by any key. A figure without a drive belongs to the trace that it names, else to
     the comparison. The report shows missing values as "not recorded". Raises UserError for a figure that is not an
     SVG, or whose test is neither in the plans nor in the summary.
     """

@@ -42,8 +42,6 @@ _BREAK = re.compile("[ ·-]")
 """Characters after which a table line may break."""
 _MOST_IN_WORD = 40
 _LONG_WORD = re.compile(rf"[^\s/·\u2013\u200b-]{{{_MOST_IN_WORD}}}(?=[^\s/·\u2013\u200b-])")
-_OF_CHARTS = re.compile(r" or, in a chart that answers to the pointer, [^;.,]*")
-"""Part of a caption about the interactive chart on the screen."""
 _NO_TEXT = ("svg", "id", "anchor")
 _SMALL = 0.85
 """Font size of a cell's second line, relative to its first."""
@@ -205,7 +203,7 @@ def _figure(figure: Figure) -> dict[str, str | int]:
     svg = unquote(figure.uri.partition(",")[2])  # the inverse of `picture.data_uri`
     return {
         "title": figure.title,
-        "caption": _OF_CHARTS.sub("", figure.caption.replace("\n", " ")),
+        "caption": figure.caption.replace("\n", " "),
         "alt": figure.alt.replace("\n", " "),
         "width": figure.width,
         "height": figure.height,

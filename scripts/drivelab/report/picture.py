@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from drivelab.errors import UserError
+from drivelab.figures.svg import values_of, without_values
 from drivelab.report.view import Figure
 
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
@@ -22,9 +22,9 @@ _SAFE = " !$()*+,-./:;=?@[]^_`{|}~'"
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
-    """Return a figure of the report from {drive, measurement, recording, name, title, caption, svg, chart}.
+    """Return a figure of the report from {drive, measurement, recording, name, title, caption, svg}.
 
-    `svg` is text or a path; `chart` is the same figure for Plotly as JSON text, empty or missing if there is none.
+    `svg` is text or a path. The values that the SVG carries become the figure's `values`.
     The title names the recording if a page has `several`, and the test if the figure has no drive.
     Raises UserError for a file that is missing or not an SVG.
     """
@@ -36,18 +36,18 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     width, height = (round(float(box[1])), round(float(box[2]))) if box else (640, 400)
     part_of = (figure.get("recording") if several else None) if figure.get("drive") else figure.get("measurement")
     title = f"{figure['title']}, {part_of}" if part_of else str(figure["title"])
-    caption, chart = str(figure.get("caption") or ""), str(figure.get("chart") or "")
+    caption = str(figure.get("caption") or "")
     named = f"{title} ({figure['drive']}, {figure['measurement']})" if figure.get("drive") else title
     return Figure(
         title=title,
         caption=caption,
         alt=". ".join(part.rstrip(".") for part in (named, caption) if part),
-        uri=data_uri(svg),
+        uri=data_uri(without_values(svg)),
         width=width,
         height=height,
-        chart=chart,
+        values=values_of(svg),
+        recording=str(figure.get("recording") or figure.get("trace") or ""),
         group="" if figure.get("drive") or figure.get("trace") else str(figure.get("measurement") or ""),
-        chart_height=round(json.loads(chart)["layout"].get("height") or 0) if chart else 0,
     )
 
 

@@ -177,5 +177,4 @@ def _figure(path: Path) -> dict[str, Any]:
         "title": TITLES[path.stem],
         "caption": caption,
         "svg": path.read_text(encoding="utf-8"),
-        "chart": chart.read_text(encoding="utf-8") if (chart := path.with_suffix(".json")).exists() else "",
     }

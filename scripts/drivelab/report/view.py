@@ -130,10 +130,10 @@ class Figure:
     uri: str
     width: int
     height: int
-    chart: str = ""
-    """The same figure for Plotly, as JSON; empty if there is none."""
-    chart_height: int = 0
-    """Height of the chart in pixels; 0 for the aspect ratio of the figure."""
+    values: str = ""
+    """Values of the figure's marks as JSON (`drivelab.figures.values`); empty if it carries none."""
+    recording: str = ""
+    """Recording or trace whose figures share one time axis; empty for figures over several."""
     group: str = ""
     """As in a table."""
 

@@ -27,7 +27,7 @@ class FigureLayout:
     """Paths of one study's figures, relative to the project's folder; `drivelab.stages.layout` has the others."""
 
     def __init__(self, campaign: Campaign, png: bool = True) -> None:
-        """Without `png` each figure is made as SVG and JSON only, which is all that the report needs."""
+        """Without `png` each figure is made as SVG only, which is all that the report needs."""
         self.campaign, self.png = campaign, png
         self.results = str(campaign.study.results)
 
@@ -113,11 +113,10 @@ class FigureLayout:
             )
             if self.png:
                 files[f"{name}_png"] = update(f"{stem}.png")
-            files[f"{name}_json"] = update(f"{stem}.json")
         return files
 
     def all_figures(self, ending: str = "svg") -> list[str]:
-        """The figure files of the whole study with an ending, `svg`, `png` or `json`; none where they are not made."""
+        """The figure files of the whole study with an ending, `svg` or `png`; none where they are not made."""
         if ending == "png" and not self.png:
             return []
         files = [

@@ -71,7 +71,6 @@ class Layout(FigureLayout):
             *self.tables(),
             *self.all_figures("svg"),
             *self.all_figures("png"),
-            *self.all_figures("json"),
         ]
 
     def tables(self) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from drivelab.figures import kept, style
 
 CODE = {"one": "a", "two": "b"}
 NEEDED = {"one": ["cells", "exclusions"], "two": ["cells", "series"]}
-ENDINGS = (".svg", ".png", ".json")
+ENDINGS = (".svg", ".png")
 
 
 def made_from(folder: Path, code: dict[str, str] | None = None) -> dict[str, str]:
@@ -55,9 +54,11 @@ def test_a_missing_file_is_drawn(drawn: Path, ending: str) -> None:
     assert to_draw(drawn) == {"one"}
 
 
-@pytest.mark.parametrize("left", ["", "{", json.dumps({"layout": {}})])
-def test_a_chart_that_does_not_say_is_drawn(drawn: Path, left: str) -> None:
-    (drawn / "one.json").write_text(left)
+@pytest.mark.parametrize(
+    "left", ["", "<svg>", "<svg><metadata>{</metadata></svg>", "<svg><metadata>{}</metadata></svg>"]
+)
+def test_a_picture_that_does_not_say_is_drawn(drawn: Path, left: str) -> None:
+    (drawn / "one.svg").write_text(left)
     assert to_draw(drawn) == {"one"}
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import comparison_frames
 import pandas as pd
-import plotly.graph_objects as go
 import protocol_frames as frames
 import pytest
 
 from drivelab.analysis.soundness import because
 from drivelab.figures.placeholder import placeholder, reasons
 from drivelab.figures.sheets import draw
+from drivelab.figures.svg import values_of
 from drivelab.tables.schemas import SCHEMAS
 
 SAYS_SO = "NOTHING TO SHOW"
@@ -30,12 +31,8 @@ def excluded(*recordings: str, measurement: str = "test", place: str = "recordin
 def drawn(folder: Path, name: str, tables: dict[str, pd.DataFrame]) -> str:
     """Draws the figure in all its files; the text of the SVG."""
     draw({name: folder / name}, tables, "op7, test")
-    chart = json.loads((folder / f"{name}.json").read_text())
-    go.Figure(chart)
     assert (folder / f"{name}.png").stat().st_size > 0
-    svg = (folder / f"{name}.svg").read_text()
-    assert (SAYS_SO in svg) == (SAYS_SO in chart["layout"]["title"]["text"])
-    return svg
+    return (folder / f"{name}.svg").read_text()
 
 
 def test_a_recording_without_a_sound_cell_has_a_figure_that_says_so(tmp_path: Path) -> None:
@@ -115,9 +112,11 @@ def test_what_is_left_out_changes_no_drives_colour(tmp_path: Path) -> None:
     colours = []
     for more in ({}, {"exclusions": out}):
         draw({"bathtub": tmp_path / "bathtub"}, tables | more, "all drives")
-        chart = json.loads((tmp_path / "bathtub.json").read_text())
+        svg = (tmp_path / "bathtub.svg").read_text()
+        of_entry = dict(re.findall(r'<g data-k="(\d)"><path[^>]*stroke: (#\w+)', svg))
+        names = json.loads(values_of(svg))["legend"]
         colours.append(
-            {one["name"]: one["line"]["color"] for one in chart["data"] if one.get("name") in (first, second)}
+            {names[int(entry)]: colour for entry, colour in of_entry.items() if names[int(entry)] in (first, second)}
         )
     assert set(colours[0]) == {first, second}
     assert colours[1] == {second: colours[0][second]}

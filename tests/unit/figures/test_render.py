@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+from xml.etree import ElementTree
 
 import comparison_frames
 import pandas as pd
@@ -21,9 +23,11 @@ from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from told import told
 
 import drivelab
 from drivelab.figures import FIGURES, label, render, save, style
+from drivelab.figures.svg import values_of
 
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 UNITS = (
@@ -463,6 +467,28 @@ def test_files_are_reproducible(made: ModuleType, name: str, tmp_path: Path) -> 
     assert len(svg) < 60_000
     identifiers = re.findall(rb'\bid="([^"]+)"', svg)
     assert len(identifiers) == len(set(identifiers))
+
+
+@pytest.mark.parametrize("which", CASES)
+def test_the_picture_has_each_mark_tick_and_note_that_the_values_name(which: str, made: ModuleType) -> None:
+    """The page finds them by their numbers, and ticks by their order."""
+    name, tables, options = _case(made, which)
+    svg = style.svg(render(name, tables, "op7", **options))
+    root, values = ElementTree.fromstring(svg), json.loads(values_of(svg))
+    for number, panel in enumerate(values["panels"]):
+        group = next((one for one in root.iter() if one.get("data-p") == str(number)), None)
+        assert group is not None
+        second = [one for scale in group.iter() if scale.get("data-c") for one in scale.iter()]
+        own = [one for one in group.iter() if one not in second]
+        of = {kind: [one.get(f"data-{kind}") for one in own if one.get(f"data-{kind}")] for kind in "mnt"}
+        told_of = [mark for mark in panel["marks"] if any(told({"name": "", "panel": panel, **mark}))]
+        drawn = {str(mark["m"]) for mark in told_of if "z" not in mark}
+        assert drawn - set(of["m"]) == set(), "only images are without a group"
+        for mark in panel["marks"]:
+            assert not mark.get("bar") or of["m"].count(str(mark["m"])) == len(mark["x"])
+        assert {str(note[0]) for note in panel.get("notes", [])} <= set(of["n"])
+        for axis in "xy" if "box" in panel else "":
+            assert of["t"].count(axis) in (0, len(panel[axis]["ticks"])), "all, or none of an axis without labels"
 
 
 SCRIPT = """

@@ -30,6 +30,17 @@ def test_coordinates_are_rounded_and_texts_are_not() -> None:
     assert "axes_1" not in svg
 
 
+def test_ids_of_marks_and_ticks_become_data() -> None:
+    svg = compact(f'{HEAD}<g id="p0"><g id="m12"><path d="M0 0"/></g><g id="xtick_3"><path d="M0 1"/></g></g></svg>')
+    assert '<g data-p="0"><g data-m="12"><path d="M0 0"/></g><g data-t="x">' in svg
+
+
+def test_long_lines_are_short() -> None:
+    svg = compact(f'{HEAD}<path d="M 1.26 2 L 3 2 L 3.04 2.01 L 3 9 L 7.77 11 z"/><path d="M 0 0.25 L 1 0.25"/></svg>')
+    assert 'd="M1.3 2H3V9L7.8 11z"' in svg
+    assert 'd="M0 0.25L1 0.25"' in svg
+
+
 def test_references_survive() -> None:
     svg = compact(f'{HEAD}<clipPath id="p1"/><g clip-path="url(#p1)"><path id="m1" d="M 0 0 "/></g></svg>')
     assert 'id="p1"' in svg
@@ -77,6 +88,20 @@ def styles(root: ElementTree.Element) -> dict[str, str]:
     return dict(re.findall(r"\.(\w+)\{([^}]*)\}", text))
 
 
+def points(path: str) -> str:
+    """The corners of straight lines to a tenth of a point, without those that repeat the one before."""
+    found: list[tuple[float, float]] = []
+    for command, numbers in re.findall(r"([MLHVz])\s*([^MLHVz]*)", path):
+        if command == "z":
+            continue
+        given = [round(float(one), 1) for one in re.findall(r"-?[\d.]+", numbers)]
+        x, y = found[-1] if found else (0.0, 0.0)
+        at = (given[0], y) if command == "H" else (x, given[0]) if command == "V" else (given[0], given[1])
+        if not found or at != found[-1]:
+            found.append(at)
+    return str(found)
+
+
 def what_shows(svg: str) -> list[tuple[object, ...]]:
     """Every drawn element with its style, text and all that it refers to; ids by the order of their first use."""
     root = ElementTree.fromstring(svg)
@@ -95,7 +120,9 @@ def what_shows(svg: str) -> list[tuple[object, ...]]:
         given = dict(one.attrib)
         if "class" in given:
             given["style"] = rules[given.pop("class")]
-        given.pop("id", None)
+        given = {key: value for key, value in given.items() if key != "id" and not key.startswith("data-")}
+        if given.get("d", "").count("L") + given.get("d", "").count("H") > 1:
+            given["d"] = points(given["d"])
         if one.tag in (f"{SVG}style", f"{SVG}metadata") or (one.tag == f"{SVG}g" and not given):
             continue
         if any(one in held.iter() for held in root.iter(f"{SVG}metadata")):

@@ -21,6 +21,7 @@ from drivelab.figures.rendering import render
 from drivelab.figures.saturation_bytes import saturation_bytes
 from drivelab.figures.saturation_time import saturation_time
 from drivelab.figures.window import window
+from drivelab.figures.words import place_of
 
 
 def _drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:
@@ -163,7 +164,7 @@ def test_measurement_3d_columns_are_the_averages_with_the_tall_end_at_the_back(m
     assert len(columns) == 56
     for gid in columns:
         mix, size = gid.split("|")
-        height = columns[gid]._faces[..., 2].max()
+        _, _, height = place_of(columns[gid])
         assert height == pytest.approx(made.S4600_IOPS[int(size)][made.MIXES.index(int(mix))])
     sizes = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     mixes = [tick.get_text() for tick in figure.axes[0].get_xticklabels()]

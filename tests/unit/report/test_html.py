@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from drivelab.figures.svg import with_values
 from drivelab.report.evidence import fio_jobs
 from drivelab.report.html import render
 from drivelab.report.model import build
@@ -21,7 +22,7 @@ from drivelab.report.numbers import number
 from drivelab.report.view import Download, Report
 
 VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}
-CHART = {"data": [{"x": [1, 2], "y": [3.5, 4]}], "layout": {"height": 420}}
+VALUES = {"panels": [{"marks": [{"m": 0, "name": "a < b & c", "x": [1], "y": [2]}]}], "legend": []}
 EVIL = "<script>alert(1)</script>\"' onload=x"
 
 
@@ -75,8 +76,8 @@ def html(report: Report) -> str:
 
 @pytest.fixture
 def charted(tables: Any, study: Any, plans: Any, figures: Any) -> str:
-    """Return the HTML of a report with one chart."""
-    figures["comparison"][0]["chart"] = json.dumps(CHART)
+    """With one figure that carries values."""
+    figures["comparison"][0]["svg"] = with_values(figures["comparison"][0]["svg"], VALUES)
     return render(build(tables, study, plans, figures, "2025-11-21T05:10:00+00:00"))
 
 
@@ -139,24 +140,20 @@ def test_the_html_loads_nothing(html: str) -> None:
 
 def test_only_scripts_with_a_hash_in_the_policy_run(charted: str) -> None:
     own = charted.rpartition("<script>")[2].partition("</script>")[0]
-    library = unpacked(re.search(r'id="plotly">([^<]*)<', charted)[1])  # type: ignore[index]
     (policy,) = (m["content"] for m in Page(charted).all("meta") if m.get("http-equiv") == "Content-Security-Policy")
-    hashes = " ".join(
-        f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in (own, library)
-    )
-    assert f"script-src {hashes};" in str(policy)
+    digest = f"'sha256-{base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()}'"
+    assert f"script-src {digest};" in str(policy)
     assert "default-src 'none'" in str(policy)
     data = [attributes for attributes in Page(charted).all("script") if attributes]
     assert {attributes["type"] for attributes in data} == {"application/gzip"}
     assert len(Page(charted).all("script")) == len(data) + 1
 
 
-def test_plotly_is_there_only_for_charts(html: str, charted: str) -> None:
-    assert 'id="plotly"' not in html
-    assert html.count('class="chart"') == 0
-    assert charted.count('class="chart"') == 1
-    (chart,) = re.findall(r'class="chart" data-height="420">([^<]*)<', charted)
-    assert json.loads(unpacked(chart)) == CHART
+def test_a_figure_has_its_values_beside_its_picture(html: str, charted: str) -> None:
+    assert html.count('class="values"') == 0
+    (values,) = re.findall(r'class="values">([^<]*)<', charted)
+    assert json.loads(unpacked(values)) == VALUES
+    assert "metadata" not in "".join(str(one["src"]) for one in Page(charted).all("img"))
 
 
 def test_tables_can_be_downloaded_or_are_listed_with_the_reason(report: Report) -> None:

@@ -145,14 +145,6 @@ def test_the_first_page_shows_the_largest_headlines_and_counts_others(report: Re
     assert pages(replace(report, headlines=shown, headlines_left_out=()))["rest"] == ""
 
 
-def test_captions_omit_the_interactive_chart(report: Report) -> None:
-    page = next(page for page in report.pages if page.figures)
-    caption = "Over size and mix, as columns or, in a chart that answers to the pointer, as a map of colours; the rest."
-    figures = (replace(page.figures[0], caption=caption),)
-    content = pages(replace(report, pages=(replace(page, figures=figures),)))
-    assert content["tests"][0]["figures"][0]["caption"] == "Over size and mix, as columns; the rest."
-
-
 def test_a_page_never_ends_or_begins_with_a_single_row(report: Report) -> None:
     for count in range(40, 90, 10):
         table_pages = pages_with_rows(report, read(longer(report, count)))
