@@ -7,6 +7,7 @@ import json
 import pytest
 from mini_project import Project
 
+from drivelab.figures.registry import ALL
 from drivelab.figures.svg import values_of
 
 
@@ -42,5 +43,5 @@ def test_snakemakes_own_report_shows_the_figures_with_their_captions(copy: Proje
     text = (copy.folder / "snakemake-report.html").read_text(encoding="utf-8")
     for name in ("convergence.svg", "saturation_time.svg", "index.html", "pts-pages.pdf"):
         assert name in text
-    caption = (copy.folder / "workflow/report/convergence.rst").read_text(encoding="utf-8").split()[:6]
+    caption = ALL["convergence"].caption.split()[:6]
     assert " ".join(caption) in text

@@ -30,8 +30,8 @@ rule report:
         code=code_digest("report.py"),
         templates=files_digest(
             *(f"scripts/drivelab/report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
-            "workflow/report/*.rst",
         ),
+        captions=layout.captions(),
         study=layout.report_facts(),
     script:
         "../../scripts/report.py"
@@ -47,7 +47,8 @@ rule report_pdf:
         layout.path("logs/report_pdf.log"),
     params:
         code=code_digest("report_pdf.py"),
-        templates=files_digest("scripts/drivelab/report/templates/pages.*", "workflow/report/*.rst"),
+        templates=files_digest("scripts/drivelab/report/templates/pages.*"),
+        captions=layout.captions(),
         study=layout.report_facts(),
     script:
         "../../scripts/report_pdf.py"

@@ -50,8 +50,9 @@ def _info(options: argparse.Namespace) -> int:
             io.write(table, options.tables / f"{name}.parquet", name)
     if options.figures is not None:
         from drivelab.figures import trace_sheet
+        from drivelab.figures.registry import TRACE_FIGURES
 
-        trace_sheet.draw({name: options.figures / name for name in trace_sheet.TRACE_FIGURES}, tables)
+        trace_sheet.draw({name: options.figures / name for name in TRACE_FIGURES}, tables)
     if options.json:
         with open_trace(path) as file:
             provenance = file.provenance

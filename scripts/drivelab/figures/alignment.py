@@ -11,7 +11,23 @@ from matplotlib.lines import Line2D
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.units import format_percentage, format_size
+
+FIGURES = (
+    FigureKind(
+        name="alignment",
+        title="Aligned and unaligned",
+        caption=(
+            "The same I/Os on the boundaries of the drive's pages, and shifted off them: a shifted write "
+            "changes two pages in part, which have to be read first."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("shifted", "drives_alignment"),
+        place=310,
+    ),
+)
 
 _OFFSET = r", unaligned by [^,]*"
 """Of a workload's name: what aligned and unaligned cells do not have in common."""

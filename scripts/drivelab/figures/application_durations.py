@@ -10,6 +10,24 @@ from matplotlib.lines import Line2D
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, selection, style
 from drivelab.figures.quantities import Quantity, elapsed
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="application_durations",
+        title="Duration of the application",
+        caption=(
+            "Duration of every run of the application, on each drive; hollow dots were cold and do not "
+            "count. Less is better. Much of the time is the processor's, so drives differ less here than in "
+            "tests of the drive alone."
+        ),
+        tables=("application_runs",),
+        status="application_runs",
+        values="application_runs",
+        when=("application", "drives_application"),
+        place=350,
+    ),
+)
 
 _COLUMNS = ("drive", "measurement", "run", "application", "phase", "phase_value", "repeat", "cold", "counted",
             "duration_s", "simulated_from")  # fmt: skip

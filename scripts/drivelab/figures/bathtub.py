@@ -14,6 +14,23 @@ from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_I
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, style
 from drivelab.figures.quantities import Quantity, quantity, with_minus
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="bathtub",
+        title="Reads and writes mixed, the bathtub curve",
+        caption=(
+            "I/O rate against the share of reads. Reads wait behind writes and behind the moving of pages, "
+            "so that mixes are often slower than the straight line between reads alone and writes alone; "
+            "the number says by how much at the lowest."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("mixes", "drives_mixes"),
+        place=300,
+    ),
+)
 
 _SHARE = r" \d+/\d+"
 """Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""

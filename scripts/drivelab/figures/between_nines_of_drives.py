@@ -13,7 +13,23 @@ from drivelab.analysis.latency import NINES
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import tell
+
+FIGURES = (
+    FigureKind(
+        name="between_nines_of_drives",
+        title="Latency between the nines of all drives",
+        caption=(
+            "Latency of all drives between the nines: how it rises from the median to the slowest of a "
+            "million I/Os. From merged histograms."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("drives_latency",),
+        place=322,
+    ),
+)
 
 
 @style.styled

@@ -14,7 +14,25 @@ from drivelab.figures import axes as ax
 from drivelab.figures import overlay, selection, style
 from drivelab.figures.delta_rows import by_weight
 from drivelab.figures.quantities import AXES, Quantity, quantity, short_name
+from drivelab.figures.registry import FigureKind
 from drivelab.plan.plan import drive_in_sheet
+
+FIGURES = (
+    FigureKind(
+        name="capacity",
+        title="By capacity",
+        caption=(
+            "What each cell comes to on drives of different capacity, after the tables by capacity of "
+            "Solidigm's guides. Whiskers are confidence intervals. Larger drives have more flash to work in "
+            "parallel, so compare drives of one capacity, or say why not."
+        ),
+        tables=("summary", "drives"),
+        status="summary",
+        values="summary",
+        when=("drives_capacity",),
+        place=380,
+    ),
+)
 
 _COLUMNS = ("drive", "measurement", "cell_label", "metric", "unit", "value")
 _MOST_LINES = 8

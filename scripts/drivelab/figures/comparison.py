@@ -17,8 +17,27 @@ from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_C
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, overlay, selection, style
 from drivelab.figures.quantities import with_minus
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import say, tell
 from drivelab.units import format_percentage
+
+FIGURES = (
+    FigureKind(
+        name="comparison",
+        title="Comparison of the drives",
+        caption=(
+            "Delta of each drive against the basis for every cell, metric by metric as far as there is "
+            "room. Positive is better for speeds and times alike. Whiskers are confidence intervals, the "
+            "band is the margin within which drives are the same; hollow dots decide nothing. The verdict "
+            "of each cell stands at the right."
+        ),
+        tables=("deltas",),
+        status="summary",
+        values="summary",
+        when=("comparison",),
+        place=360,
+    ),
+)
 
 _COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#7a7a7a"}
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""

@@ -15,6 +15,71 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.convergence_lines import beside, choose
 from drivelab.figures.quantities import quantity, short_name
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="convergence",
+        title="Steady-state convergence",
+        caption=(
+            "Value of every round: for each block size at one R/W mix, for each cell where the test is no "
+            "grid of these, for each queue depth at the most threads in a sweep. The marked rounds are the "
+            "measurement window, the last five; the test is steady when the tracked variables keep their "
+            "limits there."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("steady",),
+        place=10,
+        rows="loops",
+        one_loop=True,
+    ),
+    FigureKind(
+        name="convergence_reads",
+        title="Steady-state convergence, reads",
+        caption=(
+            "The rate of reads in every round, for each block size. The marked rounds are the measurement "
+            "window, which the tracked writes decide."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("reads",),
+        place=60,
+        rows="loops",
+        one_loop=True,
+        options={"read_share_pct": 100},
+    ),
+    FigureKind(
+        name="convergence_max",
+        title="Steady-state convergence, maximum latency",
+        caption=(
+            "The longest latency of every round, for each block size at one R/W mix. A maximum is one I/O: "
+            "it settles less than the mean, which decides the marked window."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("maximum",),
+        place=70,
+        rows="loops",
+        one_loop=True,
+        options={"metric": "max_latency_us"},
+    ),
+    FigureKind(
+        name="pre_writes",
+        title="Writes before each round",
+        caption=(
+            "What is measured once in every round, before the sweep: writes that keep the drive in its "
+            "steady state. If they drift between the marked rounds, so does all that follows them."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("pre_writes",),
+        place=140,
+        rows="loops",
+        one_loop=True,
+        options={"beside_sweep": True},
+    ),
+)
 
 _CELLS = (
     "recording",

@@ -8,6 +8,23 @@ from matplotlib.figure import Figure
 from drivelab.figures import demand, style
 from drivelab.figures.demand_stack import Panel, stacked
 from drivelab.figures.quantities import Quantity, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="demand_cpu",
+        title="CPU use",
+        caption=(
+            "What the I/O rate costs the host: system and user CPU time of the load generator's threads "
+            "together, where 100 % is one core. Where the CPU is at its end, the drive is not what is "
+            "measured."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand_cpu",),
+        place=130,
+    ),
+)
 
 _SHARES = {"system_cpu_pct": "System CPU", "user_cpu_pct": "User CPU"}
 _UNIT = "% of a core"

@@ -13,7 +13,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import counted, demand, style
 from drivelab.figures.names_beside import Names
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import say
+
+FIGURES = (
+    FigureKind(
+        name="demand_intensity",
+        title="Demand intensity",
+        caption=(
+            "Mean latency against the I/O rate that goes with it, a line for each number of threads, points "
+            "named by threads and queue depth of each (T4Q32). A knee shows up to which demand the drive "
+            "answers quickly. Ringed are the points that the test went on with, such as MAX, MID and MIN."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=100,
+    ),
+)
 
 _MOST_LABELS = 16
 """More points than this are named at the ends of the lines only."""

@@ -8,6 +8,23 @@ from matplotlib.figure import Figure
 from drivelab.figures import demand, style
 from drivelab.figures.demand_stack import Panel, stacked
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="demand_outstanding",
+        title="Outstanding I/Os",
+        caption=(
+            "I/O rate and mean latency against all outstanding I/Os, threads times depth, with a line for "
+            "each number of threads. Where lines lie on each other it does not matter who waits; beyond the "
+            "knee latency grows and the rate does not."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=110,
+    ),
+)
 
 
 @style.styled

@@ -10,6 +10,23 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, demand, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="demand_variation",
+        title="Demand variation",
+        caption=(
+            "I/O rate against queue depth with a line for each number of threads, one panel per workload. "
+            "Where a line bends and stays flat the drive is saturated: more I/Os outstanding only wait "
+            "longer."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=90,
+    ),
+)
 
 
 @style.styled

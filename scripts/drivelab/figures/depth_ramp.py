@@ -13,6 +13,22 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, demand, overlay, selection, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="depth_ramp",
+        title="Queue-depth ramp",
+        caption=(
+            "I/O rate and mean latency against the queue depth, by threads. Where the rate no longer rises "
+            "and the latency begins to, the drive is busy: more I/Os only wait."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand", "drives_ramp"),
+        place=120,
+    ),
+)
 
 _MOST_PANELS = 4
 _NAMES = {"queue_depth": "Queue depth per thread\n(number), log scale", "threads": "Threads (number), log scale"}

@@ -10,6 +10,22 @@ from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
 from drivelab.figures.latency_distribution import exceedance, nines_axis
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="exceedance_of_drives",
+        title="Latency distribution of all drives",
+        caption=(
+            "Share of the I/Os of each drive that were faster than a latency, to all but one in a million. "
+            "The legend has the deepest quantile that ten I/Os and more tell of every drive."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("drives_latency",),
+        place=323,
+    ),
+)
 
 _LEAST_DEEP = 0.01
 _DEEPEST = 1e-6

@@ -7,6 +7,23 @@ from matplotlib.figure import Figure
 
 from drivelab.figures import selection, strip_lines, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="head_to_head",
+        title="Head to head",
+        caption=(
+            "I/O rate of every second of all drives, which were measured at the same time, on one clock "
+            "from their common start. Where one falls as another rises they share something: the host, a "
+            "bus, a power supply."
+        ),
+        tables=("series", "cells"),
+        status="series",
+        when=("head_to_head",),
+        place=430,
+    ),
+)
 
 _PLACE = ["recording", "step", "round", "cell"]
 _SERIES = (*_PLACE, "drive", "run", "measurement", "clock", "time_s", "direction")

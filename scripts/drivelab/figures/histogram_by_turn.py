@@ -9,6 +9,23 @@ from drivelab.figures import axes as ax
 from drivelab.figures import style
 from drivelab.figures.latency_by_turn import last_soaks, turn_name
 from drivelab.figures.latency_histogram import histogram, latency_axis
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="histogram_by_turn",
+        title="Latency histograms, turn by turn",
+        caption=(
+            "I/Os by latency at each point, both axes logarithmic. The lines are the nines of the PTS, as "
+            "far as there are I/Os to tell them."
+        ),
+        tables=("latency_bins", "cells"),
+        status="latency_bins",
+        when=("turns",),
+        place=230,
+        rows="turns",
+    ),
+)
 
 _MOST_PANELS = 9
 

@@ -11,6 +11,23 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="idle_recovery",
+        title="Recovery in idle time",
+        caption=(
+            "I/O rate of bursts after idle time against time, with the baselines without pauses between "
+            "them; above, how long the drive was idle before each burst. Bursts above the baseline are what "
+            "the drive gained in idle time; the first burst of each follows the baseline at once."
+        ),
+        tables=("cells",),
+        status="cells",
+        when=("idle_recovery",),
+        place=150,
+    ),
+)
 
 _COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
 _SHADES = ("#f0f0f0", "#ffffff")

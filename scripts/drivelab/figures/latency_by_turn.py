@@ -10,6 +10,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.latency_distribution import exceedance, nines_axis
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="latency_by_turn",
+        title="Latency distribution, turn by turn",
+        caption=(
+            "Share of I/Os that were as fast, up to the nines, a line for each turn of the repeated step: "
+            "for points of a demand sweep MAX, MID and MIN with their threads and depth. From merged "
+            "histograms of the whole last soak of each turn; darker lines at 99, 99.9, 99.99 and 99.999 %."
+        ),
+        tables=("latency_bins", "cells"),
+        status="latency_bins",
+        when=("turns",),
+        place=220,
+        rows="turns",
+    ),
+)
 
 _BINS = ("recording", "step", "kind", "workload", "phase", "phase_value", "latency_ns", "count")
 _CELLS = ("recording", "step", "kind", "workload", "phase_value", "point", "threads", "queue_depth")

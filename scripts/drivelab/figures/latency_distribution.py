@@ -10,7 +10,25 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import tell
+
+FIGURES = (
+    FigureKind(
+        name="latency_distribution",
+        title="Latency distribution",
+        caption=(
+            "Share of the I/Os of the last soak that were faster than a latency, both axes logarithmic: "
+            "each step up is one more nine. Latency runs from submission to completion; the bins of the "
+            "slices are merged."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("histogram",),
+        place=180,
+        rows="last_soak",
+    ),
+)
 
 _COLUMNS = ("drive", "measurement", "kind", "pattern", "read_share_pct", "block_size_bytes", "latency_ns", "count")
 _TAIL = (0.001, "99.9 %")

@@ -14,6 +14,23 @@ from drivelab.analysis import latency
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="latency_heat",
+        title="Latency over time",
+        caption=(
+            "Where the I/Os of each slice of a soak are in latency; the darker, the more. Lines are the "
+            "median and the latency that 99.9 % did not exceed. Several bands are several ways through the "
+            "drive: cache, flash, the moving of pages."
+        ),
+        tables=("latency_bins", "cells"),
+        status="latency_bins",
+        when=("sliced",),
+        place=320,
+    ),
+)
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.88, 0.0, 256)))
 """More is darker; none too pale for paper."""

@@ -11,6 +11,23 @@ from drivelab.analysis.latency import merge_bins, percentiles_us
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="latency_histogram",
+        title="Latency histogram",
+        caption=(
+            "I/Os by latency, from submission to completion, both axes logarithmic. The lines are the nines "
+            "of the PTS, as far as there are I/Os to tell them."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("histogram",),
+        place=190,
+        rows="last_soak",
+    ),
+)
 
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _PERCENTS = (99.9, 99.99, 99.999)

@@ -10,7 +10,26 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_kib, format_number, quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.units import format_size
+
+FIGURES = (
+    FigureKind(
+        name="measurement_2d",
+        title="Measurement, 2D",
+        caption=(
+            "Average of the rounds in the measurement window against block size, a line for each R/W mix; "
+            "of a test with one block size, against the read share."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("grid",),
+        place=30,
+        rows="loops",
+        one_loop=True,
+        of_window=True,
+    ),
+)
 
 CELLS = (
     "recording",

@@ -11,7 +11,39 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from drivelab.figures import selection, style
 from drivelab.figures.measurement_2d import CELLS, STEADY
 from drivelab.figures.quantities import Quantity, format_kib, format_number, quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import grouped, say
+
+FIGURES = (
+    FigureKind(
+        name="measurement_3d",
+        title="Measurement, 3D",
+        caption=(
+            "Average of the rounds in the measurement window over block size and R/W mix. The numbers are "
+            "those of the table."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("surface",),
+        place=40,
+        rows="loops",
+        one_loop=True,
+        of_window=True,
+    ),
+    FigureKind(
+        name="measurement_3d_max",
+        title="Measurement, 3D, maximum latency",
+        caption="Longest latency in the rounds of the measurement window over block size and R/W mix.",
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("maximum_surface",),
+        place=80,
+        rows="loops",
+        one_loop=True,
+        of_window=True,
+        options={"metric": "max_latency_us"},
+    ),
+)
 
 _WIDTH = 0.62
 _LIGHT = (0.55, 1.0, 0.8)

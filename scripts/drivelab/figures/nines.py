@@ -12,7 +12,25 @@ from drivelab.analysis import nines as quantiles
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import tell
+
+FIGURES = (
+    FigureKind(
+        name="nines",
+        title="Latency between the nines",
+        caption=(
+            "Latency that a share of the I/Os did not exceed, from half of them to 99.999 %, and the curve "
+            "between these quantiles. From merged histograms; hollow dots stand on fewer than ten I/Os "
+            "above them and say little."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("nines",),
+        place=200,
+        rows="last_soak",
+    ),
+)
 
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _FEW_IOS = 10

@@ -10,6 +10,22 @@ from drivelab.analysis import nines as quantiles
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="nines_of_drives",
+        title="The nines side by side",
+        caption=(
+            "Latency that 50 to 99.9999 % of the I/Os of each drive did not exceed, from merged histograms. "
+            "Hollow dots stand on fewer than ten I/Os above them and say little."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("drives_latency",),
+        place=321,
+    ),
+)
 
 _FEW_IOS = 10
 """Fewer I/Os than this above a quantile do not tell it well (ours), as in the figure of one drive."""

@@ -15,7 +15,24 @@ from drivelab.analysis.verdict import BETTER, CANNOT_TELL, SAME, WORSE
 from drivelab.figures import axes as ax
 from drivelab.figures import delta_rows, style
 from drivelab.figures.quantities import short_name
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import say, tell
+
+FIGURES = (
+    FigureKind(
+        name="normalised",
+        title="Relative to the basis",
+        caption=(
+            "How many times the basis each drive reaches, cell by cell; the basis is 1.0. More is better "
+            "for speeds and times alike, as times are turned over. Whiskers are confidence intervals."
+        ),
+        tables=("deltas",),
+        status="summary",
+        values="summary",
+        when=("comparison",),
+        place=370,
+    ),
+)
 
 _LOG_FROM = 6.0
 """A bar so many times the basis leaves nothing to see of the others on a linear axis."""

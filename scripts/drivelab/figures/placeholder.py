@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drivelab.analysis.exclusions import WHOLE
 from drivelab.analysis.soundness import FAULTS, split
 from drivelab.figures import style
-from drivelab.figures.titles import TITLES
+from drivelab.figures.registry import ALL
 
 _JUDGED = {
     "cells": ("unsound", "cell"),
@@ -62,7 +62,7 @@ def _of_exclusions(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
 def placeholder(name: str, lines: list[str]) -> Figure:
     """The title of figure `name`, that there is nothing to show, and the first of the reasons."""
     more = [f"and {len(lines) - _MOST} more reasons, see what is left out"] if len(lines) > _MOST else []
-    figure = style.new_figure(TITLES.get(name, name), height_in=1.0)
+    figure = style.new_figure(ALL[name].title if name in ALL else name, height_in=1.0)
     figure.subplots().set_axis_off()
     for line in [*lines[:_MOST], *more]:
         style.grow(figure, 2 * _LINE_IN)

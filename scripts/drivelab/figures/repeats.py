@@ -10,6 +10,25 @@ from matplotlib.ticker import FuncFormatter
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, selection, style
 from drivelab.figures.quantities import format_number, quantity, with_minus
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="repeats",
+        title="Rounds of each cell",
+        caption=(
+            "What each cell came to (left) and how far each of its rounds is from that (right): filled dots "
+            "count, hollow ones were cold rounds, which do not. Of an odd number of counted rounds the "
+            "median stands for the cell, of a steady-state window the average; the closer the dots, the "
+            "better the value repeats."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("repeats",),
+        place=50,
+        rows="loops",
+    ),
+)
 
 _ROW_IN = 0.27
 _LEAST_REACH_PCT = 1.0

@@ -13,7 +13,25 @@ from matplotlib.ticker import MaxNLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, selection, style
 from drivelab.figures.quantities import format_number, quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import nothing
+
+FIGURES = (
+    FigureKind(
+        name="replay",
+        title="Replay",
+        caption=(
+            "Every run in order: access time, bandwidth (bytes by the time in which at least one read or "
+            "write was in flight) and score, the geometric mean of bandwidth in MiB/s and 1/access time in "
+            "1/s. Cold runs do not count; the result is the median of an odd number of runs."
+        ),
+        tables=("replays", "replay_passes"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=240,
+    ),
+)
 
 _METRICS = {"access_time_us": "← better", "bandwidth_mib_s": "better →", "score": "better →"}
 _COLUMNS = ("drive", "step", "phase", "trace", "repeat", "counted", "engine", "timing", "timing_mode",

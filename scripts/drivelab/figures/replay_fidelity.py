@@ -11,7 +11,26 @@ from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import duration, nothing, time_axis
+
+FIGURES = (
+    FigureKind(
+        name="replay_fidelity",
+        title="Fidelity of the replay",
+        caption=(
+            "How long after its deadline each request of the counted runs was issued: each step up is one "
+            "more nine. Beside it how late this host wakes a sleeping program, measured just before each "
+            "run: no replay is more punctual than its host. Below: requests that were due and that were "
+            "issued, over the median run."
+        ),
+        tables=("replays", "replay_issue_errors", "replay_over_time"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=250,
+    ),
+)
 
 _TITLE = "Fidelity of the replay"
 _LEAST_US = 0.1

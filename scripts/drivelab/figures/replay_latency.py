@@ -9,7 +9,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import DIRECTIONS, nothing
+
+FIGURES = (
+    FigureKind(
+        name="replay_latency",
+        title="Latency of the replay and of the trace",
+        caption=(
+            "Share of requests that were faster than a latency, in the counted runs and, for the same "
+            "requests, in the trace; both axes logarithmic: each step up is one more nine."
+        ),
+        tables=("replays", "replay_latency"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=260,
+    ),
+)
 
 _SOURCES = {"replay": ("-", 1.8), "trace": (":", 1.5)}
 _TAIL = 0.01

@@ -11,7 +11,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import DIRECTIONS
+
+FIGURES = (
+    FigureKind(
+        name="replay_operations",
+        title="Operations, planned and replayed",
+        caption=(
+            "Requests planned, issued and completed by operation, and their mean latency beside that of the "
+            "same requests in the trace, in the median run."
+        ),
+        tables=("replays", "replay_operations"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=280,
+    ),
+)
 
 _STAGES = {"planned": common.PLANNED, "issued": "#0173b2", "completed": "#56b4e9"}
 _NUMBERS = 1.45

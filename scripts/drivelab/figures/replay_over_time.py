@@ -11,7 +11,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import nothing, time_axis
+
+FIGURES = (
+    FigureKind(
+        name="replay_over_time",
+        title="Replay over time",
+        caption=(
+            "Rate, bandwidth and mean latency of the median run in a hundred intervals: planned in grey, "
+            "replayed in blue; at the bottom the latency beside that of the same requests in the trace."
+        ),
+        tables=("replays", "replay_over_time"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=270,
+    ),
+)
 
 _PANELS = (("iops", "planned_iops"), ("bandwidth_mib_s", "planned_bandwidth_mib_s"),
            ("mean_latency_us", "trace_mean_latency_us"))  # fmt: skip

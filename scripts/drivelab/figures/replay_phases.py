@@ -10,7 +10,24 @@ from drivelab.figures import axes as ax
 from drivelab.figures import replay_common as common
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import quantity
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.trace_common import nothing
+
+FIGURES = (
+    FigureKind(
+        name="replay_phases",
+        title="Consistency, pass by pass",
+        caption=(
+            "Replays pass by pass through the phases of the test. The drive is changed between the passes "
+            "on purpose; a consistent drive keeps its level, and comes back to it in recovery."
+        ),
+        tables=("replays", "replay_passes"),
+        status="replays",
+        values="replays",
+        when=("phases",),
+        place=290,
+    ),
+)
 
 _METRICS = ("access_time_us", "bandwidth_mib_s", "score")
 _PASS = ["step", "phase", "phase_pass", "repeat"]

@@ -13,6 +13,23 @@ from matplotlib.ticker import MaxNLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, soak_lines, style
 from drivelab.figures.quantities import Quantity, format_number, quantity, volume
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="saturation_bytes",
+        title="Saturation against bytes written",
+        caption=(
+            "I/O rate and mean latency of every slice of the soak against the bytes written since "
+            "conditioning; a drive fill is the user capacity written once."
+        ),
+        tables=("cells", "drives"),
+        status="cells",
+        when=("volume",),
+        place=170,
+        rows="soaks",
+    ),
+)
 
 
 @style.styled

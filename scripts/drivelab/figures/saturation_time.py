@@ -9,6 +9,25 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import soak_lines, style, words
 from drivelab.figures.quantities import Quantity, elapsed, format_number, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="saturation_time",
+        title="Saturation against time",
+        caption=(
+            "I/O rate and mean latency of every slice of the soak against time. On a drive that was purged "
+            "and not filled the first part is its speed fresh out of the box. Marked are the write cliff, "
+            "where the I/O rate falls off, and what each settles at: where the curve ends level is what the "
+            "drive can keep up."
+        ),
+        tables=("cells",),
+        status="cells",
+        when=("soak",),
+        place=160,
+        rows="soaks",
+    ),
+)
 
 
 @style.styled

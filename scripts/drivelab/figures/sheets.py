@@ -83,11 +83,11 @@ def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Of the tables only the steps that the figure is about: a protocol may have loops and soaks, once or repeated."""
     chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
-    choose = _CHOICES.get(FIGURES[name].module, lambda rows: rows)
+    choose = ROWS[FIGURES[name].rows]
     for table in ("cells", "latency_bins"):
         if table in chosen:
             chosen[table] = choose(chosen[table])
-    if FIGURES[name].module in _OF_ONE_LOOP:
+    if FIGURES[name].one_loop:
         windows = chosen["steady_state"]
         chosen["steady_state"] = windows[windows["step"] == windows["step"].min()]
         chosen["cells"] = chosen["cells"][chosen["cells"]["step"] == windows["step"].min()]
@@ -113,11 +113,11 @@ def _turns(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
 
 
-_OF_ONE_LOOP = ("convergence", "measurement_2d", "measurement_3d")
-_CHOICES: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
-    **dict.fromkeys(("convergence", "window", "measurement_2d", "measurement_3d", "repeats"), _loops),
-    **dict.fromkeys(("saturation_time", "saturation_bytes", "stimulus"), _soaks),
-    **dict.fromkeys(("latency_distribution", "latency_histogram", "nines"), _last_soak),
-    **dict.fromkeys(("latency_by_turn", "histogram_by_turn"), _turns),
+ROWS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "": lambda rows: rows,
+    "loops": _loops,
+    "soaks": _soaks,
+    "last_soak": _last_soak,
+    "turns": _turns,
 }
-"""Rows of the tables that a figure shows, by the module that draws it; all, where none is named."""
+"""Rows of the tables that a figure shows, by what it declares."""

@@ -10,6 +10,24 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import counted, overlay, selection, style
 from drivelab.figures.quantities import Quantity, format_kib, format_mix, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="sizes_of_drives",
+        title="By block size",
+        caption=(
+            'What each drive comes to at each block size, reads and writes, after "TP 2D" of the PTS '
+            "throughput test. Each block size is a measurement of its own, with a purge and a fill before "
+            "it. Where the line is flat, the block size does not matter."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("sizes",),
+        place=440,
+        of_window=True,
+    ),
+)
 
 _KEY = ["pattern", "read_share_pct", "block_size_bytes"]
 _SMALLEST_PT = 4.5

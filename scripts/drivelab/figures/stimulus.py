@@ -10,6 +10,24 @@ from drivelab.analysis.recovery import cross_stimulus
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="stimulus",
+        title="Recovery from another workload",
+        caption=(
+            "Throughput, mean and maximum latency of each slice through soaks of different workloads. "
+            "Dashed is the mean throughput before the other workload, dotted the time at which it was "
+            "reached again; where it was not, the figure says so."
+        ),
+        tables=("cells",),
+        status="cells",
+        when=("stimulus",),
+        place=210,
+        rows="soaks",
+    ),
+)
 
 _METRICS = ("bandwidth_mib_s", "mean_latency_us", "max_latency_us")
 _COLUMNS = ("recording", "kind", "step", "round", "workload", "threads", "queue_depth", "elapsed_s", "runtime_s",

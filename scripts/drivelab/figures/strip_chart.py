@@ -6,6 +6,22 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drivelab.figures import selection, strip_lines, style
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="strip_chart",
+        title="Strip chart",
+        caption=(
+            "Every second of the soaks of all drives, laid on each other from their starts; the drives were "
+            "measured one after another. Bold lines are rolling means."
+        ),
+        tables=("series", "cells"),
+        status="series",
+        when=("drives_strip",),
+        place=420,
+    ),
+)
 
 _PLACE = ["recording", "step", "round", "cell"]
 _SERIES = (*_PLACE, "drive", "run", "measurement", "kind", "phase", "workload", "time_s", "direction")

@@ -11,6 +11,22 @@ from drivelab.analysis.tail import tail_contribution
 from drivelab.figures import axes as ax
 from drivelab.figures import overlay, style
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="tail",
+        title="Tail contribution",
+        caption=(
+            "What part of all time waited falls to the slowest I/Os. On the dashed line all I/Os take the "
+            "same time; the further a curve is above it, the more a few slow ones cost."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("sliced", "drives_latency"),
+        place=330,
+    ),
+)
 
 _MARKED = 0.01
 """Share of the slowest I/Os that the legend tells the part of."""

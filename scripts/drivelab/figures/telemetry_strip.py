@@ -13,6 +13,22 @@ from matplotlib.lines import Line2D
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style, words
 from drivelab.figures.quantities import elapsed, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="telemetry_strip",
+        title="I/O rate and telemetry",
+        caption=(
+            "I/O rate beside the temperature of the drive and the load of the host's processors. Shaded: "
+            "the drive throttled. A rate that falls with either is a property of the surroundings first."
+        ),
+        tables=("telemetry", "series", "cells"),
+        status="cells",
+        when=("telemetry",),
+        place=340,
+    ),
+)
 
 _PLACE = ["recording", "step", "round", "cell"]
 _TELEMETRY = ("recording", "time", "temperature_c", "temperature_limit_c", "thermal_1_s", "thermal_2_s", "cpu_pct",

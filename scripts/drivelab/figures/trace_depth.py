@@ -9,6 +9,22 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
 from drivelab.figures.quantities import Quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_depth",
+        title="Queue depth over time",
+        caption=(
+            "Requests in flight: from queueing and from dispatch to completion, the mean above and the "
+            "largest below, in each interval."
+        ),
+        tables=("trace_over_time", "trace_overview"),
+        status="trace_overview",
+        when=("trace",),
+        place=490,
+    ),
+)
 
 _COLUMNS = ("begin_s", "end_s", "queue_depth_mean", "queue_depth_max", "dispatch_depth_mean")
 _FACTS = ("without_completion", "requests", "duration_s")

@@ -8,7 +8,23 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
+from drivelab.figures.registry import FigureKind
 from drivelab.units import format_size
+
+FIGURES = (
+    FigureKind(
+        name="trace_footprint",
+        title="Footprint over time",
+        caption=(
+            "Blocks that the trace has read or written so far, each counted once, and the blocks that it "
+            "touches within each interval."
+        ),
+        tables=("trace_over_time",),
+        status="trace_overview",
+        when=("trace",),
+        place=450,
+    ),
+)
 
 _COLUMNS = ("begin_s", "end_s", "footprint_bytes", "working_set_bytes", "block_bytes")
 

@@ -14,6 +14,19 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
 from drivelab.figures.quantities import format_number
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_heat",
+        title="Access over time and address",
+        caption="Where on the drive reads and writes begin, over time; the darker a cell, the more of them.",
+        tables=("trace_heat", "trace_over_time"),
+        status="trace_overview",
+        when=("trace",),
+        place=500,
+    ),
+)
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.85, 0.0, 256)))
 """More is darker; none too pale for paper."""

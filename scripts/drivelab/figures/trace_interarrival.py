@@ -10,6 +10,22 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_interarrival",
+        title="Time between arrivals",
+        caption=(
+            "Share of requests that came within a time of the one before. A step to the left of the mean "
+            "tells of bursts."
+        ),
+        tables=("trace_interarrival", "trace_overview"),
+        status="trace_overview",
+        when=("trace",),
+        place=480,
+    ),
+)
 
 _COLUMNS = ("low_ns", "high_ns", "requests")
 _FACTS = ("interarrival_mean_us", "interarrival_variation", "time_resolution_ns")

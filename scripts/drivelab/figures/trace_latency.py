@@ -11,7 +11,23 @@ from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
 from drivelab.figures.quantities import format_latency
+from drivelab.figures.registry import FigureKind
 from drivelab.figures.words import tell
+
+FIGURES = (
+    FigureKind(
+        name="trace_latency",
+        title="Latency where the trace was captured",
+        caption=(
+            "Share of requests that were faster than a latency on the drive that the trace was captured on, "
+            "both axes logarithmic: each step up is one more nine."
+        ),
+        tables=("trace_latency",),
+        status="trace_overview",
+        when=("trace",),
+        place=510,
+    ),
+)
 
 _COLUMNS = ("operation", "phase", "low_ns", "high_ns", "requests")
 _PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to completed (D2C)"))

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -11,22 +10,12 @@ from matplotlib.figure import Figure
 
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
-
-TRACE_FIGURES: Mapping[str, tuple[str, ...]] = {
-    "trace_footprint": ("trace_over_time",),
-    "trace_sizes": ("trace_sizes",),
-    "trace_streams": ("trace_streams", "trace_streams_over_time", "trace_over_time"),
-    "trace_interarrival": ("trace_interarrival", "trace_overview"),
-    "trace_depth": ("trace_over_time", "trace_overview"),
-    "trace_heat": ("trace_heat", "trace_over_time"),
-    "trace_latency": ("trace_latency",),
-}
-"""Tables that each takes in its order; its function and the module of that have its name."""
+from drivelab.figures.registry import TRACE_FIGURES
 
 
 def tables_of(name: str) -> list[str]:
     """All tables that the figure `name` needs."""
-    return [*TRACE_FIGURES[name], "trace_overview"]
+    return list(TRACE_FIGURES[name].required)
 
 
 def render(name: str, tables: Mapping[str, pd.DataFrame]) -> Figure:
@@ -41,8 +30,8 @@ def render(name: str, tables: Mapping[str, pd.DataFrame]) -> Figure:
         raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
     selection.require(tables["trace_overview"], ("trace", "marks", "notes"), "trace_overview")
     selection.require_one(tables["trace_overview"], "trace", "trace_overview")
-    function: Callable[..., Figure] = getattr(import_module(f"{__package__}.{name}"), name)
-    figure = function(*(tables[table] for table in TRACE_FIGURES[name]))
+    kind = TRACE_FIGURES[name]
+    figure = kind.function(*(tables[table] for table in kind.tables))
     common.label(figure, tables["trace_overview"].iloc[0])
     return figure
 

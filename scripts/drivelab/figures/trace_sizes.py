@@ -10,7 +10,20 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
+from drivelab.figures.registry import FigureKind
 from drivelab.units import format_size
+
+FIGURES = (
+    FigureKind(
+        name="trace_sizes",
+        title="Size mix",
+        caption="Shares of reads and writes by length, of the requests above and of the bytes below.",
+        tables=("trace_sizes",),
+        status="trace_overview",
+        when=("trace",),
+        place=460,
+    ),
+)
 
 _COLUMNS = ("operation", "length_bytes", "requests")
 _MOST_BARS = 12

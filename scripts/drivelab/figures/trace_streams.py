@@ -12,6 +12,23 @@ from matplotlib.figure import Figure
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures import trace_common as common
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_streams",
+        title="I/O streams",
+        caption=(
+            "I/O stream map after the SNIA Real World Storage Workload specification: reads or writes of "
+            "one size, random or sequential; the nine most frequent, their shares and how often they came "
+            "over time. The streams with a star are the fewest that cover 80 % of reads and writes."
+        ),
+        tables=("trace_streams", "trace_streams_over_time", "trace_over_time"),
+        status="trace_overview",
+        when=("trace",),
+        place=470,
+    ),
+)
 
 _COLUMNS = ("rank", "stream", "share_pct", "cumulative_pct", "main", "requests")
 _SHOWN = 9

@@ -14,7 +14,28 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from drivelab.figures import axes as ax
 from drivelab.figures import selection, style
 from drivelab.figures.quantities import Quantity, format_exact, format_number, quantity, with_minus
+from drivelab.figures.registry import FigureKind
 from drivelab.units import format_percentage
+
+FIGURES = (
+    FigureKind(
+        name="window",
+        title="Steady-state measurement window",
+        caption=(
+            "Values of a tracked variable in the measurement window with their average, the least-squares "
+            "fit and two bands around the average: one as wide as the values may span (20 % of the "
+            "average), one as wide as the fit may rise or fall (10 %). The widths decide, so a point may "
+            "lie outside of a band although the rule is met. Both limits must hold for every tracked "
+            "variable."
+        ),
+        tables=("steady_state",),
+        status="steady_state",
+        when=("steady",),
+        place=20,
+        rows="loops",
+        of_window=True,
+    ),
+)
 
 _COLUMNS = (
     "variable",

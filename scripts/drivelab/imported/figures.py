@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import drivelab
-from drivelab.figures.titles import TITLES
+from drivelab.figures.registry import ALL
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from drivelab.imported.tables import Recording
 
-_CAPTIONS = Path(drivelab.__file__).parents[2] / "workflow" / "report"
 _FEWEST_ROUNDS = 3
 _FEWEST_CAPACITIES = 2
 
@@ -105,7 +103,7 @@ def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
         "recording": recording and recording.name,
         "trace": None,
         "name": stem.name,
-        "title": TITLES[stem.name],
-        "caption": (_CAPTIONS / f"{stem.name}.rst").read_text(encoding="utf-8").strip(),
+        "title": ALL[stem.name].title,
+        "caption": ALL[stem.name].caption,
         "svg": stem.with_suffix(".svg").read_text(encoding="utf-8"),
     }

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.analysis.taint import digest
-from drivelab.config.schema import ROOT
-from drivelab.figures.titles import TITLES
+from drivelab.figures.registry import ALL
 from drivelab.host.settings import deviations
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import checksummed
@@ -24,8 +23,6 @@ from drivelab.report.model import build
 from drivelab.report.view import Report
 from drivelab.tables import io
 from drivelab.tables.settings import settings
-
-_CAPTIONS = ROOT / "workflow/report"
 
 
 def write_report(
@@ -167,14 +164,13 @@ def _figure(path: Path) -> dict[str, Any]:
     """
     parts = path.parts[path.parts.index("figures") + 1 :]
     of_drive = len(parts) == 4
-    caption = (_CAPTIONS / f"{path.stem}.rst").read_text(encoding="utf-8").strip()
     return {
         "drive": parts[0] if of_drive else None,
         "measurement": parts[1],
         "trace": parts[1] if not of_drive and parts[0] == "traces" else None,
         "recording": "/".join(parts[:3]) if of_drive else None,
         "name": path.stem,
-        "title": TITLES[path.stem],
-        "caption": caption,
+        "title": ALL[path.stem].title,
+        "caption": ALL[path.stem].caption,
         "svg": path.read_text(encoding="utf-8"),
     }

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from drivelab.config.code_digest import code_digest
-from drivelab.figures.registry import FIGURES
+from drivelab.figures.registry import ALL, FIGURES
 from drivelab.virtual.effects import TELLING
 
 Fields = Mapping[str, Any]
@@ -25,81 +25,22 @@ REPLAY_TABLES = (
 """Tables of the replays of each recording; empty for one that replays nothing. Named here, as a plan must not wait for
 their schemas."""
 
+_CONDITIONS = (
+    "steady", "grid", "surface", "repeats", "reads", "maximum", "maximum_surface", "demand", "demand_cpu", "pre_writes",
+    "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes",
+    "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency", "drives_ramp",
+    "drives_mixes", "drives_alignment", "drives_strip", "drives_application", "head_to_head", "sizes", "trace",
+)  # fmt: skip
+"""What a figure may be declared for (`FigureKind.when`): plans, several drives, sizes, and traces that have it."""
 FIGURES_OF = {
-    "steady": ("convergence", "window"),
-    "grid": ("measurement_2d",),
-    "surface": ("measurement_3d",),
-    "repeats": ("repeats",),
-    "reads": ("convergence_reads",),
-    "maximum": ("convergence_max",),
-    "maximum_surface": ("measurement_3d_max",),
-    "demand": ("demand_variation", "demand_intensity", "demand_outstanding", "depth_ramp"),
-    "demand_cpu": ("demand_cpu",),
-    "pre_writes": ("pre_writes",),
-    "idle_recovery": ("idle_recovery",),
-    "soak": ("saturation_time",),
-    "volume": ("saturation_bytes",),
-    "histogram": ("latency_distribution", "latency_histogram"),
-    "nines": ("nines",),
-    "stimulus": ("stimulus",),
-    "turns": ("latency_by_turn", "histogram_by_turn"),
-    "replay": ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"),
-    "phases": ("replay_phases",),
-    "mixes": ("bathtub",),
-    "shifted": ("alignment",),
-    "sliced": ("latency_heat", "tail"),
-    "telemetry": ("telemetry_strip",),
-    "application": ("application_durations",),
-    "comparison": ("comparison", "normalised"),
-    "drives_capacity": ("capacity",),
-    "drives_latency": ("nines_of_drives", "between_nines_of_drives", "exceedance_of_drives", "tail"),
-    "drives_ramp": ("depth_ramp",),
-    "drives_mixes": ("bathtub",),
-    "drives_alignment": ("alignment",),
-    "drives_strip": ("strip_chart",),
-    "drives_application": ("application_durations",),
-    "head_to_head": ("head_to_head",),
-    "sizes": ("sizes_of_drives",),
-    "trace": (
-        "trace_footprint",
-        "trace_sizes",
-        "trace_streams",
-        "trace_interarrival",
-        "trace_depth",
-        "trace_heat",
-        "trace_latency",
-    ),
+    condition: tuple(name for name, kind in ALL.items() if condition in kind.when) for condition in _CONDITIONS
 }
-"""Figures of each kind; a plan must not wait for matplotlib."""
-_REPEATED = ("cells", "steady_state")
-_SLICED = ("cells", "latency_bins")
+"""Figures of each condition, in the order of their places."""
 TABLES_OF = {
-    "steady": _REPEATED,
-    "grid": _REPEATED,
-    "surface": _REPEATED,
-    "repeats": _REPEATED,
-    "reads": _REPEATED,
-    "maximum": _REPEATED,
-    "maximum_surface": _REPEATED,
-    "demand": _REPEATED,
-    "demand_cpu": _REPEATED,
-    "pre_writes": _REPEATED,
-    "idle_recovery": ("cells",),
-    "soak": ("cells",),
-    "volume": ("cells", "drives"),
-    "histogram": _SLICED,
-    "nines": _SLICED,
-    "stimulus": ("cells",),
-    "turns": _SLICED,
-    "replay": REPLAY_TABLES,
-    "phases": ("replays", "replay_passes"),
-    "mixes": _REPEATED,
-    "shifted": _REPEATED,
-    "sliced": _SLICED,
-    "telemetry": ("telemetry", "series", "cells"),
-    "application": ("application_runs",),
+    condition: tuple(dict.fromkeys(table for name in names for table in (*ALL[name].required, ALL[name].values)))
+    for condition, names in FIGURES_OF.items()
 }
-"""Tables that the figures of a kind are drawn from; `drives` is of the study, the others are of the recording."""
+"""Tables that the figures of a condition are drawn from; `drives` is of the study, the others are of the recording."""
 OVER_DRIVES = tuple(kind for kind in FIGURES_OF if kind in ("comparison", "head_to_head") or kind.startswith("drives_"))
 """Kinds whose figures are drawn from the recordings of one measurement on several drives."""
 OVER_SIZES = ("sizes",)
@@ -118,7 +59,7 @@ def figure_code(kinds: Iterable[str]) -> dict[str, str]:
     return {
         name: code_digest("figures.py", f"figures.{FIGURES[name].module}")
         if name in FIGURES
-        else code_digest("trace_figures.py", f"figures.{name}")  # a trace has its own registry
+        else code_digest("trace_figures.py", f"figures.{ALL[name].module}")  # a trace has its own registry
         for kind in kinds
         for name in FIGURES_OF[kind]
     }

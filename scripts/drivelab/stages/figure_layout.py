@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from pathlib import Path
 
+from drivelab.figures.registry import ALL
 from drivelab.plan.plan import Plan
 from drivelab.stages.figure_kinds import (
     FIGURES_OF,
@@ -106,7 +110,7 @@ class FigureLayout:
                 subject, labels = "{measurement}", {"test": "{measurement}", "drive": drive, "figure": name}
             files[name] = report(
                 update(f"{stem}.svg"),
-                caption=f"../report/{name}.rst",
+                caption=str(_caption_file(name)),
                 category="Figures",
                 subcategory=subject,
                 labels=labels,
@@ -114,6 +118,11 @@ class FigureLayout:
             if self.png:
                 files[f"{name}_png"] = update(f"{stem}.png")
         return files
+
+    def captions(self) -> str:
+        """Return a digest of the titles and captions of all figures: the reports depend on them."""
+        words = "\n".join(f"{name}: {kind.title}. {kind.caption}" for name, kind in ALL.items())
+        return hashlib.sha256(words.encode()).hexdigest()[:16]
 
     def all_figures(self, ending: str = "svg") -> list[str]:
         """The figure files of the whole study with an ending, `svg` or `png`; none where they are not made."""
@@ -182,6 +191,18 @@ class FigureLayout:
                 f"tables/RECORDING/{name}.parquet", wildcards.measurement))
             for name in tables_over_drives(of_kinds)
         }  # fmt: skip
+
+
+def _caption_file(name: str) -> Path:
+    """Return the file with a figure's caption, where Snakemake's own report looks for it; writes it if need be."""
+    path = Path.cwd() / ".snakemake" / "drivelab" / "captions" / f"{name}.rst"
+    text = f"{ALL[name].caption}\n"
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(f".{os.getpid()}")  # jobs read this workflow at the same time
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    return path
 
 
 def kinds(planned: Planned) -> set[str]:

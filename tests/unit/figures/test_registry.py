@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from drivelab.figures import FIGURES
-from drivelab.figures.titles import TITLES
-from drivelab.figures.trace_sheet import TRACE_FIGURES
+from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
+from drivelab.figures.sheets import ROWS
 from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
-CAPTIONS = LIBRARY.parent / "workflow/report"
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -24,9 +25,41 @@ def test_every_figure_can_be_drawn(name: str) -> None:
 
 def test_every_figure_of_a_plan_is_known() -> None:
     names = {name for kind in FIGURES_OF for name in FIGURES_OF[kind]}
-    assert names == set(FIGURES) | set(TRACE_FIGURES)
-    assert names == set(TITLES)
-    assert {name for name in names if not (CAPTIONS / f"{name}.rst").is_file()} == set()
+    assert names == set(FIGURES) | set(TRACE_FIGURES), "each is declared for conditions that there are"
+    for kind in ALL.values():
+        assert set(kind.when) <= set(FIGURES_OF)
+        assert kind.rows in ROWS
+        assert kind.title
+        assert kind.caption.endswith(".")
+
+
+def test_a_declaration_is_what_the_module_holds() -> None:
+    """It is read without running the module, so both could differ."""
+    for name, kind in ALL.items():
+        module = import_module(f"drivelab.figures.{kind.module}")
+        assert kind in [replace(one, module=kind.module) for one in module.FIGURES], name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\nFIGURES = (\n    FigureKind(name=NAME),\n)\n", "literal"),
+        ("\nFIGURES = (\n    FigureKind(name='a'),\n)\n", "literal"),
+        ("\nFIGURES = (\n    [],\n)\n", "literal"),
+    ],
+)
+def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "new.py").write_text(text)
+    with pytest.raises(ValueError, match=words):
+        discovered(tmp_path)
+
+
+def test_a_name_is_declared_once(tmp_path: Path) -> None:
+    text = (LIBRARY / "drivelab/figures/nines.py").read_text()
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(text)
+    with pytest.raises(ValueError, match="declared by one as well"):
+        discovered(tmp_path)
 
 
 @pytest.mark.parametrize("kind", OF_A_RECORDING)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.figures.titles import TITLES
+from drivelab.figures.registry import ALL
 from drivelab.plan.plan import Plan
 from drivelab.stages.figure_kinds import FIGURES_OF, OVER_DRIVES
 from drivelab.stages.figures_over_drives import kinds_over_drives, tables_over_drives
@@ -81,7 +81,7 @@ def test_each_figure_has_one_kind_a_title_and_tables() -> None:
     """Two figures of one name would share a file."""
     names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]
     assert len(names) == len(set(names))
-    assert set(names) <= set(TITLES)
+    assert set(names) <= set(ALL)
     assert all(tables_over_drives([kind]) for kind in OVER_DRIVES)
 
 
