@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from drivelab.errors import reported
-from drivelab.figures import kept, sheets
+from drivelab.figures.base import kept, sheets
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):

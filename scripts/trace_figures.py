@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from drivelab.errors import reported
-from drivelab.figures import kept, trace_sheet
+from drivelab.figures.base import kept, trace_sheet
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):

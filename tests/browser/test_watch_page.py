@@ -14,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from watched import MadeDrive, facts
 
-from drivelab.figures.style import colours
+from drivelab.figures.base.style import colours
 from drivelab.watch.hub import Hub
 from drivelab.watch.server import WatchServer
 from drivelab.watch.study import StudyWatch

@@ -18,7 +18,7 @@ import yaml
 
 from drivelab.analysis.saturation import find_cliff
 from drivelab.analysis.windows import windows_table
-from drivelab.figures import sheets
+from drivelab.figures.base import sheets
 from drivelab.plan.plan import Plan
 from drivelab.stages.figure_kinds import FIGURES_OF
 from drivelab.stages.figure_layout import kinds

@@ -7,9 +7,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from drivelab.figures import style
-from drivelab.figures.values import values
-from drivelab.figures.words import grouped
+from drivelab.figures.base import style
+from drivelab.figures.base.values import values
+from drivelab.figures.base.words import grouped
 
 Mark = dict[str, Any]
 

@@ -15,7 +15,7 @@ import pytest
 
 from drivelab.analysis.detectors import findings_table
 from drivelab.config.yaml_file import load_yaml
-from drivelab.figures import sheets
+from drivelab.figures.base import sheets
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.figure_layout import kinds
 from drivelab.stages.measure import measure

@@ -14,7 +14,7 @@ import yaml
 
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.windows import windows_table
-from drivelab.figures import sheets
+from drivelab.figures.base import sheets
 from drivelab.recording.writer import read_journal
 from drivelab.stages.condition import precondition, purge
 from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING

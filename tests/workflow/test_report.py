@@ -7,8 +7,8 @@ import json
 import pytest
 from mini_project import Project
 
+from drivelab.figures.base.svg import values_of
 from drivelab.figures.registry import ALL
-from drivelab.figures.svg import values_of
 
 
 def test_each_picture_carries_its_values(finished: Project) -> None:

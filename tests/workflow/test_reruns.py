@@ -46,8 +46,8 @@ def redrawn(figures: list[Path]) -> list[Path]:
 
 def test_a_change_of_a_figures_code_redraws_only_that_figure(copy: Project) -> None:
     figures = marked(copy)
-    for name in ("saturation_time", "trace_heat"):
-        path = copy.folder / f"scripts/drivelab/figures/{name}.py"
+    for name in ("soak/saturation_time", "trace/trace_heat"):
+        path = copy.folder / f"scripts/drivelab/figures/kinds/{name}.py"
         path.write_text(path.read_text() + "\nEXTRA = 1\n")
     assert set(copy.to_do()) <= {"figures_1", "figures_2", "figures_3", "trace_figures", "report", "report_pdf"}
     copy.run()

@@ -1,6 +1,6 @@
 """The figures by name, as their modules declare them. What draws is imported when it is called for.
 
-A new figure is one module below this package with `FIGURES`, a tuple of `FigureKind` calls with literal arguments. The
+A new figure is one module below `kinds` with `FIGURES`, a tuple of `FigureKind` calls with literal arguments. The
 declarations are read without running the module: a plan can name figures without waiting for matplotlib.
 """
 
@@ -42,7 +42,7 @@ class FigureKind:
     values: str = "cells"
     """Table that says whether the values shown are tainted, if it is at hand."""
     rows: str = ""
-    """Which rows of cells and latency bins it shows: one of `drivelab.figures.sheets.ROWS`; empty for all."""
+    """Which rows of cells and latency bins it shows: one of `drivelab.figures.base.sheets.ROWS`; empty for all."""
     one_loop: bool = False
     """Only the first loop with a steady-state window is shown."""
     of_window: bool = False
@@ -98,6 +98,7 @@ FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if
 TRACE_FIGURES: Mapping[str, FigureKind] = {name: kind for name, kind in ALL.items() if TRACE in kind.when}
 """Figures of traces."""
 DRAWING = [
-    f"{__package__}.{name}" for name in ("sheets", "kept", *dict.fromkeys(one.module for one in FIGURES.values()))
+    f"{__package__}.{name}"
+    for name in ("base.sheets", "base.kept", *dict.fromkeys(one.module for one in FIGURES.values()))
 ]
 """All modules that draw, to be imported once where many figures are drawn."""

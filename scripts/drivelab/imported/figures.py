@@ -24,7 +24,7 @@ def draw_figures(
 
     Figures that compare all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
     """
-    from drivelab.figures.sheets import draw  # imports matplotlib, which only a report needs
+    from drivelab.figures.base.sheets import draw  # imports matplotlib, which only a report needs
 
     figures = []
     for recording in recordings:

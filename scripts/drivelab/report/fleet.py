@@ -15,9 +15,9 @@ from matplotlib.figure import Figure as Drawing
 from drivelab.analysis.detectors.outliers import FALSE_ALARM, LEAST_VALUES, MODIFIED_Z
 from drivelab.analysis.fleet import VALUE, apart
 from drivelab.analysis.taint import worst
-from drivelab.figures.fleet_heat import fleet_heat
-from drivelab.figures.fleet_order import fleet_order
-from drivelab.figures.style import svg
+from drivelab.figures.base.style import svg
+from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
+from drivelab.figures.kinds.drives.fleet_order import fleet_order
 from drivelab.report import fleet_tables
 from drivelab.report.embedded import SCRIPTS, hash_source, packed, packed_json
 from drivelab.report.numbers import moment, names, number, percent, quantity, unit_of

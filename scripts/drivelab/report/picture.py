@@ -11,7 +11,7 @@ from urllib.parse import quote
 from markupsafe import Markup
 
 from drivelab.errors import UserError
-from drivelab.figures.svg import values_of, without_values
+from drivelab.figures.base.svg import values_of, without_values
 from drivelab.report.view import Figure
 
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)

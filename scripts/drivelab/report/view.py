@@ -131,7 +131,7 @@ class Figure:
     width: int
     height: int
     values: str = ""
-    """Values of the figure's marks as JSON (`drivelab.figures.values`); empty if it carries none."""
+    """Values of the figure's marks as JSON (`drivelab.figures.base.values`); empty if it carries none."""
     recording: str = ""
     """Recording or trace whose figures share one time axis; empty for figures over several."""
     group: str = ""

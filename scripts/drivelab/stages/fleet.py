@@ -33,7 +33,7 @@ _MADE = ("tables/summary.parquet", "tables/exclusions.parquet", "tables/conditio
 """Final files of a part, which the last step joins."""
 _CODE = ("tables.collect", "tables.inventory", "tables.conditions", "analysis.summary", "analysis.exclusions",
          "analysis.differences", "analysis.windows", "analysis.detectors", "analysis.saturation_table",
-         "trace.statistics.count", "figures.sheets", "report.study", "report.pdf", "report.typeset")  # fmt: skip
+         "trace.statistics.count", "figures.base.sheets", "report.study", "report.pdf", "report.typeset")  # fmt: skip
 _PAGES = ("report", "parts", "reading", "charts", "pages")
 _NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
 """Facts of a study's report that stamps omit: the first two are in each plan's mark, the basis matters only to the

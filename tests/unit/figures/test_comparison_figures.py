@@ -18,22 +18,22 @@ from matplotlib.figure import Figure
 from drivelab.analysis.detectors.bathtub import LEAST_INDEX_PCT, bathtub_index
 from drivelab.analysis.latency import percentiles_us
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
-from drivelab.figures import overlay, style
-from drivelab.figures.alignment import alignment
-from drivelab.figures.application_durations import application_durations
-from drivelab.figures.bathtub import bathtub
-from drivelab.figures.between_nines_of_drives import between_nines_of_drives
-from drivelab.figures.capacity import capacity, size
-from drivelab.figures.comparison import comparison
-from drivelab.figures.depth_ramp import depth_ramp
-from drivelab.figures.exceedance_of_drives import exceedance_of_drives
-from drivelab.figures.latency_heat import latency_heat
-from drivelab.figures.nines_of_drives import nines_of_drives
-from drivelab.figures.normalised import normalised
-from drivelab.figures.sizes_of_drives import sizes_of_drives
-from drivelab.figures.strip_chart import strip_chart
-from drivelab.figures.tail import tail
-from drivelab.figures.telemetry_strip import telemetry_strip
+from drivelab.figures.base import overlay, style
+from drivelab.figures.kinds.demand.depth_ramp import depth_ramp
+from drivelab.figures.kinds.drives.capacity import capacity, size
+from drivelab.figures.kinds.drives.comparison import comparison
+from drivelab.figures.kinds.drives.normalised import normalised
+from drivelab.figures.kinds.drives.sizes_of_drives import sizes_of_drives
+from drivelab.figures.kinds.drives.strip_chart import strip_chart
+from drivelab.figures.kinds.latency.between_nines_of_drives import between_nines_of_drives
+from drivelab.figures.kinds.latency.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.kinds.latency.latency_heat import latency_heat
+from drivelab.figures.kinds.latency.nines_of_drives import nines_of_drives
+from drivelab.figures.kinds.latency.tail import tail
+from drivelab.figures.kinds.loop.alignment import alignment
+from drivelab.figures.kinds.loop.bathtub import bathtub
+from drivelab.figures.kinds.replay.application_durations import application_durations
+from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
 
 NO_WINDOWS = protocol_frames.NO_WINDOWS
 

@@ -23,22 +23,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
 from told import chart, marks, told
 
-from drivelab.figures import style
-from drivelab.figures.convergence import convergence
-from drivelab.figures.demand_intensity import demand_intensity
-from drivelab.figures.demand_variation import demand_variation
-from drivelab.figures.head_to_head import head_to_head
-from drivelab.figures.idle_recovery import idle_recovery
-from drivelab.figures.latency_distribution import latency_distribution
-from drivelab.figures.marks import numbers
-from drivelab.figures.measurement_2d import measurement_2d
-from drivelab.figures.nines import nines
-from drivelab.figures.repeats import repeats
-from drivelab.figures.saturation_bytes import saturation_bytes
-from drivelab.figures.stimulus import stimulus
-from drivelab.figures.svg import values_of, without_values
-from drivelab.figures.window import window
-from drivelab.figures.words import time
+from drivelab.figures.base import style
+from drivelab.figures.base.marks import numbers
+from drivelab.figures.base.svg import values_of, without_values
+from drivelab.figures.base.words import time
+from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
+from drivelab.figures.kinds.demand.demand_variation import demand_variation
+from drivelab.figures.kinds.drives.head_to_head import head_to_head
+from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
+from drivelab.figures.kinds.latency.nines import nines
+from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.repeats import repeats
+from drivelab.figures.kinds.loop.window import window
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
+from drivelab.figures.kinds.soak.stimulus import stimulus
 
 HALF_A_DIGIT = 5.1e-7
 """Of seven."""

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drivelab.figures.fleet_heat import fleet_heat
-from drivelab.figures.fleet_order import fleet_order
+from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
+from drivelab.figures.kinds.drives.fleet_order import fleet_order
 
 
 def deviations(low: list[float], high: list[float]) -> pd.DataFrame:

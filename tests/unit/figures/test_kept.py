@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.figures import kept, style
+from drivelab.figures.base import kept, style
 
 CODE = {"one": "a", "two": "b"}
 NEEDED = {"one": ["cells", "exclusions"], "two": ["cells", "series"]}

@@ -10,9 +10,9 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from drivelab.figures import style
-from drivelab.figures.rendering import render
-from drivelab.figures.telemetry_strip import telemetry_strip
+from drivelab.figures.base import style
+from drivelab.figures.base.rendering import render
+from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
 
 FIGURES = ("convergence", "measurement_2d", "window", "saturation_bytes")
 _TOLERANCE = 0.25

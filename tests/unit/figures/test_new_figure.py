@@ -14,7 +14,7 @@ STEPS = """
 import sys
 import pandas as pd
 from pathlib import Path
-from drivelab.figures.sheets import draw
+from drivelab.figures.base.sheets import draw
 from drivelab.stages.figure_kinds import FIGURES_OF, figure_code
 assert "rate_histogram" in FIGURES_OF["soak"]
 assert figure_code(["soak"])["rate_histogram"]

@@ -12,9 +12,9 @@ import protocol_frames as frames
 import pytest
 
 from drivelab.analysis.soundness import because
-from drivelab.figures.placeholder import placeholder, reasons
-from drivelab.figures.sheets import draw
-from drivelab.figures.svg import values_of
+from drivelab.figures.base.placeholder import placeholder, reasons
+from drivelab.figures.base.sheets import draw
+from drivelab.figures.base.svg import values_of
 from drivelab.tables.schemas import SCHEMAS
 
 SAYS_SO = "NOTHING TO SHOW"

@@ -9,15 +9,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from drivelab.figures import render
-from drivelab.figures.convergence import convergence
-from drivelab.figures.demand_intensity import demand_intensity
-from drivelab.figures.demand_variation import demand_variation
-from drivelab.figures.head_to_head import head_to_head
-from drivelab.figures.idle_recovery import idle_recovery
-from drivelab.figures.latency_by_turn import latency_by_turn
-from drivelab.figures.nines import nines
-from drivelab.figures.repeats import repeats
-from drivelab.figures.stimulus import stimulus
+from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
+from drivelab.figures.kinds.demand.demand_variation import demand_variation
+from drivelab.figures.kinds.drives.head_to_head import head_to_head
+from drivelab.figures.kinds.latency.latency_by_turn import latency_by_turn
+from drivelab.figures.kinds.latency.nines import nines
+from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.loop.repeats import repeats
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
+from drivelab.figures.kinds.soak.stimulus import stimulus
 
 
 def drawn(figure: Figure, gid: str) -> list[np.ndarray]:

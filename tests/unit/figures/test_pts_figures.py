@@ -13,15 +13,15 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.saturation import find_cliff, post_saturation
 from drivelab.figures import render
-from drivelab.figures.convergence import convergence
-from drivelab.figures.demand_cpu import demand_cpu
-from drivelab.figures.demand_outstanding import demand_outstanding
-from drivelab.figures.histogram_by_turn import histogram_by_turn
-from drivelab.figures.latency_histogram import latency_histogram
-from drivelab.figures.measurement_2d import measurement_2d
-from drivelab.figures.saturation_bytes import saturation_bytes
-from drivelab.figures.saturation_time import saturation_time
-from drivelab.figures.window import window
+from drivelab.figures.kinds.demand.demand_cpu import demand_cpu
+from drivelab.figures.kinds.demand.demand_outstanding import demand_outstanding
+from drivelab.figures.kinds.latency.histogram_by_turn import histogram_by_turn
+from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
+from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.window import window
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
+from drivelab.figures.kinds.soak.saturation_time import saturation_time
 
 
 def found(figure: Figure, gid: str) -> list[Artist]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivelab.figures import quantities as q
+from drivelab.figures.base import quantities as q
 
 
 @pytest.mark.parametrize(

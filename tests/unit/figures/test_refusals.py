@@ -10,15 +10,15 @@ import protocol_frames as frames
 import pytest
 
 from drivelab.figures import FIGURES, render
-from drivelab.figures.comparison import comparison
-from drivelab.figures.convergence import convergence
-from drivelab.figures.latency_distribution import latency_distribution
-from drivelab.figures.measurement_2d import measurement_2d
-from drivelab.figures.measurement_3d import measurement_3d
-from drivelab.figures.replay import replay
-from drivelab.figures.saturation_bytes import saturation_bytes
-from drivelab.figures.saturation_time import saturation_time
-from drivelab.figures.window import window
+from drivelab.figures.kinds.drives.comparison import comparison
+from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
+from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.loop.window import window
+from drivelab.figures.kinds.replay.replay import replay
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
+from drivelab.figures.kinds.soak.saturation_time import saturation_time
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from drivelab.figures import FIGURES
+from drivelab.figures.base.sheets import ROWS
 from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
-from drivelab.figures.sheets import ROWS
 from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
@@ -55,7 +55,7 @@ def test_a_declaration_that_cannot_be_read_is_refused(tmp_path: Path, text: str,
 
 
 def test_a_name_is_declared_once(tmp_path: Path) -> None:
-    text = (LIBRARY / "drivelab/figures/nines.py").read_text()
+    text = (LIBRARY / "drivelab/figures/kinds/latency/nines.py").read_text()
     for name in ("one.py", "two.py"):
         (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match="declared by one as well"):
@@ -83,7 +83,7 @@ def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, s
     from drivelab.config import code_digest as module
 
     before = figure_code(FIGURES_OF)
-    read, wanted = module._read, LIBRARY / "drivelab/figures" / f"{changed}.py"
+    read, (wanted,) = module._read, (LIBRARY / "drivelab/figures").rglob(f"{changed}.py")
 
     def tampered(path: Path) -> tuple[str, tuple[str, ...]]:
         text, names = read(path)

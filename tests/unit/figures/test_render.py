@@ -26,8 +26,9 @@ from matplotlib.text import Text
 from told import told
 
 import drivelab
-from drivelab.figures import FIGURES, label, render, save, style
-from drivelab.figures.svg import values_of
+from drivelab.figures import FIGURES, label, render, save
+from drivelab.figures.base import style
+from drivelab.figures.base.svg import values_of
 
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 UNITS = (

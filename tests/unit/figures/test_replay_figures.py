@@ -10,8 +10,8 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from drivelab.figures.rendering import render
-from drivelab.figures.replay_common import median_runs, of_runs
+from drivelab.figures.base.rendering import render
+from drivelab.figures.kinds.replay.replay_common import median_runs, of_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 ALL = ("replay", "replay_fidelity", "replay_latency", "replay_over_time", "replay_operations")

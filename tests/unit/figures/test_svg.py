@@ -13,7 +13,7 @@ import pytest
 from matplotlib.text import Text
 
 from drivelab.figures import render, save
-from drivelab.figures.svg import compact
+from drivelab.figures.base.svg import compact
 
 HEAD = '<?xml version="1.0"?>\n<!-- made -->\n<svg>\n <metadata><a/></metadata>\n <defs><style>*{}</style></defs>\n'
 SVG = "{http://www.w3.org/2000/svg}"

@@ -15,29 +15,29 @@ from matplotlib.ticker import FuncFormatter
 from told import Mark, marks, told
 
 from drivelab.analysis import nines as quantiles
-from drivelab.figures import style
-from drivelab.figures.between_nines_of_drives import between_nines_of_drives
-from drivelab.figures.comparison import comparison
-from drivelab.figures.demand_intensity import demand_intensity
-from drivelab.figures.depth_ramp import depth_ramp
-from drivelab.figures.exceedance_of_drives import exceedance_of_drives
-from drivelab.figures.idle_recovery import idle_recovery
-from drivelab.figures.latency_heat import latency_heat
-from drivelab.figures.latency_histogram import latency_histogram
-from drivelab.figures.measurement_2d import measurement_2d
-from drivelab.figures.measurement_3d import measurement_3d
-from drivelab.figures.nines_of_drives import nines_of_drives
-from drivelab.figures.normalised import normalised
-from drivelab.figures.quantities import format_latency
-from drivelab.figures.saturation_bytes import saturation_bytes
-from drivelab.figures.saturation_time import saturation_time
-from drivelab.figures.strip_chart import strip_chart
-from drivelab.figures.tail import tail
-from drivelab.figures.trace_heat import trace_heat
-from drivelab.figures.trace_interarrival import trace_interarrival
-from drivelab.figures.trace_latency import trace_latency
-from drivelab.figures.trace_streams import trace_streams
-from drivelab.figures.words import parts, say, tell
+from drivelab.figures.base import style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.base.words import parts, say, tell
+from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
+from drivelab.figures.kinds.demand.depth_ramp import depth_ramp
+from drivelab.figures.kinds.drives.comparison import comparison
+from drivelab.figures.kinds.drives.normalised import normalised
+from drivelab.figures.kinds.drives.strip_chart import strip_chart
+from drivelab.figures.kinds.latency.between_nines_of_drives import between_nines_of_drives
+from drivelab.figures.kinds.latency.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.kinds.latency.latency_heat import latency_heat
+from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
+from drivelab.figures.kinds.latency.nines_of_drives import nines_of_drives
+from drivelab.figures.kinds.latency.tail import tail
+from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
+from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.trace.trace_heat import trace_heat
+from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival
+from drivelab.figures.kinds.trace.trace_latency import trace_latency
+from drivelab.figures.kinds.trace.trace_streams import trace_streams
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 _PER_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}

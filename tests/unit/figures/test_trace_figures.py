@@ -16,9 +16,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from drivelab.figures import style
+from drivelab.figures.base import style
+from drivelab.figures.base.trace_sheet import draw, render
 from drivelab.figures.registry import TRACE_FIGURES
-from drivelab.figures.trace_sheet import draw, render
 from drivelab.stages.figure_kinds import FIGURES_OF
 from drivelab.stages.layout import TRACE_TABLES
 from drivelab.tables import schemas

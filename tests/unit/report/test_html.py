@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.figures.svg import with_values
+from drivelab.figures.base.svg import with_values
 from drivelab.report.evidence import fio_jobs
 from drivelab.report.html import render
 from drivelab.report.model import build

@@ -1,0 +1,1 @@
+"""What all figures share: style, layout, choice of rows, values in the SVG."""

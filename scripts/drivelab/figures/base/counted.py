@@ -1,0 +1,69 @@
+"""Which rounds of a loop count, and what each of its cells comes to."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from drivelab.analysis import labels
+from drivelab.analysis.repeats import FEWEST
+from drivelab.analysis.summary_rows import odd
+from drivelab.figures.base import selection
+
+COLUMNS = (
+    "recording",
+    "drive",
+    "protocol",
+    "measurement",
+    "run",
+    "step",
+    "kind",
+    "round",
+    "cell",
+    "workload",
+    "threads",
+    "queue_depth",
+    "cold",
+)
+_WINDOW = ("recording", "step", "reached", "rounds", "variable", "window_start", "window_end", *selection.EXCURSIONS)
+_LABEL_COLUMNS = ("phase", "phase_value", "phase_pass", "point")
+
+
+def loop_cells(cells: pd.DataFrame, *metrics: str) -> pd.DataFrame:
+    """The loops' cells of one drive and run, labelled; raises ValueError for more than one, or none."""
+    selection.require(cells, (*COLUMNS, *_LABEL_COLUMNS, *metrics), "cells")
+    return labels.named(selection.one_measurement(cells))
+
+
+def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
+    """The rounds that count: those of a steady-state window, else the warm ones, of which an odd number has a median.
+
+    As in the table `summary`.
+    """
+    selection.require_columns(steady_state, _WINDOW, "steady_state")
+    windows = selection.windows(steady_state)
+    parts = []
+    for (recording, step), rounds in loop[~loop["cold"].astype(bool)].groupby(["recording", "step"]):
+        numbers = sorted(rounds["round"].unique())
+        if (recording, step) in windows:
+            first, last = windows[recording, step]
+            numbers = [number for number in numbers if first <= number <= last]
+        elif len(numbers) >= FEWEST:
+            numbers = numbers[: odd(len(numbers))]
+        parts.append(rounds[rounds["round"].isin(numbers)])
+    found = pd.concat(parts) if parts else loop.iloc[:0]
+    if found.empty:
+        raise ValueError("table 'cells' has no rounds that count")
+    return found
+
+
+def values(loop: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
+    """What each cell comes to, columns `by` and `metrics`: the average over a window, the median of other rounds."""
+    rounds = counted(loop, steady_state)
+    groups = rounds.groupby(by, sort=False, as_index=False)[metrics]
+    steady = not steady_state.empty
+    return groups.mean() if steady else groups.median()
+
+
+def what(steady_state: pd.DataFrame) -> str:
+    """What `values` are, in words."""
+    return "average of the window" if not steady_state.empty else "median of the counted rounds"

@@ -1,0 +1,137 @@
+"""What figures over several drives share: which drives there are, how each looks, and which of their rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import counted, selection, style
+
+_LINE_IN = 0.18
+_LINE_WIDTH = 0.003
+"""Relative difference that a line of a figure covers: its width against the height of the panel."""
+_all_drives: ContextVar[tuple[str, ...]] = ContextVar("drives that there are, in order", default=())
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a drive is told from the others, in colour and without."""
+
+    colour: style.Colour
+    marker: str
+    dash: str
+
+
+@contextmanager
+def among(drives: Iterable[object]) -> Iterator[None]:
+    """Let each drive look as where all `drives` are shown: figures that leave some out must not change the others."""
+    token = _all_drives.set(tuple(dict.fromkeys(map(str, drives))))
+    try:
+        yield
+    finally:
+        _all_drives.reset(token)
+
+
+def looks(drives: Iterable[object]) -> dict[str, Look]:
+    """The look of each drive, by its place among all drives (`among`), else by the order of first appearance."""
+    shown = list(dict.fromkeys(map(str, drives)))
+    names = list(dict.fromkeys((*_all_drives.get(), *shown)))
+    return {name: look for name, look in told_apart(names, style.colours(len(names))).items() if name in shown}
+
+
+def told_apart(names: Sequence[str], colours: Sequence[style.Colour]) -> dict[str, Look]:
+    """A look for each name, in these colours."""
+    return {
+        name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
+        for place, (name, colour) in enumerate(zip(names, colours, strict=True))
+    }
+
+
+def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> str | None:
+    """Which drives cannot be told apart because their series lie on each other, as `op7-512e lies on op7`, else None.
+
+    `table` has the columns drive, `by`, which name a point of the figure, and `values`, which place it there.
+    """
+    series = {
+        str(drive): part.set_index(list(by))[list(values)].sort_index()
+        for drive, part in table.groupby("drive", sort=False)
+    }
+    below: dict[str, str] = {}
+    for place, (drive, points) in enumerate(series.items()):
+        for other in list(series)[:place]:
+            if other not in below and _same_points(points, series[other]):
+                below[drive] = other
+                break
+    return ", ".join(f"{drive} lies on {other}" for drive, other in below.items()) or None
+
+
+def note_coinciding(figure: Figure, table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> None:
+    """Say in a figure which drives lie on each other (see `coinciding`), and make room for it."""
+    if hidden := coinciding(table, by, values):
+        style.note(figure, hidden)
+        style.grow(figure, _LINE_IN)
+
+
+def _same_points(one: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return one.index.equals(other.index) and bool(
+        np.allclose(one.to_numpy(dtype=float), other.to_numpy(dtype=float), rtol=_LINE_WIDTH, atol=0, equal_nan=True)
+    )
+
+
+def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
+    """Of each recording the rows of its last soak that is in no phase; raises ValueError without any.
+
+    The PTS takes its histogram after the drive has settled.
+    """
+    soaks = rows[(rows["kind"] == "soak") & rows["phase"].isna()]
+    if soaks.empty:
+        raise ValueError(f"table '{table}' has no soaks for this figure")
+    return soaks[soaks["step"] == soaks.groupby("recording")["step"].transform("max")]
+
+
+def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The bins with I/Os of each drive's last soak; raises ValueError for several workloads or measurements."""
+    columns = ("recording", "drive", "measurement", "kind", "step", "phase", "workload", "latency_ns", "count")
+    selection.require(latency_bins, columns, "latency_bins")
+    bins = last_soaks(latency_bins, "latency_bins")
+    bins = bins[bins["count"] > 0]
+    selection.require(bins, (), "latency_bins")
+    for column in ("measurement", "workload"):
+        selection.require_one(bins, column, "latency_bins")
+    return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
+
+
+def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
+    """Columns drive, `by` and `metrics`: what the cells of each drive's loops come to, its runs averaged.
+
+    Raises ValueError for unsuitable tables and more than one measurement.
+    """
+    selection.require(cells, ("recording", "drive", "measurement", *by, *metrics), "cells")
+    selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
+    selection.require_one(cells, "measurement", "cells")
+    parts = []
+    for recording, part in cells.groupby("recording", sort=False):
+        windows = steady_state[steady_state["recording"] == recording]
+        loop = counted.loop_cells(part, *metrics)
+        parts.append(counted.values(loop, windows, metrics, by).assign(drive=part["drive"].iloc[0]))
+    return pd.concat(parts).groupby(["drive", *by], sort=False, as_index=False, dropna=False)[list(metrics)].mean()
+
+
+def not_steady(steady_state: pd.DataFrame) -> str | None:
+    """What to say aloud when drives did not settle, drive by drive, else None."""
+    if steady_state.empty:
+        return None
+    told = {
+        str(drive): message
+        for drive, part in steady_state.groupby("drive", sort=False)
+        if (message := selection.not_steady(part)) is not None
+    }
+    if len(told) == 1 and steady_state["drive"].nunique() == 1:
+        return next(iter(told.values()))
+    return "; ".join(f"{drive}: {message}" for drive, message in told.items()) or None

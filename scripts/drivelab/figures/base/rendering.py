@@ -1,0 +1,52 @@
+"""One figure from tables: drawn, and labelled with its subject and the status of its data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import selection, style
+from drivelab.figures.registry import FIGURES, FigureKind
+
+
+def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **options: object) -> Figure:
+    """Draw the figure `name` from `tables` and label it with `subject` and the status of its data.
+
+    `options` go to the figure's function, for example `metric="max_latency_us"`. The tables must hold only what
+    belongs to the figure: a badge is shown as soon as one of their rows calls for it.
+    Raises ValueError for an unknown name, a missing table and whatever the figure refuses.
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
+    kind = FIGURES[name]
+    missing = [table for table in kind.required if table not in tables]
+    if missing:
+        raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
+    status = tables[kind.status]
+    selection.require(status, ("reduced", "virtual", "clock"), kind.status)
+    figure = kind.function(*(tables[table] for table in kind.tables), **{**kind.options, **options})
+    if kind.status == "replays":
+        import_module("drivelab.figures.kinds.replay.replay_common").badges(
+            figure, status
+        )  # their figures have it, others need not
+    style.label(
+        figure,
+        reduced=bool(status["reduced"].any()),
+        virtual=bool(status["virtual"].any()),
+        clock="virtual" if (status["clock"] == "virtual").any() else "wall",
+        subject=subject,
+    )
+    message = _tainted(kind, tables)
+    if message:
+        style.note(figure, message)
+    return figure
+
+
+def _tainted(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> str | None:
+    shown = tables.get(kind.values)
+    if shown is None or shown.empty:
+        return None
+    return selection.tainted(selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown)

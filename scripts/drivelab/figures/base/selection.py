@@ -1,0 +1,148 @@
+"""Choosing the rows that a figure shows, with a clear refusal where they do not suit it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pandas as pd
+
+from drivelab.analysis import labels
+from drivelab.analysis.taint import digest
+from drivelab.figures.base.quantities import format_mix
+
+Window = tuple[int, int]
+"""First and last round of a steady-state window, numbered from 1."""
+
+
+EXCURSIONS = (
+    "allowed_data_excursion",
+    "measured_data_excursion",
+    "allowed_slope_excursion",
+    "measured_slope_excursion",
+)
+
+
+def require(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
+    """Raise ValueError unless `frame` has rows and all the `columns`; `table` names it in the message."""
+    require_columns(frame, columns, table)
+    if frame.empty:
+        raise ValueError(f"table '{table}' has no rows for this figure")
+
+
+def require_columns(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
+    """Raise ValueError unless `frame` has all the `columns`; it may be empty."""
+    missing = [column for column in columns if column not in frame.columns]
+    if missing:
+        raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
+
+
+def require_one(frame: pd.DataFrame, column: str, table: str) -> object:
+    """The one value of `column`; raises ValueError for several, because they would be drawn as one."""
+    values = frame[column].drop_duplicates().tolist()
+    if len(values) != 1:
+        shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")
+        raise ValueError(f"table '{table}' holds {len(values)} values of '{column}' ({shown}); this figure shows one")
+    return values[0]
+
+
+def rows(frame: pd.DataFrame, table: str, **wanted: object) -> pd.DataFrame:
+    """Rows whose columns equal `wanted`; raises ValueError when none do."""
+    chosen = frame
+    for column, value in wanted.items():
+        chosen = chosen[chosen[column] == value]
+    if chosen.empty:
+        raise ValueError(f"table '{table}' has no rows with {', '.join(f'{k} = {v}' for k, v in wanted.items())}")
+    return chosen
+
+
+def workload(pattern: object, block_size_bytes: object, read_share_pct: object) -> str:
+    """Name in the words of the PTS, `RND 4KiB 65/35`; the same as the `variable` of the table steady_state."""
+    size, reads = int(block_size_bytes), int(read_share_pct)  # type: ignore[call-overload]
+    return labels.workload(str(pattern), size, reads)
+
+
+def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:
+    """The loop's cells of one drive and one run; raises ValueError when there are more, or none."""
+    loop = rows(cells, "cells", kind="loop")
+    for column in ("drive", "protocol", "measurement", "run"):
+        require_one(loop, column, "cells")
+    return loop
+
+
+def windows(steady_state: pd.DataFrame) -> dict[tuple[str, int], Window]:
+    """Window of each (recording, step); raises ValueError when tracked variables of a step disagree."""
+    found: dict[tuple[str, int], Window] = {}
+    columns = ["recording", "step", "window_start", "window_end"]
+    for recording, step, start, end in steady_state[columns].drop_duplicates().itertuples(index=False):
+        if found.setdefault((recording, step), (int(start), int(end))) != (int(start), int(end)):
+            raise ValueError(f"table 'steady_state' holds two windows for step {step} of {recording}; expected one")
+    return found
+
+
+def window_rows(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
+    """The cells of the rounds in the window of their step; raises ValueError for a step without a window."""
+    by_step = windows(steady_state)
+    keep: list[bool] = []
+    for recording, step, number in cells[["recording", "step", "round"]].itertuples(index=False):
+        if (recording, step) not in by_step:
+            raise ValueError(f"table 'steady_state' has no window for step {step} of {recording}")
+        start, end = by_step[recording, step]
+        keep.append(start <= number <= end)
+    chosen = cells[keep]
+    if chosen.empty:
+        raise ValueError("table 'cells' has no rounds inside the steady-state window")
+    return chosen
+
+
+def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Average of `metric` in the window: rows block_size_bytes ascending, columns read_share_pct descending.
+
+    Where random and sequential cells are there, columns are named `RND 65/35`, those of each pattern together. The
+    largest value is taken for `max_latency_us`. Percentiles cannot be averaged: ValueError.
+    A cell that was not measured is NaN.
+    """
+    if metric[0] == "p" and metric.endswith("_latency_us"):
+        raise ValueError(f"'{metric}' cannot be averaged over rounds; merge the latency bins instead")
+    inside = window_rows(cells, steady_state)
+    cell = ["block_size_bytes", "pattern", "read_share_pct"]
+    if (inside.groupby(cell)[["recording", "step", "threads", "queue_depth"]].nunique() > 1).any(axis=None):
+        raise ValueError("table 'cells' holds a cell in several steps or depths; choose one of them")
+    grouped = inside.groupby(cell)[metric]
+    values = grouped.max() if metric == "max_latency_us" else grouped.mean()
+    table = values.unstack(["pattern", "read_share_pct"]).sort_index().sort_index(axis=1, ascending=[True, False])
+    several = table.columns.get_level_values("pattern").nunique() > 1
+    table.columns = pd.Index([f"{access(pattern)} {format_mix(share)}" if several else share
+                              for pattern, share in table.columns])  # fmt: skip
+    return table.astype(float)
+
+
+def access(pattern: object) -> str:
+    """In the words of the PTS."""
+    return "RND" if pattern == "random" else "SEQ"
+
+
+def mix(column: object) -> str:
+    """What a column of `window_averages` is called."""
+    return column if isinstance(column, str) else format_mix(float(str(column)))
+
+
+def tainted(frame: pd.DataFrame) -> str | None:
+    """What to say when something disturbed the cells, replays or values of a table, else None."""
+    if "taint_reason" not in frame.columns:
+        return None
+    reasons = digest(frame["taint_reason"].dropna())
+    return f"tainted: {'; '.join(reasons)}" if reasons else None
+
+
+def not_steady(steady_state: pd.DataFrame) -> str | None:
+    """What to say aloud when a tracked variable did not settle, else None."""
+    failed = steady_state[~steady_state["reached"].astype(bool)]
+    if failed.empty:
+        return None
+    total = int(failed["rounds"].max())
+    broken = failed[
+        (failed["measured_data_excursion"] > failed["allowed_data_excursion"])
+        | (failed["measured_slope_excursion"] > failed["allowed_slope_excursion"])
+    ]
+    names = ", ".join(broken["variable"].drop_duplicates())
+    return f"NOT STEADY after {total} round{'' if total == 1 else 's'}" + (f": {names}" if names else "")

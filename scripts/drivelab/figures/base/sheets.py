@@ -1,0 +1,123 @@
+"""Draws the figures of one measurement from its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.analysis.exclusions import counted
+from drivelab.analysis.labels import named
+from drivelab.figures.base import overlay, style
+from drivelab.figures.base.placeholder import JUDGED, placeholder, reasons
+from drivelab.figures.base.rendering import render
+from drivelab.figures.registry import FIGURES
+
+
+@style.styled
+def draw(
+    stems: Mapping[str, Path],
+    tables: Mapping[str, pd.DataFrame],
+    subject: str,
+    *,
+    png: bool = True,
+    made_from: Mapping[str, str] | None = None,
+) -> None:
+    """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
+
+    Options that the tables decide: loops show the metric that they track first, if they track one. Recordings that the
+    table `exclusions` leaves out as a whole, if it is given, are not shown. A figure that has nothing to show because
+    of what is left out says so. `made_from` is by figure what `kept` knows it by.
+    """
+    lost, whole = reasons(tables), tables
+    if "exclusions" in tables:
+        out = tables["exclusions"]
+        tables = {name: counted(table, out) if "recording" in table else table for name, table in tables.items()}
+    if "cells" in tables:
+        tables = {**tables, "cells": named(tables["cells"])}
+    for name, stem in stems.items():
+        with overlay.among(whole[FIGURES[name].status]["drive"]):  # what is left out changes no drive's colour
+            figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
+        style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
+
+
+def tables_of(name: str) -> list[str]:
+    """The tables that the figure `name` may depend on."""
+    return [*FIGURES[name].required, FIGURES[name].values, *JUDGED]
+
+
+def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figure:
+    return render(name, _rows(name, tables), subject, **_options(name, tables))
+
+
+def _what_is_left(
+    name: str, tables: Mapping[str, pd.DataFrame], subject: str, lost: list[str], whole: Mapping[str, pd.DataFrame]
+) -> Figure:
+    """The figure, or, where `lost` has left too little of it, a placeholder; `whole` are the tables without loss."""
+    status = FIGURES[name].status
+    if len(_rows(name, tables)[status]):
+        try:
+            return _figure(name, tables, subject)
+        except ValueError as error:  # what a figure refuses; with all values there it would be a fault of ours
+            lost = [*lost, f"what is left does not make the figure: {error}"]
+    labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
+    figure = placeholder(name, lost)
+    style.label(
+        figure,
+        reduced=bool(labels["reduced"].any()),
+        virtual=bool(labels["virtual"].any()),
+        clock="virtual" if (labels["clock"] == "virtual").any() else "wall",
+        subject=subject,
+    )
+    return figure
+
+
+def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
+    if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
+        return {"metric": tables["steady_state"]["metric"].iloc[0]}
+    return {"kind": "soak"} if name == "latency_distribution" else {}
+
+
+def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """Of the tables only the steps that the figure is about: a protocol may have loops and soaks, once or repeated."""
+    chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
+    choose = ROWS[FIGURES[name].rows]
+    for table in ("cells", "latency_bins"):
+        if table in chosen:
+            chosen[table] = choose(chosen[table])
+    if FIGURES[name].one_loop:
+        windows = chosen["steady_state"]
+        chosen["steady_state"] = windows[windows["step"] == windows["step"].min()]
+        chosen["cells"] = chosen["cells"][chosen["cells"]["step"] == windows["step"].min()]
+    return chosen
+
+
+def _loops(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[rows["kind"] == "loop"]
+
+
+def _soaks(rows: pd.DataFrame) -> pd.DataFrame:
+    """Those that are not repeated by phase."""
+    return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
+
+
+def _last_soak(rows: pd.DataFrame) -> pd.DataFrame:
+    """The PTS takes its histogram after the drive has settled."""
+    soaks = _soaks(rows)
+    return soaks[soaks["step"] == soaks["step"].max()]
+
+
+def _turns(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows[(rows["kind"] == "soak") & rows["phase_value"].notna()]
+
+
+ROWS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "": lambda rows: rows,
+    "loops": _loops,
+    "soaks": _soaks,
+    "last_soak": _last_soak,
+    "turns": _turns,
+}
+"""Rows of the tables that a figure shows, by what it declares."""

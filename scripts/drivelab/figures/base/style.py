@@ -1,0 +1,256 @@
+"""One place for size, fonts, colours, header with status badges, and files of all figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cache, wraps
+from io import StringIO
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import matplotlib
+import numpy as np
+import seaborn as sns
+from matplotlib.backend_bases import FigureCanvasBase, RendererBase
+from matplotlib.backends.backend_svg import RendererSVG
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from drivelab.figures.base.layout import PageLayout
+from drivelab.figures.base.svg import compact, with_values
+from drivelab.figures.base.values import marked
+
+WIDTH_IN = 6.4  # so narrow for the telephone: there the letters are scaled down by little
+HEIGHT_IN = 4.2
+PNG_DPI = 150
+SMALL_PT = 9.5
+TEXT_PT = 10.0
+LEGEND_PT = 9.0
+INK = "#222222"
+MUTED = "#5a5a5a"
+ALARM = "#b00020"
+WITH_COLOUR_BAR = (28, 1)
+"""Widths of a panel and its colour bar."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES = ("-", "--", "-.", ":")
+_BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual clock": "#d6c3f0"}
+_PAD_IN = 0.08
+_TITLE_IN = 0.27
+_TITLE_LINE_IN = 0.19
+"""Of the second line of a title."""
+_LINE_IN = 0.175
+_FEWEST_LETTERS = 10
+"""Of a line, which is never too wide."""
+
+RC: Any = {
+    **sns.axes_style("whitegrid"),
+    "font.family": ["DejaVu Sans"],  # shipped with matplotlib, so the same everywhere
+    "font.size": TEXT_PT,
+    "axes.labelsize": TEXT_PT,
+    "axes.edgecolor": "#9a9a9a",
+    "axes.labelcolor": INK,
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "xtick.labelsize": SMALL_PT,
+    "ytick.labelsize": SMALL_PT,
+    "legend.fontsize": LEGEND_PT,
+    "legend.title_fontsize": LEGEND_PT,
+    "legend.frameon": False,
+    "grid.color": "#dcdcdc",
+    "grid.linewidth": 0.7,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 5.0,
+    "figure.facecolor": "white",
+    "figure.dpi": 72,  # of SVG: a text that the layout has measured need not be measured again to be drawn
+    "axes.titley": 1.0,  # no title is in the way of an axis, which matplotlib need not find out again and again
+    "text.hinting": "none",  # else a text is up to a tenth wider in one resolution than in another, and cut off
+    "svg.fonttype": "none",  # letters as text: a quarter of the size, and it can be searched and read aloud
+    "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
+}
+
+_SVG: Any = RendererSVG  # without types
+_under_style = ContextVar("under the style", default=False)
+"""To set it anew takes a tenth of what a figure does."""
+P = ParamSpec("P")
+R = TypeVar("R")
+Colour = tuple[float, float, float]
+
+
+def styled(function: Callable[P, R]) -> Callable[P, R]:
+    """Run `function` under the style: matplotlib reads it when artists are made and again when they are drawn."""
+
+    @wraps(function)
+    def under_style(*args: P.args, **kwargs: P.kwargs) -> R:
+        if _under_style.get():
+            return function(*args, **kwargs)
+        token = _under_style.set(True)
+        try:
+            with matplotlib.rc_context(RC):
+                return function(*args, **kwargs)
+        finally:
+            _under_style.reset(token)
+
+    return under_style
+
+
+def colours(count: int) -> list[Colour]:
+    """Colours for things without an order (drives), safe for colour-blind readers."""
+    return list(sns.color_palette("colorblind", count)) if count <= 10 else ordered_colours(count)
+
+
+def ordered_colours(count: int) -> list[Colour]:
+    """Colours from dark to light for things with an order (block sizes, mixes); none too pale for paper."""
+    shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.8, count))
+    return [(float(red), float(green), float(blue)) for red, green, blue, _ in shades]
+
+
+def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True) -> Figure:
+    """An empty figure with its title; no pyplot, so nothing outlives it.
+
+    `layout=False` is for 3-D axes, which the constrained layout cannot measure.
+    """
+    figure = Figure(figsize=(WIDTH_IN, height_in), layout=PageLayout() if layout else None)
+    _AsInSvg(figure)
+    _header_line(figure, title, "title", fontsize=11.5, weight="bold")
+    return figure
+
+
+class _AsInSvg(FigureCanvasBase):
+    """Measures texts as they come out in SVG; to draw, matplotlib takes the canvas of the file's format."""
+
+    def get_renderer(self) -> RendererBase:
+        """Return what the layout measures with: one for all figures, as matplotlib remembers the texts of each."""
+        return _measuring()
+
+
+@cache
+def _measuring() -> RendererBase:
+    renderer: RendererBase = _SVG(72 * WIDTH_IN, 72 * HEIGHT_IN, StringIO())
+    return renderer
+
+
+def grow(figure: Figure, extra_in: float) -> None:
+    """Make a figure higher by `extra_in`."""
+    width, height = figure.get_size_inches()
+    figure.set_size_inches(width, height + extra_in)
+    _lay_out(figure)
+
+
+def alarm(figure: Figure, message: str) -> None:
+    """White on red under the title: the reader must not miss it."""
+    box = {"facecolor": ALARM, "edgecolor": "none", "boxstyle": "square,pad=0.3"}
+    _header_line(figure, message, "alarm", color="white", weight="bold", fontsize=TEXT_PT, bbox=box)
+
+
+def note(figure: Figure, message: str) -> None:
+    """A condition of the measurement that the reader must know, under the subject."""
+    _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
+
+
+@styled
+def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: str) -> None:
+    """Print the subject (drive and test) under the title and the status badges at the right of it.
+
+    Raises ValueError for an empty subject, a clock other than `wall` and `virtual`, and a figure labelled before.
+    """
+    if not subject.strip():
+        raise ValueError("a figure needs a subject: name the drive and the test")
+    if clock not in ("wall", "virtual"):
+        raise ValueError(f"clock '{clock}' is neither 'wall' nor 'virtual'")
+    if _texts(figure, "subject"):
+        raise ValueError("this figure has its label already")
+    wanted = zip(_BADGES.items(), (reduced, virtual, clock == "virtual"), strict=True)
+    for (name, colour), shown in wanted:
+        if shown:
+            box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
+            figure.text(0, 0, name, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+    _header_line(figure, subject, "subject", color=MUTED, fontsize=TEXT_PT)
+
+
+@styled
+def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str | None = None) -> list[Path]:
+    """Write `stem`.png, with `png`, and then `stem`.svg with the values of its marks (`values`).
+
+    The same figure gives the same bytes. `made_from` goes into the SVG (`kept`). Returns the paths.
+    """
+    picture = Path(f"{stem}.svg")
+    text = svg(figure, made_from)
+    others = [Path(f"{stem}.png")] if png else []
+    for path in others:
+        figure.savefig(path, format="png", dpi=PNG_DPI, pil_kwargs={"compress_level": 1})
+    picture.write_text(text, encoding="utf-8")
+    return [picture, *others]
+
+
+@styled
+def svg(figure: Figure, made_from: str | None = None) -> str:
+    """Return a figure as SVG that carries the values of its marks, and `made_from`."""
+    _settle(figure)
+    drawn = StringIO()
+    titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
+    with marked(figure) as values:
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
+    if made_from is not None:
+        values["made_from"] = made_from
+    return with_values(compact(drawn.getvalue()), values)
+
+
+def _settle(figure: Figure) -> None:
+    """Lay the axes out once for all files: it takes as long as drawing them."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine(None)  # "none" would still draw twice for each file
+
+
+def _texts(figure: Figure, gid: str) -> list[Text]:
+    return [text for text in figure.texts if text.get_gid() == gid]
+
+
+def _width_in(text: Text) -> float:
+    figure = text.get_figure(root=True)
+    assert figure is not None
+    return float(text.get_window_extent().width / figure.dpi)
+
+
+def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
+    """Add text of full width to the header, wrapped where it is too long."""
+    text, letters = figure.text(0, 0, message, gid=gid, **style), len(message)
+    room = figure.get_size_inches()[0] - 3 * _PAD_IN
+    while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # again where letters are wider than others
+        letters = max(_FEWEST_LETTERS, int(letters * room / width * 0.95))
+        text.set_text(textwrap.fill(message, letters))
+    _lay_out(figure)
+
+
+def _lay_out(figure: Figure) -> None:
+    """Stack title, subject, note and alarm from the top, badges right where there is room; the axes get the rest."""
+    width, height = figure.get_size_inches()
+    titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
+    needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)
+    title_in = _TITLE_IN + _TITLE_LINE_IN * titles[0].get_text().count("\n")
+    rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + title_in, subjects)]
+    free = [top for top, texts in rows if _width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
+    extra = 0.0 if free or not badges else _TITLE_IN
+    badges_top = free[0] if free else _PAD_IN + title_in
+    right = width - _PAD_IN
+    for badge in reversed(badges):
+        badge.set(position=((right - _PAD_IN / 2) / width, 1 - (badges_top + 0.02) / height), ha="right", va="top")
+        right -= _width_in(badge) + 2 * _PAD_IN
+    top = _PAD_IN
+    for text in (*titles, *subjects, *_texts(figure, "note"), *_texts(figure, "alarm")):
+        boxed = _PAD_IN if text.get_gid() == "alarm" else 0.0
+        text.set(position=((_PAD_IN + boxed / 2) / width, 1 - (top + boxed) / height), va="top")
+        lines = text.get_text().count("\n") + 1
+        top += title_in + extra if text in titles else lines * _LINE_IN + 1.5 * boxed
+        if text in subjects and badges and badges_top > _PAD_IN and not extra:
+            top += _PAD_IN / 2  # a badge is higher than a line of text
+    share = 1 - (top + _PAD_IN) / height
+    engine = figure.get_layout_engine()
+    if engine is None:
+        figure.subplots_adjust(left=0.0, right=1.0, bottom=0.07, top=share)
+    else:
+        engine.set(top=share)  # type: ignore[call-arg]

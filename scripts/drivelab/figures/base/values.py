@@ -1,0 +1,176 @@
+"""The values of a drawn figure, for its SVG: what each mark tells where one points, and where its panels lie.
+
+`marked` gives the SVG its marks, `values` says what they are worth. The page needs nothing else of a figure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation, Text
+
+from drivelab.figures.base.legends import Legends
+from drivelab.figures.base.marks import Found, Panel, columns, marks, numbers
+from drivelab.figures.base.words import Side, time_of
+
+_NEAR = 1e-3
+"""Of the page: panels so near to each other in one direction are in line."""
+
+
+@contextmanager
+def marked(figure: Figure) -> Iterator[dict[str, Any]]:
+    """Mark the artists of a laid out figure with ids for its SVG, and return its values for JSON.
+
+    Ids are `p0` of a panel, `m0` of a mark, `k0` of a legend entry, `n0` of a text at a place of the data, `c0` of a
+    second scale of a panel; they are numbered through the figure. The values (`panels`, `legend`) are in
+    this order.
+    """
+    legends = Legends.of(figure)
+    bars = [bar.ax for _, bar in legends.colour_bars]
+    panels = [one for one in figure.axes if one.get_visible() and one not in bars and (one.axison or one.name == "3d")]
+    ids = _Ids()
+    found = [_panel(axes, panels, legends, ids) for axes in panels]
+    for entry in zip(legends.handles, legends.texts, strict=True):
+        ids.add("k", *entry)
+    before = {artist: artist.get_gid() for artist in ids.given}
+    for artist, gid in ids.given.items():
+        artist.set_gid(gid)
+    try:
+        yield {"panels": found, "legend": [name.replace("\n", " ") for name in legends.names]}
+    finally:
+        for artist, own in before.items():
+            artist.set_gid(own)
+
+
+def values(figure: Figure) -> dict[str, Any]:
+    """Return the values of a laid out figure alone."""
+    with marked(figure) as found:
+        return found
+
+
+class _Ids:
+    """Ids of artists, numbered by their kind."""
+
+    def __init__(self) -> None:
+        self.given: dict[Artist, str] = {}
+        self._numbers = {kind: count() for kind in "pmknc"}
+
+    def add(self, kind: str, *artists: Artist) -> int:
+        """Give all `artists` the next id of a kind; returns its number."""
+        number = next(self._numbers[kind])
+        self.given |= dict.fromkeys(artists, f"{kind}{number}")
+        return number
+
+
+def _panel(axes: Axes, panels: list[Axes], legends: Legends, ids: _Ids) -> dict[str, Any]:
+    height = float(axes.figure.bbox.height)
+    ids.add("p", axes)
+    if axes.name == "3d":
+        drawn = columns(axes)
+        for mark, _ in drawn:
+            mark["at"][1] = round(height - mark["at"][1], 1)
+        return {"marks": _numbered(drawn, ids)}
+    for second in axes.child_axes:
+        ids.add("c", second)
+    x = Side.of(axes.xaxis, _label_of(axes, panels, "x"))
+    panel = Panel(axes, x, Side.of(axes.yaxis, _label_of(axes, panels, "y")), legends)
+    box = axes.bbox
+    found: dict[str, Any] = {
+        "box": [_px(box.x0), _px(height - box.y1), _px(box.x1), _px(height - box.y0)],
+        "x": _side(panel.x, "x", axes, panels),
+        "y": _side(panel.y, "y", axes, panels),
+        "marks": _numbered(marks(panel), ids),
+    }
+    notes = _notes(axes, height, ids)
+    return {**found, "notes": notes} if notes else found
+
+
+def _numbered(drawn: list[Found], ids: _Ids) -> list[dict[str, Any]]:
+    return [{"m": ids.add("m", *artists), **mark} for mark, artists in drawn]
+
+
+def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, Any]:
+    """An axis for the page: its name, unit, scale and limits, where its ticks are, and what it moves with."""
+    ends = axes.get_xlim() if which == "x" else axes.get_ylim()
+    box = axes.bbox
+    at = side.axis.get_transform().transform(np.asarray(side.ticks, dtype=float))
+    low, high = side.axis.get_transform().transform(np.asarray(ends, dtype=float))
+    share = (at - low) / (high - low)
+    height = float(axes.figure.bbox.height)
+    pixels = box.x0 + share * box.width if which == "x" else height - box.y0 - share * box.height
+    together = next(place for place, one in enumerate(panels) if one is axes or _share(axes, one, which))
+    found: dict[str, Any] = {
+        "name": side.name,
+        "unit": side.unit,
+        "scale": side.scale,
+        "ends": numbers(side.transformed(ends)),
+        "ticks": [_px(one) for one in pixels.tolist()],
+        "with": together,
+    }
+    if side.has_plain_numbers and side.labels:
+        found["plain"] = "k" if any(text.strip()[-1:] in ("k", "M", "G") for text in side.labels) else "n"
+    time = time_of(side.axis)
+    return {**found, "time": list(time)} if time else found
+
+
+def _notes(axes: Axes, height: float, ids: _Ids) -> list[list[Any]]:
+    """Texts at places of the data: their id, their anchor in pixels, and the axes that they move along."""
+    found = []
+    for text in axes.texts:
+        along, up = _in_data(text, axes)
+        if not (along or up) or not text.get_visible() or not text.get_text().strip():
+            continue
+        x, y = text.xy if isinstance(text, Annotation) else text.get_position()
+        at_x = axes.transData.transform((x, axes.get_ylim()[0]))[0] if along else 0.0
+        at_y = height - axes.transData.transform((axes.get_xlim()[0], y))[1] if up else 0.0
+        found.append([ids.add("n", text), _px(at_x), _px(at_y), "x" * along + "y" * up])
+    return found
+
+
+def _in_data(text: Text, axes: Axes) -> tuple[bool, bool]:
+    """Return whether the place of a text is in the data, along and up; else it is in the panel."""
+    if isinstance(text, Annotation):
+        coords = text.xycoords if isinstance(text.xycoords, tuple) else (text.xycoords, text.xycoords)
+        return coords[0] == "data", coords[1] == "data"
+    along, up = text.get_transform().contains_branch_seperately(axes.transData)
+    return bool(along), bool(up)
+
+
+def _px(value: float) -> float:
+    return round(float(value), 2)
+
+
+def _label_of(axes: Axes, panels: list[Axes], which: str) -> str:
+    """Return the label of an axis, or that of the axes that share it or are in line: a figure labels the outermost."""
+    own = str(axes.get_xlabel() if which == "x" else axes.get_ylabel())
+    if own:
+        return own
+    others = [one for one in panels if _share(axes, one, which)] or _in_line(axes, panels, which)
+    labels = [str(one.get_xlabel() if which == "x" else one.get_ylabel()) for one in others]
+    return next(filter(None, labels), "")
+
+
+def _in_line(axes: Axes, panels: list[Axes], which: str) -> list[Axes]:
+    """Return the panels of the same column, or of the same row and the same limits."""
+    place, along = axes.get_position(), which == "x"
+    ends = place.intervalx if along else place.intervaly
+    found = []
+    for other in panels:
+        there = other.get_position().intervalx if along else other.get_position().intervaly
+        alike = (axes.get_xscale() == other.get_xscale()) if along else (
+            axes.get_yscale() == other.get_yscale() and axes.get_ylim() == other.get_ylim())  # fmt: skip
+        if other is not axes and alike and np.allclose(ends, there, atol=_NEAR):
+            found.append(other)
+    return found
+
+
+def _share(one: Axes, other: Axes, which: str) -> bool:
+    shared = one.get_shared_x_axes() if which == "x" else one.get_shared_y_axes()
+    return one is not other and bool(shared.joined(one, other))

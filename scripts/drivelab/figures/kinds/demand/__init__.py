@@ -1,0 +1,1 @@
+"""Figures of sweeps over threads and queue depths."""

@@ -1,0 +1,80 @@
+"""What the two figures of a sweep over threads and queue depths share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, selection, style
+
+METRICS = ("iops", "mean_latency_us")
+_MOST_PANELS = 9
+_COLUMNS = 2
+
+
+def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
+    """Columns workload, threads, queue_depth and `metrics`: what each point of the sweep comes to.
+
+    Workloads that were measured at one point alone are no sweep and left out, as the writes before each round.
+    """
+    selection.require(cells, ("workload", *metrics), "cells")
+    loop = counted.loop_cells(cells, *metrics)
+    table = counted.values(loop, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
+    points = table.groupby("workload")["threads"].transform("size")
+    table = table[points > 1]
+    if table.empty:
+        raise ValueError("table 'cells' has no workload at several threads or queue depths")
+    return table
+
+
+def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[Figure, dict[str, Axes]]:
+    """A figure with axes for each workload of `table`, by its name; the first few where there are many.
+
+    The title names the workload where there is one.
+    """
+    workloads = list(table["workload"].drop_duplicates())
+    title += f", {workloads[0]}" if len(workloads) == 1 else ""
+    shown = workloads[:_MOST_PANELS]
+    columns = min(len(shown), _COLUMNS)
+    rows = -(-len(shown) // columns)
+    figure = style.new_figure(title, height_in=style.HEIGHT_IN if rows == 1 else 1.2 + height_in * rows)
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    axes_of = dict(zip(shown, grid.flat, strict=False))
+    for name, axes in axes_of.items():
+        if len(axes_of) > 1:
+            axes.set_title(name, fontsize=style.SMALL_PT)
+    if len(workloads) > len(shown):
+        style.note(figure, f"the first {len(shown)} of {len(workloads)} workloads; all are in the tables")
+    return figure, axes_of
+
+
+def lines(table: pd.DataFrame, part: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
+    """Points of a workload, `part` of `table`, for each number of threads by depth, and how to plot them as a line."""
+    threads = sorted(int(one) for one in table["threads"].unique())
+    for place, (one, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True)):
+        look = {"color": colour, "marker": style.MARKERS[place % len(style.MARKERS)],
+                "label": f"{one} thread{'' if one == 1 else 's'}", "gid": "line"}  # fmt: skip
+        yield part[part["threads"] == one].sort_values("queue_depth"), look
+
+
+def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
+    """Legend, and the alarm where the drive was not steady."""
+    if not steady_state.empty and (message := selection.not_steady(steady_state)):
+        style.alarm(figure, message)
+    ax.legend(figure, axes, "Threads")
+
+
+def readable(places: list[int], apart: float = 1.3) -> list[int]:
+    """Of ascending places on a logarithmic axis those that have room for a tick each, `apart` by this factor."""
+    ticks = places[:1]
+    for place in places[1:]:
+        if place >= apart * ticks[-1]:
+            ticks.append(place)
+    return ticks

@@ -1,0 +1,45 @@
+"""CPU use of a sweep: what the I/O rate costs the host."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import style
+from drivelab.figures.base.quantities import Quantity, quantity
+from drivelab.figures.kinds.demand import demand
+from drivelab.figures.kinds.demand.demand_stack import Panel, stacked
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="demand_cpu",
+        title="CPU use",
+        caption=(
+            "What the I/O rate costs the host: system and user CPU time of the load generator's threads "
+            "together, where 100 % is one core. Where the CPU is at its end, the drive is not what is "
+            "measured."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand_cpu",),
+        place=130,
+    ),
+)
+
+_SHARES = {"system_cpu_pct": "System CPU", "user_cpu_pct": "User CPU"}
+_UNIT = "% of a core"
+
+
+@style.styled
+def demand_cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """IOPS, and the system and user CPU time of fio's threads together, against threads times depth.
+
+    The columns of `cells` are shares of the time of each thread; of n threads together they are n times that, and 100 %
+    is one core. `cells` holds one drive and run; `steady_state` may be empty. Raises ValueError for unsuitable tables.
+    """
+    table = demand.surface(cells, steady_state, ("iops", *_SHARES))
+    table = table.assign(**{column: table[column] * table["threads"] for column in _SHARES})
+    panels = [Panel("iops", quantity("iops", float(table["iops"].max())))]
+    panels += [Panel(column, Quantity(name, _UNIT)) for column, name in _SHARES.items()]
+    return stacked("CPU use of the load generator", table, panels, steady_state)

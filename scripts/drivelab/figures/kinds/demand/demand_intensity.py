@@ -1,0 +1,123 @@
+"""Demand intensity: the mean latency against the I/O rate that goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.analysis.labels import demand as demand_name
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, style
+from drivelab.figures.base.names_beside import Names
+from drivelab.figures.base.quantities import quantity
+from drivelab.figures.base.words import say
+from drivelab.figures.kinds.demand import demand
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="demand_intensity",
+        title="Demand intensity",
+        caption=(
+            "Mean latency against the I/O rate that goes with it, a line for each number of threads, points "
+            "named by threads and queue depth of each (T4Q32). A knee shows up to which demand the drive "
+            "answers quickly. Ringed are the points that the test went on with, such as MAX, MID and MIN."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=100,
+    ),
+)
+
+_MOST_LABELS = 16
+"""More points than this are named at the ends of the lines only."""
+_ALIKE = 0.97
+"""Rates of which the lowest is above this part of the highest lie within the width of a few dots if the axis begins at
+0: their lines would hide each other. All others begin there, else a tenth more looks like many times more."""
+_RING_PT = 13.0
+
+
+@style.styled
+def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Mean latency over IOPS of each point of a sweep, a line per number of threads, points labelled as `T4Q32`.
+
+    Points that the recording went on with (MAX, MID, MIN) are ringed. `cells` holds one drive and run with its soaks;
+    `steady_state` may be empty. Raises ValueError for unsuitable tables.
+    """
+    table = demand.surface(cells, steady_state)
+    rate = quantity("iops", float(table["iops"].max()))
+    time = quantity("mean_latency_us", float(table["mean_latency_us"].max()))
+    table = table.assign(x=table["iops"] / rate.divisor, y=table["mean_latency_us"] / time.divisor)
+    table["chosen"] = _chosen(cells, table)
+    figure, axes_of = demand.panels("Demand intensity", table, height_in=3.0)
+    style.note(figure, f"each point: {counted.what(steady_state)}, TxQy: x threads with y I/Os outstanding each")
+    parts = {name: table[table["workload"] == name] for name in axes_of}
+    for name, axes in axes_of.items():
+        part = parts[name]
+        for line, look in demand.lines(table, part):
+            (points,) = axes.plot(line["x"], line["y"], **look)
+            say(points, [demand_name(row.threads, row.queue_depth) for row in line.itertuples()])
+        ringed = part[part["chosen"].notna()]
+        if len(ringed):
+            (rings,) = axes.plot(ringed["x"], ringed["y"], marker="o", markersize=_RING_PT, markerfacecolor="none",
+                                 markeredgecolor=style.ALARM, markeredgewidth=1.6, linestyle="none", clip_on=False,
+                                 label="chosen point", gid="chosen")  # fmt: skip
+            say(rings, [_chosen_name(row) for row in ringed.itertuples()])
+        values = part["y"].tolist()
+        ax.scale_y(axes, values, time, log=ax.is_wide(values))
+        from_0 = _rate_limits(axes, part["x"].tolist())
+        ax.plain_numbers(axes, "x")
+        axes.set_xlabel(rate.label + ("" if from_0 else ", not from 0"))
+    demand.finish(figure, next(iter(axes_of.values())), steady_state)
+    engine = figure.get_layout_engine()
+    assert engine is not None  # as `style.new_figure` makes them
+    engine.execute(figure)  # what a name would cover is known when the axes have their place
+    for name, axes in axes_of.items():
+        _name_points(axes, table, parts[name], len(axes_of))
+    return figure
+
+
+def _name_points(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panels: int) -> None:
+    """Name the chosen points of `part`, then, where there is room, the others, of many the ends of the lines."""
+    lines = [(line, look["color"]) for line, look in demand.lines(table, part) if len(line)]
+    ringed = part[part["chosen"].notna()]
+    names = Names(axes, [line[["x", "y"]].to_numpy() for line, _ in lines])
+    names.keep_clear(ringed[["x", "y"]].to_numpy(), _RING_PT)
+    for row in ringed.itertuples():
+        names.add(row.x, row.y, _chosen_name(row), style.ALARM, gid="chosen name", ring_pt=_RING_PT)
+    for line, colour in lines:
+        named = line if len(part) <= _MOST_LABELS // panels else line.iloc[[-1]]
+        for row in named[named["chosen"].isna()].itertuples():
+            names.add(row.x, row.y, demand_name(row.threads, row.queue_depth), colour, gid="name")
+
+
+def _chosen_name(row: Any) -> str:
+    return f"{row.chosen} {demand_name(row.threads, row.queue_depth)}"
+
+
+def _rate_limits(axes: Axes, rates: list[float]) -> bool:
+    """From 0, which is returned; where all rates are alike, as of a drive that is busy from the start, around them."""
+    low, high = min(rates), max(rates)
+    if low < _ALIKE * high:
+        axes.set_xlim(0, high * 1.3)  # the names stand at the right as a rule
+        return True
+    room = 0.3 * (high - low) or 0.1 * high
+    axes.set_xlim(low - 2 * room, high + room)
+    return False
+
+
+def _chosen(cells: pd.DataFrame, table: pd.DataFrame) -> list[str | None]:
+    """Names of the points that `table` has, None for the others; one combination may be several of them."""
+    points = cells[cells["point"].notna()]
+    found: dict[tuple[int, int], list[str]] = {}
+    for row in points.drop_duplicates("point").itertuples():
+        found.setdefault((row.threads, row.queue_depth), []).append(str(row.point).upper())
+    workloads = set(points["workload"])
+    return [
+        " = ".join(found.get((row.threads, row.queue_depth), ())) or None if row.workload in workloads else None
+        for row in table.itertuples()
+    ]

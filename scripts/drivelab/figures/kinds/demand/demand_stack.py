@@ -1,0 +1,71 @@
+"""Panels on top of each other that show a sweep against all its outstanding I/Os, whatever threads they are from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, style
+from drivelab.figures.base.quantities import Quantity
+from drivelab.figures.kinds.demand import demand
+
+_MOST_WORKLOADS = 2
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows: a column of the points."""
+
+    column: str
+    quantity: Quantity
+
+
+def stacked(title: str, table: pd.DataFrame, panels: Sequence[Panel], steady_state: pd.DataFrame) -> Figure:
+    """A row for each of `panels`, a column for each of the first workloads of `table`, a line per number of threads.
+
+    `table` is of `demand.surface`.
+    """
+    workloads = list(table["workload"].drop_duplicates())
+    shown = workloads[:_MOST_WORKLOADS]
+    if len(workloads) == 1:
+        title += f", {workloads[0]}"
+    figure = style.new_figure(title, height_in=1.4 + 1.9 * len(panels))
+    grid = figure.subplots(len(panels), len(shown), squeeze=False, sharex="col")
+    left_out = f"; the first {len(shown)} of {len(workloads)} workloads" if len(shown) < len(workloads) else ""
+    style.note(figure, f"each point: {counted.what(steady_state)}{left_out}")
+    for column, workload in enumerate(shown):
+        part = table[table["workload"] == workload]
+        part = part.assign(outstanding=part["threads"] * part["queue_depth"])
+        if len(shown) > 1:
+            grid[0, column].set_title(workload, fontsize=style.SMALL_PT)
+        for row, panel in enumerate(panels):
+            _draw(grid[row, column], table, part, panel)
+        _outstanding_axis(grid[-1, column], sorted(int(one) for one in part["outstanding"].unique()))
+    figure.align_ylabels(grid[:, 0])
+    demand.finish(figure, grid[0, 0], steady_state)
+    return figure
+
+
+def _draw(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panel: Panel) -> None:
+    scale = panel.quantity
+    for line, look in demand.lines(table, part):
+        axes.plot(line["outstanding"], line[panel.column] / scale.divisor, **look)
+    values = [float(one) for one in part[panel.column] / scale.divisor]
+    log = ax.is_wide(values)
+    ax.scale_y(axes, values, scale, log=log)
+    axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")
+
+
+def _outstanding_axis(axes: Axes, outstanding: list[int]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(outstanding[0] / 1.3, outstanding[-1] * 1.3)
+    axes.xaxis.set_major_locator(FixedLocator(demand.readable(outstanding, 1.6)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda ios, _: f"{ios:g}"))
+    axes.set_xlabel("Outstanding I/Os (number),\nthreads \N{MULTIPLICATION SIGN} depth, log scale")

@@ -1,0 +1,135 @@
+"""Queue-depth ramps: I/O rate and latency against the depth, by threads, of one drive or of several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, overlay, selection, style
+from drivelab.figures.base.quantities import quantity
+from drivelab.figures.kinds.demand import demand
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="depth_ramp",
+        title="Queue-depth ramp",
+        caption=(
+            "I/O rate and mean latency against the queue depth, by threads. Where the rate no longer rises "
+            "and the latency begins to, the drive is busy: more I/Os only wait."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand", "drives_ramp"),
+        place=120,
+    ),
+)
+
+_MOST_PANELS = 4
+_NAMES = {"queue_depth": "Queue depth per thread\n(number), log scale", "threads": "Threads (number), log scale"}
+
+
+@style.styled
+def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """I/O rate on the left, mean latency on the right, each against the queue depth, or the threads if they vary alone.
+
+    Of one drive each row of panels is a workload, with a line per number of threads; of several, it is a workload at
+    one number of threads, with a line per drive. A drive with several runs is shown by their mean. Raises ValueError
+    for unsuitable tables.
+    """
+    selection.require(cells, ("recording", "drive", "measurement"), "cells")
+    selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
+    selection.require_one(cells, "measurement", "cells")
+    table = _points(cells, steady_state)
+    axis = "queue_depth" if table["queue_depth"].nunique() > 1 else "threads"
+    several = table["drive"].nunique() > 1
+    by = ["workload", "threads"] if several and axis == "queue_depth" else ["workload"]
+    groups = _sweeps(table, by, axis) or _sweeps(table, ["workload"], axis)
+    if not groups:
+        raise ValueError("table 'cells' has no workload at several threads or queue depths")
+    shown = _spread(groups, _MOST_PANELS)
+    height_in = 4.2 if len(shown) == 1 else 1.3 + 2.1 * len(shown)
+    figure = style.new_figure(f"{'Queue-depth' if axis == 'queue_depth' else 'Thread'} ramp", height_in=height_in)
+    words = f"each point: {counted.what(steady_state)}"
+    if len(shown) < len(groups):
+        words += f"; {len(shown)} of {len(groups)} sweeps, all are in the tables"
+    style.note(figure, words)
+    overlay.note_coinciding(figure, table, ["workload", "threads", "queue_depth"], demand.METRICS)
+    panels = figure.subplots(len(shown), 2, squeeze=False)
+    metrics = list(demand.METRICS)
+    for row, (key, part) in zip(panels, shown, strict=True):
+        for axes, metric in zip(row, metrics, strict=True):
+            _panel(axes, part, metric, axis, list(_lines(table, part, axis, several)))
+        row[0].set_title(_title(key), fontsize=style.SMALL_PT, loc="left")
+    for axes in panels[-1]:
+        axes.set_xlabel(_NAMES[axis])
+    if message := overlay.not_steady(steady_state):
+        style.alarm(figure, message)
+    ax.legend(figure, panels[0][0])
+    return figure
+
+
+def _points(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
+    """Columns drive, workload, threads, queue_depth and the metrics: what each point comes to, runs averaged."""
+    parts = [
+        demand.surface(part, steady_state[steady_state["recording"] == recording]).assign(drive=part["drive"].iloc[0])
+        for recording, part in cells.groupby("recording", sort=False)
+    ]
+    key = ["drive", "workload", "threads", "queue_depth"]
+    return pd.concat(parts).groupby(key, sort=False, as_index=False)[list(demand.METRICS)].mean()
+
+
+def _sweeps(table: pd.DataFrame, by: list[str], axis: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Key and points of each group in which what the axis shows varies."""
+    groups = [(tuple(key), part) for key, part in table.groupby(by, sort=False)]
+    return [(key, part) for key, part in groups if part[axis].nunique() > 1]
+
+
+def _spread(groups: list[Any], most: int) -> list[Any]:
+    """All, or `most` of them from the first to the last."""
+    if len(groups) <= most:
+        return groups
+    return [groups[round(place * (len(groups) - 1) / (most - 1))] for place in range(most)]
+
+
+def _lines(table: pd.DataFrame, part: pd.DataFrame, axis: str, several: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Points of each line, and how to plot it."""
+    if several:
+        for drive, look in overlay.looks(table["drive"]).items():
+            how = {"color": look.colour, "marker": look.marker, "linestyle": look.dash, "label": drive, "gid": "line"}
+            yield part[part["drive"] == drive].sort_values(axis), how
+    elif axis == "queue_depth":
+        yield from demand.lines(table, part)
+    else:
+        yield part.sort_values(axis), {"color": style.colours(1)[0], "marker": "o", "gid": "line",
+                                       "label": part["drive"].iloc[0]}  # fmt: skip
+
+
+def _panel(axes: Axes, part: pd.DataFrame, metric: str, axis: str, lines: list[Any]) -> None:
+    scale = quantity(metric, float(part[metric].max()))
+    for line, how in lines:
+        axes.plot(line[axis], line[metric] / scale.divisor, **how)
+    values = [float(one) for one in part[metric] / scale.divisor]
+    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    places = sorted(int(one) for one in part[axis].unique())
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(places[0] / 1.3, places[-1] * 1.3)
+    ticks = places[:1]
+    for place in places[1:]:
+        if place >= 1.3 * ticks[-1]:  # else there is no room for both numbers
+            ticks.append(place)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:g}"))
+
+
+def _title(key: tuple[Any, ...]) -> str:
+    if len(key) == 1:
+        return str(key[0])
+    return f"{key[0]}, {key[1]} thread{'' if key[1] == 1 else 's'}"

@@ -1,0 +1,120 @@
+"""Capacity: what each value is on drives of different size, as the tables by capacity of Solidigm have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import overlay, selection, style
+from drivelab.figures.base.quantities import AXES, Quantity, quantity, short_name
+from drivelab.figures.kinds.drives.delta_rows import by_weight
+from drivelab.figures.registry import FigureKind
+from drivelab.plan.plan import drive_in_sheet
+
+FIGURES = (
+    FigureKind(
+        name="capacity",
+        title="By capacity",
+        caption=(
+            "What each cell comes to on drives of different capacity, after the tables by capacity of "
+            "Solidigm's guides. Whiskers are confidence intervals. Larger drives have more flash to work in "
+            "parallel, so compare drives of one capacity, or say why not."
+        ),
+        tables=("summary", "drives"),
+        status="summary",
+        values="summary",
+        when=("drives_capacity",),
+        place=380,
+    ),
+)
+
+_COLUMNS = ("drive", "measurement", "cell_label", "metric", "unit", "value")
+_MOST_LINES = 8
+
+
+@style.styled
+def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
+    """Value of each cell against the capacity of the drive, a line per cell, a panel for each of two metrics.
+
+    Whiskers are the confidence intervals of the values. Drives of one capacity stand in one place; of many cells the
+    first few are shown. Raises ValueError for unsuitable tables.
+    """
+    selection.require(summary, _COLUMNS, "summary")
+    selection.require(drives, ("drive", "capacity_bytes"), "drives")
+    selection.require_one(summary, "measurement", "summary")
+    shown = summary.assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in summary["drive"]])
+    shown = shown.merge(_capacities(drives), on="sheet_drive", how="inner")
+    if shown.empty:
+        raise ValueError("table 'drives' has none of the drives in table 'summary'")
+    metrics = by_weight(shown)[:2]
+    cells = list(shown[shown["metric"] == metrics[0]]["cell_label"].drop_duplicates())
+    lines = cells[:_MOST_LINES]
+    what = " and ".join(short_name(metric) for metric in metrics)
+    figure = style.new_figure(f"{what[0].upper()}{what[1:]} by capacity")
+    notes = []
+    if len(lines) < len(cells):
+        notes.append(f"{len(lines)} of {len(cells)} cells, all are in the tables")
+    if shown["capacity_bytes"].nunique() == 1:
+        notes.append("all drives have the same capacity")
+    if notes:
+        style.note(figure, "; ".join(notes))
+    panels = figure.subplots(1, len(metrics), squeeze=False)[0]
+    looks = overlay.told_apart(lines, style.ordered_colours(len(lines)))  # other colours than those of drives
+    for axes, metric in zip(panels, metrics, strict=True):
+        _panel(axes, shown[(shown["metric"] == metric) & shown["cell_label"].isin(lines)], metric, looks)
+    handles = [Line2D([], [], color=look.colour, marker=look.marker, ls=look.dash, label=cell)
+               for cell, look in looks.items()]  # fmt: skip
+    ax.legend(figure, panels[0], handles=handles)
+    return figure
+
+
+def _capacities(drives: pd.DataFrame) -> pd.DataFrame:
+    """Columns sheet_drive, capacity_bytes; a drive that stands there on several platforms once."""
+    named = drives[["capacity_bytes"]].assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in drives["drive"]])
+    return named.drop_duplicates("sheet_drive")
+
+
+def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
+    """Of a metric that has no axis of its own elsewhere, as a score, in the unit of the table."""
+    if metric in AXES:
+        return quantity(metric, float(part["value"].max()))
+    name, unit = short_name(metric), str(part["unit"].iloc[0])
+    return Quantity(name[0].upper() + name[1:], unit)
+
+
+def _panel(axes: Axes, part: pd.DataFrame, metric: str, looks: Mapping[str, overlay.Look]) -> None:
+    scale = _quantity(metric, part)
+    for cell, look in looks.items():
+        values = part[part["cell_label"] == cell].sort_values("capacity_bytes", kind="stable")
+        low, high = ((values[end] if end in values else values["value"]).fillna(values["value"])
+                     for end in ("interval_low", "interval_high"))  # fmt: skip
+        y = values["value"] / scale.divisor
+        axes.errorbar(values["capacity_bytes"], y, yerr=[(y - low / scale.divisor).clip(lower=0),
+                                                         (high / scale.divisor - y).clip(lower=0)],
+                      color=look.colour, marker=look.marker, linestyle=look.dash, capsize=3, label=cell)  # fmt: skip
+    places = sorted(int(one) for one in part["capacity_bytes"].unique())
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(places[0] / 1.5, places[-1] * 1.5)
+    ticks = places[:1]
+    for place in places[1:]:
+        if place >= 1.4 * ticks[-1]:  # else there is no room for both
+            ticks.append(place)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: size(place)))
+    axes.set_xlabel("Capacity of the drive\n(MiB, GB or TB), log scale")
+    shown = [float(one) / scale.divisor for one in part["value"]]
+    ax.scale_y(axes, shown, scale, log=ax.is_wide(shown))
+
+
+def size(capacity_bytes: float) -> str:
+    """A capacity as drives are sold, in powers of ten: 960197124096 is `960 GB`; small ones in powers of two."""
+    if capacity_bytes < 1e9:
+        return f"{capacity_bytes / 2**20:.3g} MiB"
+    return f"{capacity_bytes / 1e12:.3g} TB" if capacity_bytes >= 9.995e11 else f"{capacity_bytes / 1e9:.3g} GB"

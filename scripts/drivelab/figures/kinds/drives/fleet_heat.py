@@ -1,0 +1,52 @@
+"""Where every drive of a fleet stands in every measurement: a map of deviations from the median."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.colors import TwoSlopeNorm
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import style
+
+_MOST_NAMED = 50
+"""Drives whose names are legible beside their rows."""
+_LEAST_RANGE_PCT = 2.0
+"""Of the colours: what is closer to the median than the repeats of a measurement are apart must not look like much."""
+
+
+@style.styled
+def fleet_heat(deviations: pd.DataFrame) -> Figure:
+    """A row for each drive, the best on top, a column for each measurement: the deviation of its key value.
+
+    Colours end at the 99 % quantile, so that one outlier does not make all others white. A value that is faulty or
+    missing is grey. `deviations` are the rows of table `fleet_deviations` of key values, one for each drive and
+    measurement. Raises ValueError without any.
+    """
+    if deviations.empty:
+        raise ValueError("a map of a fleet needs key values")
+    counted = deviations.assign(shown=deviations["deviation_pct"].where(deviations["place"].notna()))
+    wide = counted.pivot(index="drive", columns="measurement", values="shown")
+    wide = wide[list(dict.fromkeys(deviations["measurement"]))]
+    wide = wide.loc[wide.median(axis=1).sort_values(ascending=False, kind="stable", na_position="last").index]
+    known = np.abs(wide.to_numpy(dtype=float))
+    end = max(_LEAST_RANGE_PCT, float(np.nanpercentile(known, 99)) if np.isfinite(known).any() else 0.0)
+    few = len(wide) <= _MOST_NAMED
+    height_in = max(3.6, 1.9 + 0.17 * len(wide)) if few else 6.4
+    figure = style.new_figure(f"{len(wide)} drives by measurement", height_in=height_in)
+    axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
+    axes.set_facecolor("#9a9a9a")
+    image = axes.imshow(wide.to_numpy(dtype=float), aspect="auto", cmap="RdBu", interpolation="nearest",
+                        norm=TwoSlopeNorm(0.0, -end, end))  # fmt: skip
+    axes.grid(visible=False)
+    axes.set_xticks(range(len(wide.columns)), list(wide.columns), rotation=30, ha="right", fontsize=style.SMALL_PT)
+    if few:
+        axes.set_yticks(range(len(wide)), list(wide.index), fontsize=style.SMALL_PT)
+    else:
+        axes.set_ylabel("Drives, the best on top")
+    bar = figure.colorbar(image, cax=beside, extend="both")
+    bar.set_label("From the median (%):\nbetter +, worse \N{MINUS SIGN}")  # in two lines: the axes may be low
+    clock = "virtual" if (deviations["clock"] == "virtual").any() else "wall"
+    style.label(figure, reduced=bool(deviations["reduced"].any()), virtual=bool(deviations["virtual"].any()),
+                clock=clock, subject="all drives, key value of each measurement")  # fmt: skip
+    return figure

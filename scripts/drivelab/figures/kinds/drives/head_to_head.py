@@ -1,0 +1,61 @@
+"""Head to head: the I/O rate of every second of drives that were measured at the same time."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import quantity
+from drivelab.figures.kinds.drives import strip_lines
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="head_to_head",
+        title="Head to head",
+        caption=(
+            "I/O rate of every second of all drives, which were measured at the same time, on one clock "
+            "from their common start. Where one falls as another rises they share something: the host, a "
+            "bus, a power supply."
+        ),
+        tables=("series", "cells"),
+        status="series",
+        when=("head_to_head",),
+        place=430,
+    ),
+)
+
+_PLACE = ["recording", "step", "round", "cell"]
+_SERIES = (*_PLACE, "drive", "run", "measurement", "clock", "time_s", "direction")
+_CELLS = (*_PLACE, "drive", "started")
+
+
+@style.styled
+def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """`metric` second by second on one clock, a line per drive and run; reads and writes in panels of their own.
+
+    The clock of a run begins with the drive that began first. On the virtual clock, of which every drive has its own,
+    they are laid on each other from their starts, and that is said. Raises ValueError for unsuitable tables.
+    """
+    selection.require(series, (*_SERIES, metric), "series")
+    selection.require(cells, _CELLS, "cells")
+    selection.require_one(series, "measurement", "series")
+    places = cells[[*_PLACE, "started"]].drop_duplicates(_PLACE)
+    rows = series.merge(places, on=_PLACE, how="inner")
+    if rows.empty:
+        raise ValueError("table 'series' has no seconds of the cells in table 'cells'")
+    at_s = rows["started"].astype("int64") / _ticks_per_s(rows["started"]) + rows["time_s"]
+    own_clocks = bool((rows["clock"] == "virtual").any())
+    began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
+    rows = rows.assign(at_s=at_s - began)
+    scale = quantity(metric, float(rows[metric].max()))
+    figure = strip_lines.draw(rows, f"Head to head: {scale.name} second by second", metric, "the common start")
+    if own_clocks:
+        style.note(figure, "virtual clock: each drive has a clock of its own, the starts are laid on each other")
+    return figure
+
+
+def _ticks_per_s(times: pd.Series) -> float:
+    """Resolution of a column of time stamps."""
+    return {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[times.dt.unit]

@@ -1,0 +1,151 @@
+"""Every drive relative to the basis, as bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, SAME, WORSE
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import style
+from drivelab.figures.base.quantities import short_name
+from drivelab.figures.base.words import say, tell
+from drivelab.figures.kinds.drives import delta_rows
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="normalised",
+        title="Relative to the basis",
+        caption=(
+            "How many times the basis each drive reaches, cell by cell; the basis is 1.0. More is better "
+            "for speeds and times alike, as times are turned over. Whiskers are confidence intervals."
+        ),
+        tables=("deltas",),
+        status="summary",
+        values="summary",
+        when=("comparison",),
+        place=370,
+    ),
+)
+
+_LOG_FROM = 6.0
+"""A bar so many times the basis leaves nothing to see of the others on a linear axis."""
+_WIDE = 12.0
+"""On a logarithmic axis that spans more than this there is room for the powers of ten alone."""
+_NUMBERS = 1.5
+"""Times what the bars take: the last third of the axis is for the numbers."""
+_CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
+"""Before the number of a bar that is longer than there is room for."""
+_TIMES = "\N{MULTIPLICATION SIGN}"
+_THICKNESS = 0.84
+_BAR_IN = 0.16
+_HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
+"""Drives are told apart by these where there is no colour; of lines, as dots take a hundred times the room."""
+
+
+@style.styled
+def normalised(deltas: pd.DataFrame) -> Figure:
+    """How many times the basis each drive reaches in each cell; more is better for every metric, times included.
+
+    One or two metrics side by side, those that tell the most; whiskers are confidence intervals. Bars of drives far
+    from the basis begin at the basis on a logarithmic axis. What has no verdict is pale, sets no scale and may run
+    to the numbers at the edge. Raises ValueError for unsuitable tables.
+    """
+    basis = delta_rows.checked(deltas)
+    deltas = deltas[deltas["delta_pct"].notna()]
+    if deltas.empty:
+        raise ValueError("table 'deltas' has no delta to show")
+    metrics = delta_rows.by_weight(deltas)[:2]
+    looks = delta_rows.looks(deltas)
+    shown = deltas[deltas["metric"].isin(metrics)]
+    cells, names = list(shown["cell_label"].drop_duplicates()), delta_rows.names(shown["cell_label"])
+    ratios = {column: 1 + shown[column].to_numpy(dtype=float) / 100
+              for column in ("delta_pct", "interval_low_pct", "interval_high_pct")}  # fmt: skip
+    shown = shown.assign(ratio=ratios["delta_pct"], low=ratios["interval_low_pct"], high=ratios["interval_high_pct"],
+                         told=shown["verdict"].isin([BETTER, SAME, WORSE]))  # fmt: skip
+    height_in = max(3.0, 1.7 + (_BAR_IN * max(len(looks), names.lines) + 0.08) * len(cells))
+    figure = style.new_figure(f"Relative to {basis} ({basis} = 1.0{_TIMES})", height_in=height_in)
+    if names.shared:
+        style.note(figure, f"each cell: {names.shared}")
+    panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
+    fills: dict[str, dict[str, Any]] = {
+        drive: {"facecolor": look.colour, "hatch": _HATCHES[place % len(_HATCHES)], "edgecolor": "white",
+                "linewidth": 0.5, "label": drive}
+        for place, (drive, look) in enumerate(looks.items())
+    }  # fmt: skip
+    pale = {drive: {**fill, "facecolor": "white", "edgecolor": fill["facecolor"], "label": f"{drive}, {CANNOT_TELL}"}
+            for drive, fill in fills.items()}  # fmt: skip
+    for axes, metric in zip(panels, metrics, strict=True):
+        part = shown[shown["metric"] == metric]
+        log, end = _scale(axes, part)
+        for place, drive in enumerate(looks):
+            y = (place - (len(looks) - 1) / 2) * _THICKNESS / len(looks)
+            for fill, told in ((fills[drive], True), (pale[drive], False)):
+                rows = part[(part["comparison"] == drive) & (part["told"] == told)]
+                if len(rows):
+                    _bars(axes, rows, y, _THICKNESS / len(looks), fill, cells, log, end)
+        name = short_name(metric)
+        axes.set_xlabel(f"{name[0].upper()}{name[1:]}, better →\n(times {basis}{', log scale' if log else ''})")
+        axes.grid(visible=False, axis="y")
+    panels[0].set_yticks(range(len(cells)), [names.of_cell[cell] for cell in cells])
+    tell(panels[0].yaxis, lambda place: cells[min(round(place), len(cells) - 1)])
+    panels[0].set_ylim(len(cells) - 0.5, -0.5)
+    handles = [Patch(**fill) for fill in fills.values()]
+    if not shown["told"].all():
+        handles.append(Patch(facecolor="white", edgecolor=style.MUTED, label=f"pale: {CANNOT_TELL}"))
+    ax.legend(figure, panels[0], handles=handles)
+    return figure
+
+
+def _scale(axes: Axes, part: pd.DataFrame) -> tuple[bool, float]:
+    """Limits and ticks for what has a verdict, or for all if nothing has: whether the axis is logarithmic, and where
+    the bars end."""
+    part = part[part["told"]] if part["told"].any() else part
+    ratios = part["ratio"].to_numpy(dtype=float)
+    ends = part[["ratio", "low", "high"]].to_numpy(dtype=float)
+    ends = ends[np.isfinite(ends) & (ends > 0)]
+    log = bool(ratios.max() >= _LOG_FROM or ratios.min() <= 1 / _LOG_FROM)
+    highest = min(float(ends.max()), 3 * float(ratios.max()))
+    if log:
+        axes.set_xscale("log")
+        axes.set_xlim(min(0.8, max(float(ends.min()), float(ratios.min()) / 3) / 2), max(1.25, highest) * 1.2)
+        low, end = axes.get_xlim()
+        high = end * (end / low) ** (_NUMBERS - 1)
+        axes.set_xlim(low, high)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < _WIDE else (1,)))
+        axes.xaxis.set_minor_locator(NullLocator())
+    else:
+        end = max(1.0, highest)
+        axes.set_xlim(0, end * _NUMBERS)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}{_TIMES}"))
+    axes.axvline(1.0, color=style.INK, linewidth=1.2, gid="basis")
+    return log, end
+
+
+def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, fill: dict[str, Any],
+          cells: list[str], log: bool, end: float) -> None:  # fmt: skip
+    y = np.array([cells.index(cell) for cell in part["cell_label"]], dtype=float) + shift
+    ratio, start = part["ratio"].to_numpy(dtype=float), 1.0 if log else 0.0
+    least = axes.get_xlim()[0]
+    to_the_numbers = Rectangle((least, 0), end - least, 1, transform=axes.get_xaxis_transform())
+    bars = axes.barh(y, ratio - start, thickness * 0.92, left=start, gid="bar", **fill)
+    say(bars, [f"Interval: {low:.4g}{_TIMES} to {high:.4g}{_TIMES}" if low == low and high == high else "No interval"
+               for low, high in part[["low", "high"]].to_numpy(dtype=float)])  # fmt: skip
+    for bar in bars:
+        if bar.get_x() + bar.get_width() > end:
+            bar.set_clip_path(to_the_numbers)
+    low, high = (part[column].to_numpy(dtype=float).clip(least, end) for column in ("low", "high"))
+    nothing = np.full(len(y), np.nan)
+    axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
+              color=style.INK, linewidth=1.2, label=f"{fill['label']}, interval", gid="interval")  # fmt: skip
+    for place, value in zip(y, ratio, strict=True):  # in a column of their own, where no bar and no whisker is
+        number = f"{_CUT if value > end else ''}{value:.3g}{_TIMES}"
+        axes.annotate(number, (1.0, place), (-3, 0), xycoords=("axes fraction", "data"), ha="right",
+                      textcoords="offset points", va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip

@@ -1,0 +1,102 @@
+"""Block sizes that were measured one by one, each with a purge and a fill of its own, side by side, of all drives."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, overlay, selection, style
+from drivelab.figures.base.quantities import Quantity, format_kib, format_mix, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="sizes_of_drives",
+        title="By block size",
+        caption=(
+            'What each drive comes to at each block size, reads and writes, after "TP 2D" of the PTS '
+            "throughput test. Each block size is a measurement of its own, with a purge and a fill before "
+            "it. Where the line is flat, the block size does not matter."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("sizes",),
+        place=440,
+        of_window=True,
+    ),
+)
+
+_KEY = ["pattern", "read_share_pct", "block_size_bytes"]
+_SMALLEST_PT = 4.5
+"""Of a marker, and half as wide as the largest."""
+_PURE = {100: "reads", 0: "writes"}
+
+
+@style.styled
+def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """What the loops track against the block size, a panel for reads and one for writes, a line per drive.
+
+    As "TP 2D" of the PTS throughput test, whose block sizes are measurements of their own. Runs of a drive are
+    averaged. Raises ValueError for unsuitable tables, and for loops that track different metrics.
+    """
+    selection.require(cells, ("recording", "drive", "measurement", "kind", *_KEY), "cells")
+    selection.require(steady_state, ("recording", "drive", "measurement", "metric"), "steady_state")
+    selection.require_one(steady_state, "metric", "steady_state")
+    metric = str(steady_state["metric"].iloc[0])
+    table = _values(cells[cells["kind"] == "loop"], steady_state, metric)
+    scale = quantity(metric, float(table[metric].max()))
+    table = table.assign(shown=table[metric] / scale.divisor)
+    loads = table[_KEY[:2]].drop_duplicates().sort_values(_KEY[:2], ascending=[True, False])
+    figure = style.new_figure(f"{scale.name} by block size")
+    style.note(figure, f"each point: {counted.what(steady_state)}, of a measurement of its own")
+    panels = figure.subplots(1, len(loads), squeeze=False)[0]
+    looks = overlay.looks(table["drive"])
+    for axes, (pattern, share) in zip(panels, loads.itertuples(index=False), strict=True):
+        part = table[(table["pattern"] == pattern) & (table["read_share_pct"] == share)]
+        _panel(axes, part, looks)
+        mix = f"{selection.access(pattern)} {format_mix(share)}"
+        axes.set_title(f"{mix}, {_PURE[share]}" if share in _PURE else mix, fontsize=style.SMALL_PT, loc="left")
+    _same_scale(panels, [float(one) for one in table["shown"]], scale)
+    _sizes(panels, sorted(int(size) for size in table["block_size_bytes"].unique()))
+    if message := overlay.not_steady(steady_state):
+        style.alarm(figure, message)
+    ax.legend(figure, panels[0])
+    return figure
+
+
+def _values(loop: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Columns drive, `_KEY` and `metric`, of all measurements together."""
+    selection.require(loop, (), "cells")
+    parts = [overlay.loop_values(part, steady_state[steady_state["measurement"] == measurement], [metric], _KEY)
+             for measurement, part in loop.groupby("measurement", sort=False)]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
+    """Markers are the smaller the later: drives of one interface often coincide, and none may hide another."""
+    for below, (drive, look) in zip(reversed(range(len(looks))), looks.items(), strict=True):
+        line = part[part["drive"] == drive].sort_values("block_size_bytes")
+        axes.plot(line["block_size_bytes"], line["shown"], color=look.colour, marker=look.marker, linestyle=look.dash,
+                  markersize=_SMALLEST_PT * (1 + below / len(looks)), label=drive, gid="line")  # fmt: skip
+
+
+def _same_scale(panels: list[Axes], values: list[float], scale: Quantity) -> None:
+    """One scale for reads and writes: they are compared with each other too."""
+    for axes in panels:
+        ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    for axes in panels[1:]:
+        axes.set_ylabel("")
+        axes.tick_params(labelleft=False)
+
+
+def _sizes(panels: list[Axes], sizes: list[int]) -> None:
+    for axes in panels:
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
+        axes.xaxis.set_major_locator(FixedLocator(sizes))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
+        axes.set_xlabel("Block size (KiB), log scale")

@@ -1,0 +1,73 @@
+"""Latency between the nines of several drives."""
+
+from __future__ import annotations
+
+from math import log10
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.analysis import nines as quantiles
+from drivelab.analysis.latency import NINES
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import overlay, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.base.words import tell
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="between_nines_of_drives",
+        title="Latency between the nines of all drives",
+        caption=(
+            "Latency of all drives between the nines: how it rises from the median to the slowest of a "
+            "million I/Os. From merged histograms."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("drives_latency",),
+        place=322,
+    ),
+)
+
+
+@style.styled
+def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
+    """Latency against the share of I/Os that were as fast, in nines, a curve per drive: of its last soak.
+
+    Runs of a drive are merged. A curve ends where one I/O alone is slower. Raises ValueError for unsuitable tables,
+    such as several workloads.
+    """
+    bins = overlay.bins_by_drive(latency_bins)
+    curves = {drive: quantiles.between_the_nines(part) for drive, part in bins.items()}
+    curves = {drive: curve if len(curve) else _only_one(bins[drive]) for drive, curve in curves.items()}
+    told = pd.concat([curve.assign(drive=drive) for drive, curve in curves.items()])
+    workload = next(iter(bins.values()))["workload"].iloc[0]
+    figure = style.new_figure(f"Latency between the nines of all drives, {workload}")
+    shares = told.assign(share=10 ** -told["nines"])  # as on the other axis of `exceedance_of_drives`
+    overlay.note_coinciding(figure, shares, ["latency_us"], ["share"])
+    axes = figure.subplots()
+    for drive, look in overlay.looks(bins).items():
+        curve = curves[drive]
+        axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=look.colour, linestyle=look.dash,
+                  marker=look.marker, markevery=max(1, len(curve) // 8), markersize=4.5, label=drive,
+                  gid="line")  # fmt: skip
+    places = {-log10(1 - percent / 100): percent for percent in NINES.values()}
+    deepest = float(told["nines"].max())
+    ax.log_axis(axes, "y", float(told["latency_us"].min()), float(told["latency_us"].max()), format_latency)
+    axes.set_ylabel("Latency (µs, ms, s), log scale")
+    axes.set_xlim(0, deepest + 0.2)
+    axes.xaxis.set_major_locator(FixedLocator([place for place in places if place <= deepest + 0.2]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{places[place]:g}" if place in places else ""))
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
+    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+    ax.legend(figure, axes)
+    return figure
+
+
+def _only_one(bins: pd.DataFrame) -> pd.DataFrame:
+    """The curve of a drive whose I/Os all took the same time: flat, as far as there are I/Os to tell it."""
+    ios = int(bins["count"].sum())
+    return pd.DataFrame({"nines": [0.0, log10(max(ios, 1))], "latency_us": [bins["latency_ns"].iloc[0] / 1000] * 2})

@@ -1,0 +1,95 @@
+"""Histogram of latency, with the nines that the PTS marks in it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.analysis.latency import merge_bins, percentiles_us
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="latency_histogram",
+        title="Latency histogram",
+        caption=(
+            "I/Os by latency, from submission to completion, both axes logarithmic. The lines are the nines "
+            "of the PTS, as far as there are I/Os to tell them."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("histogram",),
+        place=190,
+        rows="last_soak",
+    ),
+)
+
+_COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
+_PERCENTS = (99.9, 99.99, 99.999)
+_BINS_PER_DECADE = 40
+"""Six per cent wide: fio's own bins are narrower than a line."""
+_FLOOR = 0.5
+"""Of I/Os, where a logarithmic axis begins: half of the fewest there can be."""
+_MOST_CHARACTERS = 72
+"""Of a line over a panel."""
+
+
+@style.styled
+def latency_histogram(latency_bins: pd.DataFrame) -> Figure:
+    """I/Os by latency, from submission to completion, both axes logarithmic, with lines at 99.9, 99.99 and 99.999 %.
+
+    From merged bins of one workload of one drive; a nine is marked where an I/O lies above it. Raises ValueError for
+    unsuitable tables.
+    """
+    selection.require(latency_bins, _COLUMNS, "latency_bins")
+    for column in ("drive", "measurement", "kind", "workload"):
+        selection.require_one(latency_bins, column, "latency_bins")
+    figure = style.new_figure(f"Latency histogram, {latency_bins['workload'].iloc[0]}")
+    axes = figure.subplots()
+    histogram(axes, latency_bins)
+    latency_axis(axes, latency_bins)
+    ax.legend(figure, axes)
+    return figure
+
+
+def histogram(axes: Axes, bins: pd.DataFrame, name: str = "") -> None:
+    """Draw the histogram of `bins`; above it `name`, the number of I/Os, their mean and their nines."""
+    merged = merge_bins(bins[bins["count"] > 0])
+    if merged.empty:
+        raise ValueError("table 'latency_bins' has no I/Os")
+    latency_us, counts = merged["latency_ns"].to_numpy(dtype=float) / 1e3, merged["count"].to_numpy(dtype=float)
+    numbers = np.floor(np.log10(np.maximum(latency_us, 1e-3)) * _BINS_PER_DECADE).astype(int)
+    edges = 10 ** (np.arange(numbers.min() - 1, numbers.max() + 3) / _BINS_PER_DECADE)
+    heights = np.full(len(edges), _FLOOR)
+    sums = np.bincount(numbers - numbers.min() + 1, weights=counts, minlength=len(edges))
+    heights[sums > 0] = sums[sums > 0]
+    colour = style.colours(1)[0]
+    axes.fill_between(edges, heights, _FLOOR, step="post", color=colour, alpha=0.25, linewidth=0, gid="area")
+    axes.plot(edges, heights, drawstyle="steps-post", color=colour, linewidth=1.2, label="I/Os", gid="line")
+    told = [f"mean {format_latency(float(np.average(latency_us, weights=counts)))}"]
+    for place, percent in enumerate(_PERCENTS):
+        if counts.sum() * (1 - percent / 100) < 1 - 1e-9:
+            continue
+        at_us = float(percentiles_us(bins, [percent])[0])
+        axes.axvline(at_us, color=style.ALARM, linestyle=style.DASHES[place], linewidth=1.3, label=f"{percent:g} %",
+                     gid=f"{percent:g} %")  # fmt: skip
+        told.append(f"{percent:g} % {format_latency(at_us)}")
+    head, numbers_told = f"{f'{name}, ' if name else ''}{counts.sum():,.0f} I/Os:", ", ".join(told)
+    gap = " " if len(head) + len(numbers_told) < _MOST_CHARACTERS else "\n"
+    axes.set_title(f"{head}{gap}{numbers_told}", fontsize=style.SMALL_PT, loc="left", gid="told")
+
+
+def latency_axis(axes: Axes, bins: pd.DataFrame) -> None:
+    """Logarithmic axes for a histogram whose latency reaches from the fastest to the slowest of `bins`."""
+    latency_us = bins[bins["count"] > 0]["latency_ns"] / 1e3
+    ax.log_axis(axes, "x", max(float(latency_us.min()), 0.1) / 1.1, max(float(latency_us.max()), 0.1) * 1.1,
+                format_latency)  # fmt: skip
+    axes.set_xlabel("Latency, submission to completion (µs, ms, s), log scale")
+    highest = max(float(np.max(line.get_ydata())) for line in axes.get_lines() if line.get_gid() == "line")
+    ax.log_axis(axes, "y", _FLOOR * 1.25, highest * 1.6)
+    axes.set_ylabel("I/Os (number), log scale")

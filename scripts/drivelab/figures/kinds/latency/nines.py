@@ -1,0 +1,88 @@
+"""The nines: latency from 50 to 99.9999 % of the I/Os, and the curve between them."""
+
+from __future__ import annotations
+
+from math import log10
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.analysis import nines as quantiles
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.base.words import tell
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="nines",
+        title="Latency between the nines",
+        caption=(
+            "Latency that a share of the I/Os did not exceed, from half of them to 99.999 %, and the curve "
+            "between these quantiles. From merged histograms; hollow dots stand on fewer than ten I/Os "
+            "above them and say little."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("nines",),
+        place=200,
+        rows="last_soak",
+    ),
+)
+
+_COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
+_FEW_IOS = 10
+"""Fewer I/Os than this above a quantile do not tell it well (ours)."""
+
+
+@style.styled
+def nines(latency_bins: pd.DataFrame) -> Figure:
+    """Latency against the share of the I/Os that were as fast, in nines, from merged bins of one workload.
+
+    The quantiles 50, 90, 99 … 99.9999 % are dots with their value, hollow ones where fewer than ten I/Os lie above, and
+    none where fewer than one does. Raises ValueError for unsuitable tables.
+    """
+    selection.require(latency_bins, _COLUMNS, "latency_bins")
+    for column in ("drive", "measurement", "kind", "workload"):
+        selection.require_one(latency_bins, column, "latency_bins")
+    table, curve = quantiles.nines(latency_bins), quantiles.between_the_nines(latency_bins)
+    figure = style.new_figure(f"Latency between the nines, {latency_bins['workload'].iloc[0]}")
+    axes = figure.subplots()
+    colour = style.colours(1)[0]
+    if len(curve):
+        axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=colour, linewidth=1.6,
+                  label="between the nines", gid="line")  # fmt: skip
+    places = [_nines(percent) for percent in table["quantile_pct"]]
+    for told, face, label in ((True, colour, "quantile"),
+                              (False, "white", f"told by fewer than {_FEW_IOS} I/Os")):  # fmt: skip
+        chosen = [(place, row) for place, row in zip(places, table.itertuples(), strict=True)
+                  if (row.ios_above >= _FEW_IOS) == told]  # fmt: skip
+        if chosen:
+            axes.plot([place for place, _ in chosen], [row.latency_us for _, row in chosen], linestyle="none",
+                      marker="o", markersize=7, markerfacecolor=face, markeredgecolor=colour, label=label,
+                      gid="told" if told else "barely told")  # fmt: skip
+        for place, row in chosen:
+            axes.annotate(format_latency(row.latency_us), (place, row.latency_us), (-4, 8), va="bottom", ha="right",
+                          textcoords="offset points", fontsize=style.SMALL_PT, gid="number",
+                          in_layout=False)  # fmt: skip
+    latencies = [*table["latency_us"], *curve["latency_us"]]
+    ax.log_axis(axes, "y", min(latencies) / 1.2, max(latencies) * 1.4, format_latency)
+    axes.set_ylabel("Latency (µs, ms, s), log scale")
+    axes.set_xlim(-0.3, max(*places, float(curve["nines"].max() if len(curve) else 0)) + 0.3)
+    axes.xaxis.set_major_locator(FixedLocator(places))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(
+        FuncFormatter(lambda place, _: next(f"{percent:g}" for percent, at in zip(table["quantile_pct"], places,
+                                                                                strict=True) if at == place))
+    )  # fmt: skip
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
+    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+    ax.legend(figure, axes)
+    return figure
+
+
+def _nines(percent: float) -> float:
+    """Place on the axis: 1 for 90 %, 2 for 99 % …"""
+    return -log10(1 - percent / 100)

@@ -1,0 +1,87 @@
+"""Tail contribution: what part of all time waited falls to the slowest I/Os."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from drivelab.analysis.tail import tail_contribution
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import overlay, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="tail",
+        title="Tail contribution",
+        caption=(
+            "What part of all time waited falls to the slowest I/Os. On the dashed line all I/Os take the "
+            "same time; the further a curve is above it, the more a few slow ones cost."
+        ),
+        tables=("latency_bins",),
+        status="latency_bins",
+        when=("sliced", "drives_latency"),
+        place=330,
+    ),
+)
+
+_MARKED = 0.01
+"""Share of the slowest I/Os that the legend tells the part of."""
+_DEEPEST = 1e-6
+
+
+@style.styled
+def tail(latency_bins: pd.DataFrame) -> Figure:
+    """Part of the sum of all latencies that falls to the slowest I/Os, against their share, a curve per drive.
+
+    Of the last soak of each drive, runs merged. On the dashed line the slowest take no more than their share: all I/Os
+    are as fast. Raises ValueError for unsuitable tables, such as several workloads.
+    """
+    bins = overlay.bins_by_drive(latency_bins)
+    workload = next(iter(bins.values()))["workload"].iloc[0]
+    figure = style.new_figure(f"Tail contribution, {workload}")
+    if any(part["latency_ns"].nunique() > 1 for part in bins.values()):
+        style.note(figure, f"in the legend: part of the time that the slowest {100 * _MARKED:g} % of the I/Os take")
+    axes = figure.subplots()
+    curves: list[pd.DataFrame] = []
+    least, least_time = 0.1, 0.1
+    for drive, look in overlay.looks(bins).items():
+        whole = tail_contribution(bins[drive])
+        name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
+        if len(whole) == 1:  # as on the dashed line, as far as there are I/Os to tell it
+            one_io = 1 / float(bins[drive]["count"].sum())
+            whole = pd.concat([whole, pd.DataFrame({"share_of_ios": [one_io], "share_of_time": [one_io]})])
+            name = f"{drive}: all I/Os took {format_latency(float(bins[drive]['latency_ns'].iloc[0]) / 1e3)}"
+        curve = whole[whole["share_of_ios"] >= _DEEPEST]
+        curves.append(curve.assign(drive=drive, place=range(len(curve), 0, -1)))  # counted from the slowest
+        least = min(least, float(curve["share_of_ios"].min()))
+        least_time = min(least_time, float(curve["share_of_time"].min()))
+        axes.plot(100 * curve["share_of_ios"], 100 * curve["share_of_time"], color=look.colour, linestyle=look.dash,
+                  marker=look.marker, markevery=max(1, len(curve) // 10), markersize=4.5, label=name,
+                  gid="line")  # fmt: skip
+    overlay.note_coinciding(figure, pd.concat(curves), ["place"], ["share_of_ios", "share_of_time"])
+    shares = [100.0, 10.0, 1.0, 0.1, 0.01, 0.001, 0.0001]
+    axes.plot([100, 100 * least], [100, 100 * least], color=style.MUTED, linewidth=1, linestyle="--",
+              label="all I/Os alike", gid="alike")  # fmt: skip
+    axes.axvline(100 * _MARKED, color=style.MUTED, linewidth=0.8, label="_marked", gid="marked")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(130, 100 * min(least, _MARKED) / 1.3)
+    axes.set_ylim(100 * min(least, least_time) / 1.3, 130)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(FixedLocator(shares))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
+    axes.set_xlabel("Slowest I/Os (% of all), log scale")
+    axes.set_ylabel("Part of the time (%), log scale")
+    ax.legend(figure, axes)
+    return figure
+
+
+def _share_of_time(curve: pd.DataFrame) -> float:
+    """Of the slowest I/Os that are `_MARKED` of all; those of a bin are alike, so that it is linear between two."""
+    shares = np.append(curve["share_of_ios"], 0.0)[::-1], np.append(curve["share_of_time"], 0.0)[::-1]
+    return float(np.interp(_MARKED, *shares))

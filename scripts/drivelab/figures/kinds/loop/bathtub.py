@@ -1,0 +1,128 @@
+"""The bathtub curve: I/O rate against the share of reads, beside the straight line between the pure ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
+
+from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_INDEX_PCT, bathtub_index
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import counted, overlay, style
+from drivelab.figures.base.quantities import Quantity, quantity, with_minus
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="bathtub",
+        title="Reads and writes mixed, the bathtub curve",
+        caption=(
+            "I/O rate against the share of reads. Reads wait behind writes and behind the moving of pages, "
+            "so that mixes are often slower than the straight line between reads alone and writes alone; "
+            "the number says by how much at the lowest."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("mixes", "drives_mixes"),
+        place=300,
+    ),
+)
+
+_SHARE = r" \d+/\d+"
+"""Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""
+_GROUP = ["load", "threads", "queue_depth"]
+_MOST_PANELS = 8
+_IN_A_ROW = 4
+"""Pairs of numbers that stand side by side at the top of a panel."""
+_NUMBERS_PT = 80
+_ROW_SHARE = 0.095
+"""Of the height of a panel, that a line of numbers takes."""
+_NOTE_IN = 0.36
+_HEADING = "from dotted line / from sharing"
+_BETWEEN = (0, (1.0, 2.5))
+"""Dots, far from each other: the lines of the drives are dashed in their own ways."""
+
+
+@style.styled
+def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """I/O rate of each mix of reads and writes, a line per drive and a panel per load.
+
+    The dotted line joins reads alone and writes alone. The first number, the bathtub index, says how far below it the
+    deepest mix lies, the second how far below what sharing the time between the two explains; both are those of the
+    detector, and in bold where they reach its thresholds; it asks too whether scatter explains them. Runs of a drive
+    are averaged.
+    Raises ValueError for unsuitable tables.
+    """
+    by = ["workload", "threads", "queue_depth", "read_share_pct"]
+    table = overlay.loop_values(cells, steady_state, ["iops"], by)
+    table = table.assign(load=table["workload"].str.replace(_SHARE, "", n=1, regex=True))
+    groups = [(key, part) for key, part in table.groupby(_GROUP, sort=False) if _is_whole(part)]
+    if not groups:
+        raise ValueError("table 'cells' has no workload with reads alone, writes alone and a mix of both")
+    shown = groups[:_MOST_PANELS]
+    height_in = style.HEIGHT_IN if len(shown) == 1 else 1.2 + 2.4 * len(shown)
+    figure = style.new_figure("Reads and writes mixed", height_in=height_in)
+    note = (
+        f"each point: {counted.what(steady_state)}; numbers: how far the deepest mix is from the dotted line, and how "
+        "far from what reads and writes that share the time would reach; bold: both reach the thresholds of a bathtub "
+        f"(-{LEAST_INDEX_PCT:g} and -{LEAST_BELOW_SHARING_PCT:g} % or less)"
+    )
+    if len(shown) < len(groups):
+        note += f"; {len(shown)} of {len(groups)} loads, all are in the tables"
+    style.note(figure, with_minus(note))
+    style.grow(figure, _NOTE_IN)
+    overlay.note_coinciding(figure, table, by, ["iops"])
+    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]  # side by side they run into each other on a telephone
+    looks = overlay.looks(table["drive"])
+    several_loads = table[_GROUP[1:]].drop_duplicates().shape[0] > 1
+    for axes, (key, part) in zip(panels, shown, strict=True):
+        _panel(axes, part, looks)
+        load = f" T{key[1]}Q{key[2]}" if several_loads else ""
+        axes.set_title(f"{key[0]}{load}", fontsize=style.SMALL_PT, loc="left")
+    if message := overlay.not_steady(steady_state):
+        style.alarm(figure, message)
+    lines = [Line2D([], [], color=look.colour, marker=look.marker, label=drive) for drive, look in looks.items()]
+    for line, look in zip(lines, looks.values(), strict=True):
+        line.set(linestyle=look.dash)
+    ends = Line2D([], [], color=style.MUTED, linestyle=_BETWEEN, linewidth=1, label="between the ends")
+    ax.legend(figure, panels[0], handles=[*lines, ends])
+    return figure
+
+
+def _is_whole(part: pd.DataFrame) -> bool:
+    """Whether each drive has both ends and something between them."""
+    found = part.groupby("drive")["read_share_pct"].agg(lambda shares: {0, 100} < set(shares))
+    return bool(found.all())
+
+
+def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
+    scale: Quantity = quantity("iops", float(part["iops"].max()))
+    told = []
+    for drive, look in looks.items():
+        mixes = part[part["drive"] == drive].set_index("read_share_pct")["iops"].sort_index()
+        if mixes.empty:
+            continue
+        axes.plot(mixes.index, mixes / scale.divisor, color=look.colour, marker=look.marker, linestyle=look.dash,
+                  label=drive, gid="line")  # fmt: skip
+        axes.plot([0, 100], [mixes[0] / scale.divisor, mixes[100] / scale.divisor], color=look.colour, linewidth=1,
+                  linestyle=_BETWEEN, label=f"{drive}, between the ends", gid="end to end")  # fmt: skip
+        if (index := bathtub_index(mixes.reset_index())) is not None:
+            told.append((look.colour, index))
+    ax.scale_y(axes, [float(one) / scale.divisor for one in part["iops"]], scale)
+    lines = 1 + -(-len(told) // _IN_A_ROW)
+    axes.set_ylim(0, axes.get_ylim()[1] / (1 - _ROW_SHARE * lines))
+    at: dict[str, Any] = {"va": "top", "ha": "left", "xycoords": "axes fraction", "textcoords": "offset points",
+                          "fontsize": style.SMALL_PT}  # fmt: skip
+    axes.annotate(_HEADING, (0.02, 0.97), (0, 0), color=style.MUTED, gid="index heading", **at)
+    for place, (colour, index) in enumerate(told):
+        row, column = divmod(place, _IN_A_ROW)
+        words = f"{-index.index_pct:+.0f} / {-index.below_sharing_pct:+.0f} %"
+        axes.annotate(with_minus(words), (0.02, 0.97), (_NUMBERS_PT * column, -11 * (row + 1)), color=colour,
+                      weight="bold" if index.is_one else "normal", gid="index", **at)  # fmt: skip
+    axes.set_xlim(-4, 104)
+    axes.xaxis.set_major_locator(FixedLocator([0, 20, 40, 60, 80, 100]))
+    axes.set_xlabel("Reads (% of the I/Os)")

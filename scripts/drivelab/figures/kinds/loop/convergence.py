@@ -1,0 +1,233 @@
+"""Steady-state convergence: a metric against the round, a line per block size, or per cell where there is no grid."""
+
+from __future__ import annotations
+
+from copy import copy
+
+import pandas as pd
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from drivelab.analysis.labels import named
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import quantity, short_name
+from drivelab.figures.kinds.loop.convergence_lines import beside, choose
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="convergence",
+        title="Steady-state convergence",
+        caption=(
+            "Value of every round: for each block size at one R/W mix, for each cell where the test is no "
+            "grid of these, for each queue depth at the most threads in a sweep. The marked rounds are the "
+            "measurement window, the last five; the test is steady when the tracked variables keep their "
+            "limits there."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("steady",),
+        place=10,
+        rows="loops",
+        one_loop=True,
+    ),
+    FigureKind(
+        name="convergence_reads",
+        title="Steady-state convergence, reads",
+        caption=(
+            "The rate of reads in every round, for each block size. The marked rounds are the measurement "
+            "window, which the tracked writes decide."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("reads",),
+        place=60,
+        rows="loops",
+        one_loop=True,
+        options={"read_share_pct": 100},
+    ),
+    FigureKind(
+        name="convergence_max",
+        title="Steady-state convergence, maximum latency",
+        caption=(
+            "The longest latency of every round, for each block size at one R/W mix. A maximum is one I/O: "
+            "it settles less than the mean, which decides the marked window."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("maximum",),
+        place=70,
+        rows="loops",
+        one_loop=True,
+        options={"metric": "max_latency_us"},
+    ),
+    FigureKind(
+        name="pre_writes",
+        title="Writes before each round",
+        caption=(
+            "What is measured once in every round, before the sweep: writes that keep the drive in its "
+            "steady state. If they drift between the marked rounds, so does all that follows them."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("pre_writes",),
+        place=140,
+        rows="loops",
+        one_loop=True,
+        options={"beside_sweep": True},
+    ),
+)
+
+_CELLS = (
+    "recording",
+    "drive",
+    "protocol",
+    "measurement",
+    "run",
+    "step",
+    "kind",
+    "round",
+    "pattern",
+    "read_share_pct",
+    "block_size_bytes",
+    "workload",
+    "threads",
+    "queue_depth",
+    "after_gap",
+    "tainted",
+)
+_STEADY = (
+    "recording",
+    "step",
+    "variable",
+    "metric",
+    "reached",
+    "rounds",
+    "window_start",
+    "window_end",
+    *selection.EXCURSIONS,
+)
+
+
+@style.styled
+def convergence(
+    cells: pd.DataFrame,
+    steady_state: pd.DataFrame,
+    *,
+    metric: str | None = None,
+    read_share_pct: int | None = None,
+    beside_sweep: bool = False,
+) -> Figure:
+    """Convergence of all block sizes at one read share, with the steady-state window marked.
+
+    `cells` and `steady_state` hold one drive and run. Without `read_share_pct` writes are shown, or the cells with the
+    fewest reads where there is none that only writes; of cells that are no grid of block sizes and mixes all, of a
+    sweep over threads and depths those of the tracked workload with the most threads, or with `beside_sweep` what is
+    measured at one demand only, as the writes before each round. `metric` is a column of `cells`; without it, the one
+    that the protocol tracks. Filled markers lie in the window, hollow ones outside. Raises
+    ValueError for unsuitable tables.
+    """
+    selection.require(steady_state, _STEADY, "steady_state")
+    if metric is None:
+        metric = str(selection.require_one(steady_state, "metric", "steady_state"))
+    selection.require(cells, (*_CELLS, metric), "cells")
+    loop = selection.one_measurement(named(cells))
+    tracked_metrics = set(steady_state["metric"])
+    tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
+    lines = beside(loop) if beside_sweep else choose(loop, tracked, read_share_pct)
+    shown = lines.rows
+    windows = selection.windows(steady_state)
+    scale = quantity(metric, shown[metric].max())
+
+    figure = style.new_figure(lines.title if metric in tracked_metrics else f"{lines.title}, {short_name(metric)}")
+    axes = figure.subplots()
+    all_inside = True
+    for colour, marker, (label, short) in zip(
+        style.ordered_colours(len(lines.names)), style.MARKERS * 9, lines.names.items(), strict=False
+    ):
+        is_tracked = label in tracked
+        name: str | None = short + (" *" if is_tracked else "")
+        for (recording, step), line in shown[shown["cell_label"] == label].groupby(["recording", "step"]):
+            line = line.sort_values("round")
+            values = line[metric] / scale.divisor
+            axes.plot(
+                line["round"],
+                values,
+                color=colour,
+                marker=marker,
+                markerfacecolor="white",
+                label=name,
+                linewidth=2.6 if is_tracked else 1.4,
+                gid="line",
+            )
+            name = None
+            start, end = windows.get((recording, step), (0, -1))
+            inside = line["round"].between(start, end)
+            all_inside &= bool(inside.all())
+            axes.plot(
+                line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"
+            )
+    if lines.note:
+        style.note(figure, lines.note)
+    _mark(axes, shown, scale.divisor, metric)
+    message = selection.not_steady(steady_state)
+    if len(set(windows.values())) == 1:
+        start, end = next(iter(windows.values()))
+        axes.axvspan(
+            start - 0.5,
+            end + 0.5,
+            color=style.ALARM if message else "#2a7f3f",
+            alpha=0.12,
+            linewidth=0,
+            label="last rounds" if message else "window",
+            zorder=0,
+            gid="span",
+        )
+    values = (shown[metric] / scale.divisor).dropna().tolist()
+    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    ax.round_axis(axes, int(shown["round"].min()), int(shown["round"].max()))
+    if message:
+        style.alarm(figure, message)
+    title = lines.legend + ("\n(* tracked)" if tracked & set(lines.names) else "")
+    outside = None if all_inside else "not the last" if message else "outside window"
+    ax.legend(figure, axes, title, _handles(axes, outside))
+    return figure
+
+
+def _handles(axes: Axes, outside: str | None) -> list[Artist]:
+    """Legend entries: lines as they are within their window, as most are; what a hollow dot is, where there are any."""
+    handles: list[Artist] = []
+    for handle in axes.get_legend_handles_labels()[0]:
+        if isinstance(handle, Line2D) and handle.get_gid() == "line":
+            filled = copy(handle)
+            filled.set(markerfacecolor=handle.get_color())
+            handle = filled
+        handles.append(handle)
+    if outside:
+        handles.append(Line2D([], [], color=style.MUTED, marker="o", markerfacecolor="white", linestyle="none",
+                              label=outside))  # fmt: skip
+    return handles
+
+
+def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
+    """Tainted cells and rounds after a gap change how far a curve can be trusted."""
+    tainted = shown[shown["tainted"].fillna(False).astype(bool)]
+    if not tainted.empty:
+        axes.plot(
+            tainted["round"],
+            tainted[metric] / divisor,
+            linestyle="none",
+            marker="o",
+            markersize=10,
+            markerfacecolor="none",
+            markeredgecolor=style.ALARM,
+            label="tainted",
+            gid="tainted",
+        )
+    name: str | None = "after a gap"
+    for number in sorted(shown["round"][shown["after_gap"].fillna(False).astype(bool)].unique()):
+        axes.axvline(number - 0.5, color=style.MUTED, linestyle=":", label=name, gid="gap")
+        name = None

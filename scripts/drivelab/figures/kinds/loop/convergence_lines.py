@@ -1,0 +1,103 @@
+"""Which cells the convergence shows, and what each is called there."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+import pandas as pd
+
+from drivelab.analysis import labels
+from drivelab.figures.base import selection
+from drivelab.figures.base.quantities import format_mix
+from drivelab.units import format_size
+
+_MOST_LINES = 12
+_CELL = ["pattern", "block_size_bytes", "read_share_pct"]
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Rows of table `cells` with `cell_label`, and a short name for each label, in the order of the legend."""
+
+    rows: pd.DataFrame
+    names: dict[str, str]
+    title: str
+    legend: str
+    note: str = ""
+    """What is not shown."""
+
+
+def beside(loop: pd.DataFrame) -> Lines:
+    """Lines of the cells that a sweep measures at one demand only; raises ValueError where there are none."""
+    points = _points(loop)
+    rows = loop[loop["workload"].isin(points.index[points == 1])]
+    if rows.empty or len(rows) == len(loop):
+        raise ValueError("table 'cells' has no sweep with cells of one demand beside it")
+    names = list(rows.sort_values("cell")["cell_label"].drop_duplicates())
+    return Lines(rows, {name: name for name in names}, "Writes before each round", "Cell")
+
+
+def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = None) -> Lines:
+    """Lines of a loop's cells; raises ValueError where none has the read share that is asked for."""
+    points = _points(loop)
+    if points.max() > 2:
+        return _sweep(loop, tracked, points)
+    if read_share_pct is None and not _is_grid(loop):
+        return _all(loop, tracked)
+    if read_share_pct is None:
+        read_share_pct = int(loop["read_share_pct"].min())
+    rows = selection.rows(loop, "cells", read_share_pct=read_share_pct).sort_values(["pattern", "block_size_bytes"])
+    prefix = rows["pattern"].nunique() > 1
+    names = {
+        row.cell_label: f"{selection.access(row.pattern)} " * prefix + format_size(int(row.block_size_bytes))
+        for row in rows.drop_duplicates("cell_label").itertuples()
+    }
+    return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size")
+
+
+def _points(loop: pd.DataFrame) -> pd.Series:
+    """Number of demands at which each workload is measured."""
+    return loop.groupby("workload")[["threads", "queue_depth"]].apply(lambda part: len(part.drop_duplicates()))
+
+
+def _is_grid(loop: pd.DataFrame) -> bool:
+    """Whether block size and mix tell the cells apart and every combination of them is there."""
+    cells = loop.drop_duplicates("cell_label")
+    if not all(
+        row.workload == labels.workload(row.pattern, row.block_size_bytes, row.read_share_pct)
+        for row in cells[["workload", *_CELL]].itertuples()
+        if row.pattern in ("random", "sequential")
+    ) or not cells["pattern"].isin(["random", "sequential"]).all():  # fmt: skip
+        return False
+    pure = set(cells["read_share_pct"]) == {0, 100}
+    several = cells["block_size_bytes"].nunique() > 1 or len(cells) == 1 or pure
+    return several and len(cells) == cells[_CELL].nunique().prod()
+
+
+def _all(loop: pd.DataFrame, tracked: Set[str]) -> Lines:
+    names = list(loop.sort_values("cell")["cell_label"].drop_duplicates())
+    shown = sorted(names, key=lambda name: (name not in tracked, names.index(name)))[:_MOST_LINES]
+    left_out = len(names) - len(shown)
+    return Lines(
+        loop[loop["cell_label"].isin(shown)],
+        {name: name for name in names if name in shown},
+        "Convergence",
+        "Cell",
+        f"{len(shown)} of {len(names)} cells are shown, the tracked ones among them" if left_out else "",
+    )
+
+
+def _sweep(loop: pd.DataFrame, tracked: Set[str], points: pd.Series) -> Lines:
+    """Of the tracked workload, else of the one with the most points, the cells with the most threads."""
+    followed = loop[loop["cell_label"].isin(tracked)]["workload"]
+    workload = str(followed.iloc[0] if len(followed) else points.idxmax())
+    of_workload = loop[loop["workload"] == workload]
+    threads = int(of_workload["threads"].max())
+    rows = of_workload[of_workload["threads"] == threads].sort_values("queue_depth")
+    names = {
+        row.cell_label: labels.demand(threads, int(row.queue_depth))
+        for row in rows.drop_duplicates("cell_label").itertuples()
+    }
+    return Lines(rows, names, f"Convergence at {threads} thread{'' if threads == 1 else 's'}, {workload}",
+                 "Demand")  # fmt: skip

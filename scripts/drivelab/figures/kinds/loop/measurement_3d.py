@@ -1,0 +1,129 @@
+"""Measurement 3D: window averages as columns over block size and read/write mix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import Quantity, format_kib, format_number, quantity
+from drivelab.figures.base.words import grouped, say
+from drivelab.figures.kinds.loop.measurement_2d import CELLS, STEADY
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="measurement_3d",
+        title="Measurement, 3D",
+        caption=(
+            "Average of the rounds in the measurement window over block size and R/W mix. The numbers are "
+            "those of the table."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("surface",),
+        place=40,
+        rows="loops",
+        one_loop=True,
+        of_window=True,
+    ),
+    FigureKind(
+        name="measurement_3d_max",
+        title="Measurement, 3D, maximum latency",
+        caption="Longest latency in the rounds of the measurement window over block size and R/W mix.",
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("maximum_surface",),
+        place=80,
+        rows="loops",
+        one_loop=True,
+        of_window=True,
+        options={"metric": "max_latency_us"},
+    ),
+)
+
+_WIDTH = 0.62
+_LIGHT = (0.55, 1.0, 0.8)
+"""On the faces of a column, in their order."""
+
+
+@style.styled
+def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """Columns of the average of `metric` in the steady-state window, as on the slides of the PTS.
+
+    Both axes run so that the taller end stands at the back. `cells` and `steady_state` hold one drive and run; for
+    `max_latency_us` the maximum in the window is shown. Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, (*CELLS, metric), "cells")
+    selection.require(steady_state, STEADY, "steady_state")
+    table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
+    scale = quantity(metric, table.max(axis=None))
+    table = _tall_at_the_back(table / scale.divisor)
+    mixes, sizes = list(table.columns), list(table.index)
+
+    figure = style.new_figure(f"{scale.name} by block size and mix", height_in=5.2, layout=False)
+    axes = figure.add_subplot(projection="3d", computed_zorder=False)
+    colour_of = dict(zip(sorted(sizes), style.ordered_colours(len(sizes)), strict=True))
+    for y in reversed(range(len(sizes))):  # from the back to the front: matplotlib's own guess hides columns
+        for x in range(len(mixes)):
+            height = table.iat[y, x]
+            if np.isfinite(height):
+                column = Poly3DCollection(
+                    _faces(x, y, height),
+                    facecolors=[_shade(colour_of[sizes[y]], light) for light in _LIGHT],
+                    edgecolor="white",
+                    linewidth=0.3,
+                    zorder=10 + x - len(mixes) * y,
+                    gid=f"{mixes[x]}|{sizes[y]}",
+                )
+                axes.add_collection3d(column, autolim=False)
+                say(column, _told(mixes[x], sizes[y], height, scale), at=(x, y, height))
+    axes.set_xticks(range(len(mixes)), [selection.mix(mix) for mix in mixes])
+    axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
+    axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
+    axes.set_ylim(-0.6, max(len(sizes) - 0.4, 1))
+    axes.set_zlim(0, table.max(axis=None) * 1.02 or 1.0)
+    axes.zaxis.set_major_formatter(FuncFormatter(lambda value, _: format_number(value)))
+    axes.set_xlabel("Read/write mix (%)", labelpad=8)
+    axes.set_ylabel("Block size (KiB)", labelpad=8)
+    axes.set_zlabel(scale.label, labelpad=6)
+    axes.view_init(elev=28, azim=-55)
+    axes.set_box_aspect((1.35, 1.3, 0.85), zoom=1.06)
+    message = selection.not_steady(steady_state)
+    if message:
+        style.alarm(figure, message)
+    return figure
+
+
+def _faces(x: float, y: float, height: float) -> list[list[tuple[float, float, float]]]:
+    """The three sides of a column that can be seen: towards more x, towards less y, and its top."""
+    left, right, front, back = x - _WIDTH / 2, x + _WIDTH / 2, y - _WIDTH / 2, y + _WIDTH / 2
+    return [
+        [(right, front, 0.0), (right, back, 0.0), (right, back, height), (right, front, height)],
+        [(left, front, 0.0), (right, front, 0.0), (right, front, height), (left, front, height)],
+        [(left, front, height), (right, front, height), (right, back, height), (left, back, height)],
+    ]
+
+
+def _told(mix: object, size: int, height: float, scale: Quantity) -> list[str]:
+    """Return the lines of one column as one text."""
+    block = f"Block size: {format_kib(size)} KiB"
+    return [f"Read/write mix: {selection.mix(mix)} %\n{block}\n{scale.name}: {grouped(height)} {scale.unit}"]
+
+
+def _shade(colour: style.Colour, light: float) -> style.Colour:
+    red, green, blue = (light * part for part in colour)
+    return red, green, blue
+
+
+def _tall_at_the_back(table: pd.DataFrame) -> pd.DataFrame:
+    """Order rows (drawn to the back) ascending and columns (drawn to the front) descending in height."""
+    by_size, by_mix = table.mean(axis=1), table.mean(axis=0)
+    if by_size.iloc[0] > by_size.iloc[-1]:
+        table = table.iloc[::-1]
+    if by_mix.iloc[0] < by_mix.iloc[-1]:
+        table = table.iloc[:, ::-1]
+    return table

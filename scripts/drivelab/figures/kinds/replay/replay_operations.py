@@ -1,0 +1,108 @@
+"""Operations of a replay: how many were planned, issued and completed, and how long they took."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.kinds.replay import replay_common as common
+from drivelab.figures.kinds.trace.trace_common import DIRECTIONS
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="replay_operations",
+        title="Operations, planned and replayed",
+        caption=(
+            "Requests planned, issued and completed by operation, and their mean latency beside that of the "
+            "same requests in the trace, in the median run."
+        ),
+        tables=("replays", "replay_operations"),
+        status="replays",
+        values="replays",
+        when=("replay",),
+        place=280,
+    ),
+)
+
+_STAGES = {"planned": common.PLANNED, "issued": "#0173b2", "completed": "#56b4e9"}
+_NUMBERS = 1.45
+"""Times the longest bar: room for its number."""
+_COLUMNS = ("operation", "mean_latency_us", "trace_mean_latency_us", "failed_requests",
+            *(f"{stage}_requests" for stage in _STAGES))  # fmt: skip
+
+
+@style.styled
+def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) -> Figure:
+    """Requests by operation and stage, and mean latencies beside those in the trace, of the median run of each trace.
+
+    Raises ValueError for unsuitable tables.
+    """
+    selection.require(replays, (*common.RUN, "counted", "access_time_us"), "replays")
+    runs = common.median_runs(replays)
+    rows = common.of_runs(replay_operations, runs, "replay_operations")
+    selection.require(rows, _COLUMNS, "replay_operations")
+    names = [one for one in DIRECTIONS if rows.loc[rows["operation"] == one, "planned_requests"].sum() > 0]
+    figure = style.new_figure("Operations, planned and replayed", height_in=1.9 + 0.62 * len(names))
+    shown = common.run_name(runs.iloc[0]) if len(runs) == 1 else f"the median run of each of {len(runs)} traces"
+    failed = int(rows["failed_requests"].sum())
+    style.note(figure, f"Shown: {shown}" + (f"; {failed:,} requests failed" if failed else ""))
+    counts, latencies = figure.subplots(1, 2, sharey=True)
+    _counts(counts, rows, names)
+    _latencies(latencies, rows, names)
+    counts.set_yticks(range(len(names)), names)
+    counts.set_ylim(len(names) - 0.5, -0.5)
+    handles = [one for axes in (counts, latencies) for one in axes.get_legend_handles_labels()[0]]
+    ax.legend(figure, counts, handles=handles)
+    return figure
+
+
+def _counts(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
+    found = {
+        stage: [int(rows.loc[rows["operation"] == name, f"{stage}_requests"].sum()) for name in names]
+        for stage in _STAGES
+    }
+    largest = max(max(one) for one in found.values())
+    for place, (stage, colour) in enumerate(_STAGES.items()):
+        at = [row + 0.27 * (place - 1) for row in range(len(names))]
+        axes.barh(at, found[stage], 0.24, color=colour, label=stage, gid=stage)
+        for y, count, planned in zip(at, found[stage], found["planned"], strict=True):
+            if stage == "planned" or count != planned:
+                axes.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center",
+                              fontsize=style.SMALL_PT, color=style.INK if count == planned else style.ALARM,
+                              gid="count")  # fmt: skip
+    axes.set_xlim(0, largest * _NUMBERS or 1.0)
+    ax.plain_numbers(axes, "x")
+    axes.set_xlabel("Requests (number)")
+    axes.grid(visible=False, axis="y")
+
+
+def _latencies(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
+    known: list[float] = []
+    for column, marker, colour, name in (
+        ("trace_mean_latency_us", "D", style.MUTED, "latency in the trace"),
+        ("mean_latency_us", "o", "#d55e00", "latency replayed"),
+    ):
+        points = [(_mean(rows[rows["operation"] == one], column), row) for row, one in enumerate(names)]
+        points = [(value, row) for value, row in points if value == value]
+        known += [value for value, _ in points]
+        if points:
+            hollow = marker == "D"
+            axes.plot(*zip(*points, strict=True), linestyle="none", marker=marker, color=colour, markersize=7,
+                      markerfacecolor="white" if hollow else colour, label=name, gid=column)  # fmt: skip
+    if known:
+        ax.log_axis(axes, "x", max(min(known), 0.1), max(known), format_latency)
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=8))  # half of the width: room for few
+    axes.set_xlabel("Mean latency (µs, ms, s), log scale")
+
+
+def _mean(rows: pd.DataFrame, column: str) -> float:
+    """Over all requests of an operation, whatever trace they are of."""
+    known = rows[rows[column].notna() & (rows["completed_requests"] > 0)]
+    weights = known["completed_requests"].to_numpy(float)
+    return float((known[column].to_numpy(float) * weights).sum() / weights.sum()) if len(known) else float("nan")

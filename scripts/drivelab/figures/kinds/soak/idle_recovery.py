@@ -1,0 +1,107 @@
+"""Idle recovery: the I/O rate of bursts after idle time, between stretches without any."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style, words
+from drivelab.figures.base.quantities import elapsed, quantity
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="idle_recovery",
+        title="Recovery in idle time",
+        caption=(
+            "I/O rate of bursts after idle time against time, with the baselines without pauses between "
+            "them; above, how long the drive was idle before each burst. Bursts above the baseline are what "
+            "the drive gained in idle time; the first burst of each follows the baseline at once."
+        ),
+        tables=("cells",),
+        status="cells",
+        when=("idle_recovery",),
+        place=150,
+    ),
+)
+
+_COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
+_SHADES = ("#f0f0f0", "#ffffff")
+_MOST_JOINED = 40
+_LEAST_SHARE = 0.02
+"""Of the axis; a baseline that is shorter is no line to the eye, and gets a bar."""
+_WAIT = re.compile(r"(\d+)(s|min|h)")
+"""Of a phase's value, `50s`."""
+
+
+@style.styled
+def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
+    """`metric` of every burst and of every slice of the baselines against time, one shade and colour per wait.
+
+    Of the writes before the first burst the last part is shown, as long as the first baseline after. `cells` holds
+    the loops and soaks of one recording. Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, (*_COLUMNS, metric), "cells")
+    selection.require_one(cells, "recording", "cells")
+    rows = cells.assign(end_s=cells["elapsed_s"] + cells["runtime_s"]).sort_values("end_s")
+    bursts = rows[(rows["kind"] == "loop") & rows["pause_s"].notna() & rows["phase_value"].notna()]
+    if bursts.empty:
+        raise ValueError("table 'cells' has no bursts after idle time")
+    soaks = rows[rows["kind"] == "soak"]
+    first = float(bursts["elapsed_s"].min())
+    after = soaks[soaks["elapsed_s"] > first]
+    span = after.groupby("step")["end_s"].agg(lambda ends: ends.max() - ends.min()).max() if len(after) else 60.0
+    start = max(first - max(float(span), 1.0), float(rows["elapsed_s"].min()))
+    soaks = soaks[soaks["end_s"] > start]
+    time = elapsed(float(rows["end_s"].max()) - start)
+    shown = pd.concat([bursts, soaks])
+    scale = quantity(metric, float(shown[metric].max()))
+
+    phase = str(bursts["phase"].iloc[0])
+    idle = phase == "wait"
+    figure = style.new_figure(f"{scale.name} of bursts after idle time")
+    style.note(figure, "above the panel: how long the drive was idle before each burst" if idle else f"above: {phase}")
+    axes = figure.subplots()
+    name: str | None = "baseline, without pauses"
+    whole_s = float(rows["end_s"].max()) - start
+    for _, part in soaks.groupby("step"):
+        short = part["end_s"].max() - part["end_s"].min() < _LEAST_SHARE * whole_s
+        axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=style.MUTED,
+                  linewidth=1.2, marker="_" if short else "", markersize=18, markeredgewidth=2,
+                  markevery=[len(part) // 2], zorder=1.9, label=name, gid="baseline")  # fmt: skip
+        name = None
+    waits = list(bursts["phase_value"].drop_duplicates())
+    for place, (wait, colour) in enumerate(zip(waits, style.ordered_colours(len(waits)), strict=True)):
+        part = bursts[bursts["phase_value"] == wait]
+        x, y = (part["end_s"] - start) / time.divisor, part[metric] / scale.divisor
+        few = len(part) <= _MOST_JOINED
+        axes.plot(x, y, color=colour, marker=style.MARKERS[place], markersize=5 if few else 2.5,
+                  linestyle=":" if few else "none", gid="bursts",
+                  label=f"bursts after {_spaced(wait)} idle" if idle else f"bursts, {phase} {wait}")  # fmt: skip
+        if not few:  # the first, straight after the baseline, is a speck beside so many
+            axes.plot(x[:1], y[:1], color=colour, marker=style.MARKERS[place], markersize=8, markeredgecolor="white",
+                      zorder=3, label=f"_first after {wait}", gid="first burst")  # fmt: skip
+        _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place,
+               _spaced(wait))  # fmt: skip
+    axes.set_xlim(0, whole_s / time.divisor * 1.01)
+    words.time(axes.xaxis, time.divisor, start)
+    axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
+    ax.scale_y(axes, [float(one) for one in shown[metric] / scale.divisor], scale)
+    ax.legend(figure, axes)
+    return figure
+
+
+def _spaced(wait: object) -> str:
+    return _WAIT.sub(r"\1 \2", str(wait))
+
+
+def _shade(axes: Axes, rows: pd.DataFrame, start: float, per_unit: float, place: int, wait: str) -> None:
+    low, high = ((float(one) - start) / per_unit for one in (rows["elapsed_s"].min(), rows["end_s"].max()))
+    axes.axvspan(low, high, color=_SHADES[place % 2], zorder=0, linewidth=0, gid="phase")
+    axes.annotate(wait, ((low + high) / 2, 1.0), (0, 3), xycoords=("data", "axes fraction"),
+                  textcoords="offset points", ha="center", va="bottom", fontsize=style.SMALL_PT,
+                  gid="phase name")  # fmt: skip

@@ -1,0 +1,113 @@
+"""Write saturation against the volume written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import Quantity, format_number, quantity, volume
+from drivelab.figures.kinds.soak import soak_lines
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="saturation_bytes",
+        title="Saturation against bytes written",
+        caption=(
+            "I/O rate and mean latency of every slice of the soak against the bytes written since "
+            "conditioning; a drive fill is the user capacity written once."
+        ),
+        tables=("cells", "drives"),
+        status="cells",
+        when=("volume",),
+        place=170,
+        rows="soaks",
+    ),
+)
+
+
+@style.styled
+def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str | None = None) -> Figure:
+    """I/O rate and mean latency of each slice, one above the other, or `metric` alone, against bytes written since
+    conditioning, a line per drive and run.
+
+    Drives of one capacity share a second axis in drive fills; with several capacities each line carries a diamond
+    wherever its drive has been written full once more. Marked are the write cliff, where the IOPS fall off, and what
+    each settles at. Raises ValueError for unsuitable tables and a drive whose capacity is not in `drives`.
+    """
+    soak = soak_lines.slices(cells, ("bytes_written", *((metric,) if metric else soak_lines.PANELS)))
+    selection.require(drives, ("drive", "capacity_bytes"), "drives")
+    capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
+    written = volume(soak["bytes_written_total"].max())
+
+    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
+    figure = style.new_figure(
+        f"{what} against volume, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
+    )
+    panels = soak_lines.panels(figure, metric)
+    low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
+    for shown, axes in panels.items():
+        _draw(axes, soak, shown, capacity, written)
+        axes.set_xlim(low / written.divisor, (high + 0.02 * (high - low)) / written.divisor or 1.0)
+        ax.plain_numbers(axes, "x")
+    axes.set_xlabel(written.label)
+    if len(set(capacity.values())) == 1:
+        fill = next(iter(capacity.values())) / written.divisor
+        first = next(iter(panels.values()))
+        top = first.secondary_xaxis("top", functions=(lambda x: np.divide(x, fill), lambda n: np.multiply(n, fill)))
+        top.set_xlabel("Drive fills (\N{MULTIPLICATION SIGN} user capacity)")
+        top.xaxis.set_major_locator(MaxNLocator(nbins=9))
+    soak_lines.legend(figure, panels.values())
+    return figure
+
+
+def _draw(axes: Axes, soak: pd.DataFrame, metric: str, capacity: dict[str, int], written: Quantity) -> None:
+    scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
+    same = len(set(capacity.values())) == 1
+    diamond: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
+    for number, (drive, entry, colour, line) in enumerate(soak_lines.lines(soak, "bytes_written_total")):
+        x, y = line["bytes_written_total"] / written.divisor, line[metric] / scale.divisor
+        soak_lines.plot(axes, x, y, colour, number, entry)
+        _mark(axes, line, metric, capacity[drive], scale, written.divisor, colour, alone=alone)
+        if not same:
+            fills = np.arange(1, line["bytes_written_total"].max() // capacity[drive] + 1) * capacity[drive]
+            at = fills / written.divisor
+            axes.plot(at, np.interp(at, x, y), **diamond, markersize=7, color=colour, gid="fills", zorder=4)
+    if not same:
+        axes.plot([], [], **diamond, color=style.MUTED, label="one more drive fill")
+    values = (soak[metric] / scale.divisor).dropna().tolist()
+    ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))
+
+
+def _mark(
+    axes: Axes,
+    line: pd.DataFrame,
+    metric: str,
+    capacity_bytes: int,
+    scale: Quantity,
+    per_place: float,
+    colour: style.Colour,
+    *,
+    alone: bool,
+) -> None:
+    found = soak_lines.landmarks(line, metric, capacity_bytes)
+    totals = found.slices["bytes_written_total"]
+    begin = float((totals - found.slices["bytes_written"]).min())
+    soak_lines.mark(axes, found, (begin / per_place, float(totals.max()) / per_place), scale, colour, alone=alone)
+    if found.cliff is not None:
+        text = f": after {format_number(found.cliff.drive_fills)} drive fills"
+        soak_lines.mark_cliff(axes, found.cliff.bytes_written / per_place, text, colour, alone=alone)
+
+
+def _capacity(drives: pd.DataFrame, drive: str) -> int:
+    found = drives[drives["drive"] == drive]["capacity_bytes"].drop_duplicates().tolist()
+    if len(found) != 1 or not found[0] > 0:
+        raise ValueError(f"table 'drives' gives {len(found)} capacities for drive '{drive}'; expected one above 0")
+    return int(found[0])

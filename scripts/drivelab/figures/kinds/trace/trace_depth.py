@@ -1,0 +1,78 @@
+"""Queue depth of a trace over time: requests queued, and requests at the drive."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import Quantity
+from drivelab.figures.kinds.trace import trace_common as common
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_depth",
+        title="Queue depth over time",
+        caption=(
+            "Requests in flight: from queueing and from dispatch to completion, the mean above and the "
+            "largest below, in each interval."
+        ),
+        tables=("trace_over_time", "trace_overview"),
+        status="trace_overview",
+        when=("trace",),
+        place=490,
+    ),
+)
+
+_COLUMNS = ("begin_s", "end_s", "queue_depth_mean", "queue_depth_max", "dispatch_depth_mean")
+_FACTS = ("without_completion", "requests", "duration_s")
+
+
+@style.styled
+def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
+    """Mean depths and the largest in each interval, from the tables `trace_over_time` and `trace_overview`.
+
+    Raises ValueError for unsuitable tables.
+    """
+    selection.require(over_time, _COLUMNS, "trace_over_time")
+    selection.require(overview, _FACTS, "trace_overview")
+    title, facts = "Queue depth over time", overview.iloc[0]
+    if not facts["duration_s"]:
+        return common.nothing(title, "No time passes in the trace, so there is no depth over time.")
+    if over_time["queue_depth_mean"].isna().all():
+        return common.nothing(title, "The trace does not say when requests were completed, so the depth is not known.")
+    edges = common.edges_s(over_time)
+    figure = style.new_figure(title, height_in=5.0)
+    panels = figure.subplots(2, 1, sharex=True)
+    for axes, columns, name in (
+        (panels[0], ("queue_depth_mean", "dispatch_depth_mean"), "Mean depth"),
+        (panels[1], ("queue_depth_max",), "Largest depth"),
+    ):
+        divisor = common.time_axis(axes, float(edges[-1]))
+        shown = [column for column in columns if over_time[column].notna().any()]
+        for column in shown:
+            queued = column.startswith("queue")
+            axes.stairs(
+                over_time[column],
+                edges / divisor,
+                baseline=None,
+                color=common.DIRECTIONS["read" if queued else "write"],
+                linestyle="-" if queued else "--",
+                linewidth=1.6,
+                label="queued to completed" if queued else "dispatched to completed: at the drive",
+                gid=column,
+            )
+        largest = max((float(over_time[column].max()) for column in shown), default=0.0)
+        ax.scale_y(axes, [largest], Quantity(name, "requests"))
+        if not shown:
+            axes.text(
+                0.5, 0.5, "not known: too many requests in flight to follow", transform=axes.transAxes, ha="center"
+            )
+    panels[0].set_xlabel("")
+    missing = int(facts["without_completion"])
+    if missing:
+        style.note(figure, f"{missing:,} of {facts['requests']:,} requests have no known completion and are left out")
+    ax.legend(figure, panels[0])
+    return figure

@@ -1,0 +1,91 @@
+"""Latency of the requests of a trace where it was captured, by operation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.base.quantities import format_latency
+from drivelab.figures.base.words import tell
+from drivelab.figures.kinds.trace import trace_common as common
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="trace_latency",
+        title="Latency where the trace was captured",
+        caption=(
+            "Share of requests that were faster than a latency on the drive that the trace was captured on, "
+            "both axes logarithmic: each step up is one more nine."
+        ),
+        tables=("trace_latency",),
+        status="trace_overview",
+        when=("trace",),
+        place=510,
+    ),
+)
+
+_COLUMNS = ("operation", "phase", "low_ns", "high_ns", "requests")
+_PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to completed (D2C)"))
+
+
+@style.styled
+def trace_latency(latency: pd.DataFrame) -> Figure:
+    """Cumulative distributions with nines on the y axis, from the table `trace_latency`; both axes logarithmic.
+
+    Raises ValueError for an unsuitable table.
+    """
+    title = "Latency where the trace was captured"
+    shown = [phase for phase, _ in _PHASES if (latency["phase"] == phase).any()] if len(latency) else []
+    if not shown:
+        return common.nothing(title, "The trace does not say when requests were completed, so no latency is known.")
+    selection.require(latency, _COLUMNS, "trace_latency")
+    latency = latency[latency["phase"].isin(shown)]
+    figure = style.new_figure(title)
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    smallest, handles = 0.09, {}
+    ends_us = np.maximum(latency["high_ns"].to_numpy(float), 1.0) / 1e3
+    for axes, phase in zip(panels, shown, strict=True):
+        for operation in (one for one in common.DIRECTIONS if (latency["operation"] == one).any()):
+            bins = latency[(latency["operation"] == operation) & (latency["phase"] == phase)].sort_values("low_ns")
+            if bins.empty:
+                continue
+            counts = bins["requests"].to_numpy(float)
+            slower = counts[::-1].cumsum()[::-1] / counts.sum()
+            end_us = np.maximum(bins["high_ns"].to_numpy(float), 1.0) / 1e3
+            beyond = 0.5 / counts.sum()  # the slowest request, drawn half way to where none is
+            smallest = min(smallest, beyond)
+            (handles[operation],) = axes.plot(
+                np.append(end_us, end_us[-1]),
+                np.append(slower, beyond),
+                drawstyle="steps-pre",
+                color=common.DIRECTIONS[operation],
+                linestyle=common.LINES[operation],
+                label=operation,
+                gid=f"{operation} {phase}",
+            )
+        ax.log_axis(axes, "x", float(ends_us.min()), float(ends_us.max()), format_latency)
+        if len(shown) > 1:  # half a page has room for few labels
+            decades = np.log10(ends_us.max() / ends_us.min())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1,) if decades > 1.5 else (1, 3), numticks=8))
+        axes.set_xlabel(f"{dict(_PHASES)[phase]}\n(µs, ms, s), log scale")
+    panels[0].set_yscale("log")
+    panels[0].set_ylim(1.0, smallest)  # upside down: the tail belongs at the top
+    nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
+    panels[0].yaxis.set_major_locator(FixedLocator(nines))
+    panels[0].yaxis.set_minor_locator(NullLocator())
+    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    tell(panels[0].yaxis, lambda share: f"{100 * (1 - share):.7g} %")
+    panels[0].set_ylabel("Faster requests (% of all), log scale")
+    style.note(figure, "Latencies are those of the drive and the system that the trace was captured on")
+    ax.legend(figure, panels[0], handles=list(handles.values()))
+    return figure
+
+
+def _percentile(share: float) -> str:
+    digits = len(f"{1 / share:.0f}") - 1
+    return f"{100 * (1 - share):.{max(0, digits - 2)}f}"

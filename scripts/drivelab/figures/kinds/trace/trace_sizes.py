@@ -1,0 +1,86 @@
+"""Size mix of a trace: how many reads and writes of which length, and what share of the bytes they carry."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import selection, style
+from drivelab.figures.kinds.trace import trace_common as common
+from drivelab.figures.registry import FigureKind
+from drivelab.units import format_size
+
+FIGURES = (
+    FigureKind(
+        name="trace_sizes",
+        title="Size mix",
+        caption="Shares of reads and writes by length, of the requests above and of the bytes below.",
+        tables=("trace_sizes",),
+        status="trace_overview",
+        when=("trace",),
+        place=460,
+    ),
+)
+
+_COLUMNS = ("operation", "length_bytes", "requests")
+_MOST_BARS = 12
+_DIRECTIONS = ("read", "write")
+_HATCHES = {"read": "", "write": "///"}
+
+
+@style.styled
+def trace_sizes(sizes: pd.DataFrame) -> Figure:
+    """Shares of reads and writes by length, of requests above and of bytes below, from the table `trace_sizes`.
+
+    More than 12 lengths are put into classes that end at powers of two. Raises ValueError for an unsuitable table.
+    """
+    selection.require(sizes, _COLUMNS, "trace_sizes")
+    title = "Size mix"
+    chosen = sizes[sizes["operation"].isin(_DIRECTIONS) & (sizes["length_bytes"] > 0)]
+    if chosen.empty:
+        return common.nothing(title, "The trace holds no read or write of any data.")
+    classes, exact = _classes(chosen["length_bytes"].to_numpy(np.int64))
+    chosen = chosen.assign(upto=classes, bytes=chosen["requests"] * chosen["length_bytes"].astype(float))
+    names = np.unique(classes)
+    figure = style.new_figure(title, height_in=4.8)
+    panels = figure.subplots(2, 1, sharex=True)
+    for axes, column, what in zip(panels, ("requests", "bytes"), ("requests", "bytes"), strict=True):
+        table = chosen.pivot_table(index="upto", columns="operation", values=column, aggfunc="sum", fill_value=0)
+        _panel(axes, table.reindex(names), what)
+    panels[1].set_xticks(range(len(names)), [format_size(int(name)) for name in names])
+    if len(names) > 8:
+        panels[1].tick_params(axis="x", labelrotation=40)
+    panels[1].set_xlabel("Length of a request" if exact else "Length of a request, up to")
+    ax.legend(figure, panels[0])
+    return figure
+
+
+def _classes(lengths: np.ndarray) -> tuple[np.ndarray, bool]:
+    """The class of each length, named by its largest, and whether each length is a class of its own."""
+    if np.unique(lengths).size <= _MOST_BARS:
+        return lengths, True
+    return 2 ** np.ceil(np.log2(lengths)).astype(np.int64), False
+
+
+def _panel(axes: Axes, table: pd.DataFrame, what: str) -> None:
+    total, places = float(table.to_numpy().sum()), np.arange(len(table))
+    for shift, direction in zip((-0.2, 0.2), _DIRECTIONS, strict=True):
+        share = 100 * table[direction] / total if direction in table else pd.Series(0.0, table.index)
+        axes.bar(
+            places + shift,
+            share,
+            width=0.4,
+            color=common.DIRECTIONS[direction],
+            hatch=_HATCHES[direction],
+            edgecolor="white",
+            linewidth=0.5,
+            label=f"{direction}s" if share.sum() else f"{direction}s: none",
+            gid=f"{direction} {what}",
+        )
+    axes.set_ylabel(f"Share of {what} (%)")
+    axes.grid(visible=False, axis="x")
+    room = max(0.6, 2.0 - len(table) / 2)  # a single bar need not fill the page
+    axes.set_xlim(-room, len(table) - 1 + room)
