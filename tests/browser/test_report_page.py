@@ -334,8 +334,8 @@ def test_text_has_enough_contrast(show: Callable[..., Any], scheme: str) -> None
     assert page.evaluate(FAINT, [LEAST_CONTRAST, LEAST_CONTRAST_LARGE]) == []
 
 
-def test_the_headline_table_of_four_drives_is_as_wide_as_its_box(shown: Any) -> None:
-    """The report of the study has two drives, so its columns are put there again for two more."""
+def test_the_headline_table_of_four_drives_fits_its_box(shown: Any) -> None:
+    """The report has two drives, so the test adds columns for two more."""
     page = shown.page
     widths = page.locator("#verdict-table").evaluate(FOUR_DRIVES)
     assert widths["columns"] == 2 + 1 + 2 * 3
@@ -374,8 +374,6 @@ def test_on_a_phone_the_contents_are_one_touch_away(show: Callable[..., Any]) ->
     in_view(page.locator(target).locator("h2"))
 
 
-def test_the_headline_table_of_four_drives_fits_its_box(shown: Any) -> None:
-    """The report has two drives, so the test adds columns for two more."""
 def test_a_page_leads_to_the_comparison_of_its_measurement(shown: Any) -> None:
     link = shown.page.get_by_role("link", name="pts-iops: drives compared").first
     link.click()
