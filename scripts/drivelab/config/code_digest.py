@@ -17,9 +17,12 @@ def code_digest(*sources: str) -> str:
 
     A source is a script of the workflow, such as `summary.py`, or a module, such as `analysis.steady_state`.
     The syntax tree is hashed, so comments, formatting and docstrings do not count.
+    Raises ValueError for an unknown source.
     """
     digests: dict[str, str] = {}
     waiting = [_LIBRARY.with_name(source) if source.endswith(".py") else _path(source) for source in sources]
+    if None in waiting:
+        raise ValueError(f"no module for one of {', '.join(sources)}")
     while waiting:
         path = waiting.pop()
         if path is not None and str(path) not in digests:

@@ -31,3 +31,8 @@ def test_a_script_counts_with_all_that_it_imports(monkeypatch: pytest.MonkeyPatc
     before = code_digest("summary.py")
     _tampered(monkeypatch, module._LIBRARY.parents[1] / file)
     assert (code_digest("summary.py") != before) is counts
+
+
+def test_an_unknown_module_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"analysis\.sumary"):
+        code_digest("summary.py", "analysis.sumary")
