@@ -111,7 +111,7 @@ def test_a_restored_study_has_nothing_to_do_until_it_changes(
 def test_commands_work_on_a_restored_study_in_place(finished: Project, fresh: Project, restored: Project) -> None:
     before, evidence = restored.recordings(), restored.evidence()
     assert "6 of 6 measurements done" in ran(fresh, "study", "status", STUDY)
-    assert "sound" in ran(fresh, "study", "check", STUDY)
+    assert "valid" in ran(fresh, "study", "check", STUDY)
     assert "already recorded" in ran(fresh, "plan", STUDY)
     assert "6 of 6 recordings are unaltered" in ran(fresh, "verify", "restored/mini/results/recordings")
     assert "op28" in ran(fresh, "query", "FROM summary", "--results", "restored/mini/results")

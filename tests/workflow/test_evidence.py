@@ -123,7 +123,7 @@ def test_the_command_finds_a_number_and_lists_several(finished: Project) -> None
     for words in (
         "VIRTUAL-OP7",
         "checksums now       as measured",
-        "seal, precondition  intact: nobody wrote",
+        "seal, precondition  intact: the drive model",
         "bs=4096",
     ):
         assert words in text

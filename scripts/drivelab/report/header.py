@@ -118,9 +118,6 @@ def _scenario(plan: Row) -> Any:
     return f"{name}, checked before the first cell" if required and not is_missing(name) else name
 
 
-_BY_KERNEL = ", by the kernel's counters"
-
-
 def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
     return (
         fact("Purge", _joined(plans, lambda plan: purge(plan.get("condition")))),
@@ -157,13 +154,10 @@ def idle_after_purge(condition: Any) -> str:
 
 
 def _seals(plan: Row) -> str | None:
-    """Return what the intact seals show; the notes list broken seals.
-
-    A drive model on the virtual clock is not a block device, so the kernel does not count its writes.
-    """
+    """Return what the intact seals show; the notes list broken seals."""
     condition = plan.get("condition")
     seals = "; ".join(dict.fromkeys(condition.get("seals") or ())) if isinstance(condition, Mapping) else ""
-    return (seals.replace(_BY_KERNEL, "") if plan.get("clock") == "virtual" else seals) or None
+    return seals or None
 
 
 def _rest(condition: Any) -> str:

@@ -113,5 +113,5 @@ def test_steps_and_phases_of_an_application_have_distinct_labels() -> None:
 
 
 def test_a_step_without_a_warm_run_has_no_result() -> None:
-    with pytest.raises(ValueError, match="no run of application a counts"):
+    with pytest.raises(ValueError, match="application a has no warm run"):
         list(application_rows(runs([1.0]), 5.0))

@@ -61,10 +61,10 @@ def test_a_draft_of_all_drives(project: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "drives", "protocols", "sentence"),
     [
-        ("study", None, ["pts-iops"], "config/study.yaml: is there already"),
-        ("My study", None, ["pts-iops"], "is no name of a study"),
-        ("../mine", None, ["pts-iops"], "is no name of a study"),
-        ("mine", ["op9"], ["pts-iops"], "has no drive 'op9'; it has: op7"),
+        ("study", None, ["pts-iops"], "config/study.yaml: already exists"),
+        ("My study", None, ["pts-iops"], "is not a valid study name"),
+        ("../mine", None, ["pts-iops"], "is not a valid study name"),
+        ("mine", ["op9"], ["pts-iops"], "has no drive 'op9'; the drives are: op7"),
         ("mine", None, ["pts"], "there is no protocol 'pts'.*pts-iops"),
         ("mine", ["op7"], ["trace-replay"], "config/mine.yaml \\(not written\\).*replays a trace"),
     ],
@@ -103,9 +103,9 @@ def test_conflicts_between_studies(project: Path, monkeypatch: pytest.MonkeyPatc
     first = write("one", "op7", "wall")
     clashes(campaigns(first, write("two", "op28", "wall")))
     clashes(campaigns(first, write("two", "op7", "virtual")))
-    with pytest.raises(UserError, match=r"config/two.yaml: drive 'op7' \(VIRTUAL-OP7\) is measured by config/one.yaml"):
+    with pytest.raises(UserError, match=r"config/two.yaml: drive 'op7' \(VIRTUAL-OP7\) is also measured by config/one.yaml"):
         clashes(campaigns(first, write("two", "op7", "wall")))
-    with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one, as of config/one\.yaml"):
+    with pytest.raises(UserError, match=r"config/two\.yaml: key 'results' is results/one, as in config/one\.yaml"):
         clashes(campaigns(first, write("two", "op28", more="results: results/one\n")))
     with pytest.raises(UserError, match="named twice"):
         clashes(campaigns(first, first))

@@ -253,7 +253,7 @@ def test_a_failed_restoration_is_reported_and_retried(run_folder: Path, knob: Pa
     assert [text.split(": ")[:2] for text in sentences] == [
         [name, "could not be put back"] for name in ("other", "knob")
     ]
-    assert "does not take old (Is a directory)" in sentences[1]
+    assert "does not accept old (Is a directory)" in sentences[1]
     assert Temporary("host").remembered() == ["knob", "other"]
     knob.rmdir()
     knob.write_text("new\n")

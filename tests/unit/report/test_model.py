@@ -16,7 +16,7 @@ from drivelab.report.view import Page, Report, Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
-REMARK = "the spread is that within a recording"
+REMARK = "the spread is within a recording"
 
 
 @pytest.fixture

@@ -12,7 +12,6 @@ from drivelab.analysis.deltas import deltas_table
 from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.summary import summary_table
 from drivelab.analysis.verdict import CANNOT_TELL
-from drivelab.report.header import _seals
 from drivelab.report.html import render
 from drivelab.report.model import build
 from drivelab.report.numbers import TIMES
@@ -176,9 +175,3 @@ def test_a_planned_single_run_gives_no_warning() -> None:
     assert not [banner for banner in report.banners if banner.id == "not-repeatable"]
     assert page(report, "op7").result.rows[0][1].text == "single run"  # type: ignore[union-attr]
     assert {headline.outcome for headline in report.headlines} == {CANNOT_TELL}
-
-
-@pytest.mark.parametrize(("clock", "fact"), [("wall", "no writes, by the kernel's counters"),
-                                             ("virtual", "no writes")])  # fmt: skip
-def test_the_kernel_counts_nothing_on_the_virtual_clock(clock: str, fact: str) -> None:
-    assert _seals({"clock": clock, "condition": {"seals": ["no writes, by the kernel's counters"]}}) == fact

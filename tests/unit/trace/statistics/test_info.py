@@ -80,7 +80,7 @@ def test_marks_are_printed(model: ModuleType, tmp_path: Path, capsys: pytest.Cap
         "IMPORTED imported from [bold]x.csv (tencent)",
         "times are multiples of 1 s",
         "50 requests without completion",
-        "queue depth not known",
+        "queue depth unknown",
         "long gaps between arrivals",
         "errno 5: 1",
         "merges unknown",
