@@ -15,21 +15,6 @@ _TEMPERATURE_PAGE, _SOLID_STATE_PAGE = "0xd", "0x11"
 
 
 @dataclass(frozen=True)
-class Inquiry:
-    """The identity that a drive reports; None for fields that it does not report."""
-
-    vendor: str | None
-    product: str | None
-    revision: str | None
-    serial: str | None
-
-    @property
-    def is_ata(self) -> bool:
-        """Whether this is an ATA drive behind a translation; then use `drivelab.drives.ata`."""
-        return self.vendor == "ATA"
-
-
-@dataclass(frozen=True)
 class Capacity:
     """READ CAPACITY(16)."""
 
@@ -51,16 +36,11 @@ class Link:
     width: int
 
 
-def inquiry(device: str) -> Inquiry | None:
-    """Return standard INQUIRY data and serial number; None if the device answers no SCSI command.
+def read_capacity(device: str) -> Capacity | None:
+    """Return size and block lengths; None if the device answers no SCSI command.
 
     This and the readers below raise UserError if sg3_utils are not installed.
     """
-    return parse_inquiry(tools.run("sg_inq", device).stdout)
-
-
-def read_capacity(device: str) -> Capacity | None:
-    """Return size and block lengths; None if the device answers no SCSI command."""
     return parse_capacity(tools.run("sg_readcap", "--long", device).stdout)
 
 
@@ -82,18 +62,6 @@ def temperature_c(device: str) -> int | None:
 def percentage_used_pct(device: str) -> int | None:
     """Return the vendor's estimate of the life used, from the solid state media log page; None without that page."""
     return parse_percentage_used_pct(tools.run("sg_logs", f"--page={_SOLID_STATE_PAGE}", device).stdout)
-
-
-def parse_inquiry(text: str) -> Inquiry | None:
-    """Parse the output of `sg_inq`."""
-    if "standard INQUIRY" not in text:
-        return None
-    return Inquiry(
-        vendor=_value(text, "Vendor identification"),
-        product=_value(text, "Product identification"),
-        revision=_value(text, "Product revision level"),
-        serial=_value(text, "Unit serial number"),
-    )
 
 
 def parse_capacity(text: str) -> Capacity | None:
@@ -158,11 +126,6 @@ def _end_device(name: str, sys_root: Path) -> Path | None:
 
 def _rate(text: str | None) -> str | None:
     return text if text is not None and text[:1].isdigit() else None
-
-
-def _value(text: str, key: str) -> str | None:
-    match = re.search(rf"^ *{re.escape(key)}:(.*)$", text, re.MULTILINE)
-    return (match[1].strip() or None) if match else None
 
 
 def _number(pattern: str, text: str) -> int | None:

@@ -58,10 +58,6 @@ class MappingReport:
     retouched_after_bytes: int
     """Bytes read or written, minus the distinct bytes: the overlap of requests."""
 
-    @property
-    def requests_dispatched(self) -> int:
-        return self.requests_in_trace - self.requests_merged
-
     def to_mapping(self) -> dict[str, Any]:
         """Return all fields, JSON-able."""
         return asdict(self)

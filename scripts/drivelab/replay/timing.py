@@ -59,7 +59,6 @@ class Depths:
 
     def __init__(self, choice: TimingChoice, survey: Survey) -> None:
         self._fixed = choice.depth if choice.mode == "asap" else 0
-        self._in_flight = np.zeros(0, np.int64)
         self._ends = np.zeros(0, np.int64)
         if self._fixed is None and not survey.completed:
             raise UserError("the trace has no completions, so its queue depth is unknown; set --depth")

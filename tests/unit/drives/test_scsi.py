@@ -15,20 +15,6 @@ def sample(name: str) -> str:
     return (SAMPLES / f"sg_{name}.txt").read_text()
 
 
-def test_inquiry() -> None:
-    drive = scsi.parse_inquiry(sample("inq_sas"))
-    assert drive == scsi.Inquiry("ACME", "SASDRIVE", "0001", "6000")
-    assert not drive.is_ata
-    assert scsi.parse_inquiry("sg_inq: error opening file: /dev/sdx: No such file or directory\n") is None
-
-
-def test_an_ata_drive_behind_a_translation() -> None:
-    text = "standard INQUIRY:\n Vendor identification: ATA     \n Product identification: EXAMPLE SSD 860 \n"
-    drive = scsi.parse_inquiry(text)
-    assert drive == scsi.Inquiry("ATA", "EXAMPLE SSD 860", None, None)
-    assert drive.is_ata
-
-
 def test_capacity() -> None:
     assert scsi.parse_capacity(sample("readcap_512e")) == scsi.Capacity(131072, 512, 4096, True, True)
     assert scsi.parse_capacity("sg_readcap failed: Illegal request") is None
