@@ -1,4 +1,4 @@
-"""What the two figures of a sweep over threads and queue depths share."""
+"""Shared parts of the figures of a sweep over threads and queue depths."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _COLUMNS = 2
 
 
 def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[str] = METRICS) -> pd.DataFrame:
-    """Columns workload, threads, queue_depth and `metrics`: what each point of the sweep comes to.
+    """Return columns workload, threads, queue_depth and `metrics`, a row for each point of the sweep.
 
-    Workloads that were measured at one point alone are no sweep and left out, as the writes before each round.
+    Workloads measured at a single point, such as the writes before each round, are left out.
     """
     selection.require(cells, ("workload", *metrics), "cells")
     loop = counted.loop_cells(cells, *metrics)
@@ -33,9 +33,9 @@ def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[s
 
 
 def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with axes for each workload of `table`, by its name; the first few where there are many.
+    """Return a figure with axes for each of the first workloads of `table`, by name.
 
-    The title names the workload where there is one.
+    The title names the workload if there is only one.
     """
     workloads = list(table["workload"].drop_duplicates())
     title += f", {workloads[0]}" if len(workloads) == 1 else ""
@@ -56,23 +56,23 @@ def panels(title: str, table: pd.DataFrame, *, height_in: float = 2.5) -> tuple[
 
 
 def lines(table: pd.DataFrame, part: pd.DataFrame) -> Iterator[tuple[pd.DataFrame, dict[str, Any]]]:
-    """Points of a workload, `part` of `table`, for each number of threads by depth, and how to plot them as a line."""
-    threads = sorted(int(one) for one in table["threads"].unique())
-    for place, (one, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True)):
+    """Yield the points of a workload (`part` of `table`) by number of threads, and the style of their line."""
+    threads = sorted(int(count) for count in table["threads"].unique())
+    for place, (count, colour) in enumerate(zip(threads, style.ordered_colours(len(threads)), strict=True)):
         look = {"color": colour, "marker": style.MARKERS[place % len(style.MARKERS)],
-                "label": f"{one} thread{'' if one == 1 else 's'}", "gid": "line"}  # fmt: skip
-        yield part[part["threads"] == one].sort_values("queue_depth"), look
+                "label": f"{count} thread{'' if count == 1 else 's'}", "gid": "line"}  # fmt: skip
+        yield part[part["threads"] == count].sort_values("queue_depth"), look
 
 
 def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
-    """Legend, and the alarm where the drive was not steady."""
+    """Add the legend, and an alarm if the drive was not steady."""
     if not steady_state.empty and (message := selection.not_steady(steady_state)):
         style.alarm(figure, message)
     ax.legend(figure, axes, "Threads")
 
 
 def readable(places: list[int], apart: float = 1.3) -> list[int]:
-    """Of ascending places on a logarithmic axis those that have room for a tick each, `apart` by this factor."""
+    """Return the places on a logarithmic axis that have room for a tick, at least a factor `apart`."""
     ticks = places[:1]
     for place in places[1:]:
         if place >= apart * ticks[-1]:

@@ -1,4 +1,4 @@
-"""CPU use of a sweep: what the I/O rate costs the host."""
+"""CPU time that the I/O rate of a sweep costs the host."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ FIGURES = (
         name="demand_cpu",
         title="CPU use",
         caption=(
-            "What the I/O rate costs the host: system and user CPU time of the load generator's threads "
-            "together, where 100 % is one core. Where the CPU is at its end, the drive is not what is "
-            "measured."
+            "System and user CPU time of all threads of the load generator; 100 % is one core. "
+            "Where the CPU is saturated, the figure shows the host's limit, not the drive's."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -33,10 +32,10 @@ _UNIT = "% of a core"
 
 @style.styled
 def demand_cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """IOPS, and the system and user CPU time of fio's threads together, against threads times depth.
+    """Draw IOPS, and system and user CPU time of all fio threads, against threads times depth.
 
-    The columns of `cells` are shares of the time of each thread; of n threads together they are n times that, and 100 %
-    is one core. `cells` holds one drive and run; `steady_state` may be empty. Raises ValueError for unsuitable tables.
+    The columns of `cells` are shares of the time of one thread; the figure multiplies them by the number of threads.
+    `cells` holds one drive and run; `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
     table = demand.surface(cells, steady_state, ("iops", *_SHARES))
     table = table.assign(**{column: table[column] * table["threads"] for column in _SHARES})

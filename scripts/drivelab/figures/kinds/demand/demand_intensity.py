@@ -1,4 +1,4 @@
-"""Demand intensity: the mean latency against the I/O rate that goes with it."""
+"""Demand intensity: mean latency against I/O rate."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FIGURES = (
         name="demand_intensity",
         title="Demand intensity",
         caption=(
-            "Mean latency against the I/O rate that goes with it, a line for each number of threads, points "
-            "named by threads and queue depth of each (T4Q32). A knee shows up to which demand the drive "
-            "answers quickly. Ringed are the points that the test went on with, such as MAX, MID and MIN."
+            "Mean latency against I/O rate, a line for each number of threads. Points are named by threads "
+            "and queue depth (T4Q32). Up to the knee of a line the drive answers quickly. Rings mark the "
+            "points that the later steps of the test use, such as MAX, MID and MIN."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -34,7 +34,7 @@ FIGURES = (
 )
 
 _MOST_LABELS = 16
-"""More points than this are named at the ends of the lines only."""
+"""With more points, only the ends of the lines are named."""
 _ALIKE = 0.97
 """Rates of which the lowest is above this part of the highest lie within the width of a few dots if the axis begins at
 0: their lines would hide each other. All others begin there, else a tenth more looks like many times more."""
@@ -43,9 +43,9 @@ _RING_PT = 13.0
 
 @style.styled
 def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """Mean latency over IOPS of each point of a sweep, a line per number of threads, points labelled as `T4Q32`.
+    """Draw mean latency over IOPS, a line per number of threads, points labelled as `T4Q32`.
 
-    Points that the recording went on with (MAX, MID, MIN) are ringed. `cells` holds one drive and run with its soaks;
+    Rings mark the points that later steps use (MAX, MID, MIN). `cells` holds one drive and run with its soaks;
     `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
     table = demand.surface(cells, steady_state)
@@ -75,14 +75,14 @@ def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     demand.finish(figure, next(iter(axes_of.values())), steady_state)
     engine = figure.get_layout_engine()
     assert engine is not None  # as `style.new_figure` makes them
-    engine.execute(figure)  # what a name would cover is known when the axes have their place
+    engine.execute(figure)  # names are placed by the position of the axes
     for name, axes in axes_of.items():
         _name_points(axes, table, parts[name], len(axes_of))
     return figure
 
 
 def _name_points(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panels: int) -> None:
-    """Name the chosen points of `part`, then, where there is room, the others, of many the ends of the lines."""
+    """Name the chosen points of `part`, then the other points, or only line ends, where there is room."""
     lines = [(line, look["color"]) for line, look in demand.lines(table, part) if len(line)]
     ringed = part[part["chosen"].notna()]
     names = Names(axes, [line[["x", "y"]].to_numpy() for line, _ in lines])
@@ -100,10 +100,10 @@ def _chosen_name(row: Any) -> str:
 
 
 def _rate_limits(axes: Axes, rates: list[float]) -> bool:
-    """From 0, which is returned; where all rates are alike, as of a drive that is busy from the start, around them."""
+    """Limit the x axis and return whether it begins at 0; it does not if all rates are nearly equal."""
     low, high = min(rates), max(rates)
     if low < _ALIKE * high:
-        axes.set_xlim(0, high * 1.3)  # the names stand at the right as a rule
+        axes.set_xlim(0, high * 1.3)  # most names are on the right
         return True
     room = 0.3 * (high - low) or 0.1 * high
     axes.set_xlim(low - 2 * room, high + room)
@@ -111,13 +111,13 @@ def _rate_limits(axes: Axes, rates: list[float]) -> bool:
 
 
 def _chosen(cells: pd.DataFrame, table: pd.DataFrame) -> list[str | None]:
-    """Names of the points that `table` has, None for the others; one combination may be several of them."""
+    """Return the names (MAX, MID, MIN) of each row of `table`, or None; one row can have several names."""
     points = cells[cells["point"].notna()]
-    found: dict[tuple[int, int], list[str]] = {}
+    names: dict[tuple[int, int], list[str]] = {}
     for row in points.drop_duplicates("point").itertuples():
-        found.setdefault((row.threads, row.queue_depth), []).append(str(row.point).upper())
+        names.setdefault((row.threads, row.queue_depth), []).append(str(row.point).upper())
     workloads = set(points["workload"])
     return [
-        " = ".join(found.get((row.threads, row.queue_depth), ())) or None if row.workload in workloads else None
+        " = ".join(names.get((row.threads, row.queue_depth), ())) or None if row.workload in workloads else None
         for row in table.itertuples()
     ]

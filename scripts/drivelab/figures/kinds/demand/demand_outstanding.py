@@ -1,4 +1,4 @@
-"""The I/O rate and the response time of a sweep against all outstanding I/Os."""
+"""I/O rate and latency of a sweep against all outstanding I/Os."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FIGURES = (
         name="demand_outstanding",
         title="Outstanding I/Os",
         caption=(
-            "I/O rate and mean latency against all outstanding I/Os, threads times depth, with a line for "
-            "each number of threads. Where lines lie on each other it does not matter who waits; beyond the "
-            "knee latency grows and the rate does not."
+            "I/O rate and mean latency against all outstanding I/Os (threads times depth), a line for each "
+            "number of threads. Where lines coincide, only the number of outstanding I/Os matters. Beyond "
+            "the knee the latency grows and the rate does not."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -30,9 +30,9 @@ FIGURES = (
 
 @style.styled
 def demand_outstanding(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """IOPS above, mean latency below, each against threads times depth, a line per number of threads.
+    """Draw IOPS above mean latency, against threads times depth, a line per number of threads.
 
-    `cells` holds one drive and run; `steady_state` may be empty, the points are then medians of the counted rounds.
+    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
     Raises ValueError for unsuitable tables.
     """
     table = demand.surface(cells, steady_state)

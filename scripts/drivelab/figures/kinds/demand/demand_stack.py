@@ -1,4 +1,4 @@
-"""Panels on top of each other that show a sweep against all its outstanding I/Os, whatever threads they are from."""
+"""Stacked panels of a sweep against all outstanding I/Os (threads times depth)."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _MOST_WORKLOADS = 2
 
 @dataclass(frozen=True)
 class Panel:
-    """What one panel shows: a column of the points."""
+    """A column of the points that one panel shows."""
 
     column: str
     quantity: Quantity
 
 
 def stacked(title: str, table: pd.DataFrame, panels: Sequence[Panel], steady_state: pd.DataFrame) -> Figure:
-    """A row for each of `panels`, a column for each of the first workloads of `table`, a line per number of threads.
+    """Draw a row for each of `panels` and a column for each of the first workloads.
 
-    `table` is of `demand.surface`.
+    Lines are numbers of threads. `table` is a result of `demand.surface`.
     """
     workloads = list(table["workload"].drop_duplicates())
     shown = workloads[:_MOST_WORKLOADS]
@@ -46,7 +46,7 @@ def stacked(title: str, table: pd.DataFrame, panels: Sequence[Panel], steady_sta
             grid[0, column].set_title(workload, fontsize=style.SMALL_PT)
         for row, panel in enumerate(panels):
             _draw(grid[row, column], table, part, panel)
-        _outstanding_axis(grid[-1, column], sorted(int(one) for one in part["outstanding"].unique()))
+        _outstanding_axis(grid[-1, column], sorted(int(total) for total in part["outstanding"].unique()))
     figure.align_ylabels(grid[:, 0])
     demand.finish(figure, grid[0, 0], steady_state)
     return figure
@@ -56,7 +56,7 @@ def _draw(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panel: Panel) -> 
     scale = panel.quantity
     for line, look in demand.lines(table, part):
         axes.plot(line["outstanding"], line[panel.column] / scale.divisor, **look)
-    values = [float(one) for one in part[panel.column] / scale.divisor]
+    values = [float(value) for value in part[panel.column] / scale.divisor]
     log = ax.is_wide(values)
     ax.scale_y(axes, values, scale, log=log)
     axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")

@@ -1,4 +1,4 @@
-"""Demand variation: the I/O rate against the queue depth, a line per number of threads."""
+"""Demand variation: I/O rate against queue depth, a line per number of threads."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ FIGURES = (
 
 @style.styled
 def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` (iops or mean_latency_us) of each point of a sweep over threads and queue depths, a panel per workload.
+    """Draw `metric` (iops or mean_latency_us) of a demand sweep, a panel per workload.
 
-    `cells` holds one drive and run; `steady_state` may be empty, the points are then medians of the counted rounds.
+    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
     Raises ValueError for unsuitable tables.
     """
     table = demand.surface(cells, steady_state)
@@ -45,8 +45,8 @@ def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric:
         part = table[table["workload"] == name]
         for line, look in demand.lines(table, part):
             axes.plot(line["queue_depth"], line[metric] / scale.divisor, **look)
-        _depth_axis(axes, sorted(int(one) for one in part["queue_depth"].unique()))
-        values = [float(one) for one in part[metric] / scale.divisor]
+        _depth_axis(axes, sorted(int(depth) for depth in part["queue_depth"].unique()))
+        values = [float(value) for value in part[metric] / scale.divisor]
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     demand.finish(figure, next(iter(axes_of.values())), steady_state)
     return figure

@@ -1,4 +1,4 @@
-"""Queue-depth ramps: I/O rate and latency against the depth, by threads, of one drive or of several."""
+"""Queue-depth ramps: I/O rate and latency against queue depth, for one or several drives."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ FIGURES = (
         name="depth_ramp",
         title="Queue-depth ramp",
         caption=(
-            "I/O rate and mean latency against the queue depth, by threads. Where the rate no longer rises "
-            "and the latency begins to, the drive is busy: more I/Os only wait."
+            "I/O rate and mean latency against queue depth, by threads. Where the rate stops rising and the "
+            "latency begins to rise, the drive is saturated: additional I/Os only wait."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -37,11 +37,11 @@ _NAMES = {"queue_depth": "Queue depth per thread\n(number), log scale", "threads
 
 @style.styled
 def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """I/O rate on the left, mean latency on the right, each against the queue depth, or the threads if they vary alone.
+    """Draw I/O rate (left) and mean latency (right) against queue depth, or threads if only they vary.
 
-    Of one drive each row of panels is a workload, with a line per number of threads; of several, it is a workload at
-    one number of threads, with a line per drive. A drive with several runs is shown by their mean. Raises ValueError
-    for unsuitable tables.
+    For one drive, each row of panels is a workload, with a line per number of threads. For several drives, it is a
+    workload at one number of threads, with a line per drive. Runs of a drive are averaged. Raises ValueError for
+    unsuitable tables.
     """
     selection.require(cells, ("recording", "drive", "measurement"), "cells")
     selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
@@ -76,7 +76,7 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
 
 
 def _points(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
-    """Columns drive, workload, threads, queue_depth and the metrics: what each point comes to, runs averaged."""
+    """Return columns drive, workload, threads, queue_depth and the metrics of each point, runs averaged."""
     parts = [
         demand.surface(part, steady_state[steady_state["recording"] == recording]).assign(drive=part["drive"].iloc[0])
         for recording, part in cells.groupby("recording", sort=False)
@@ -86,20 +86,20 @@ def _points(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
 
 
 def _sweeps(table: pd.DataFrame, by: list[str], axis: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Key and points of each group in which what the axis shows varies."""
+    """Return key and points of each group in which the column `axis` varies."""
     groups = [(tuple(key), part) for key, part in table.groupby(by, sort=False)]
     return [(key, part) for key, part in groups if part[axis].nunique() > 1]
 
 
 def _spread(groups: list[Any], most: int) -> list[Any]:
-    """All, or `most` of them from the first to the last."""
+    """Return all groups, or `most` of them, evenly spread from first to last."""
     if len(groups) <= most:
         return groups
     return [groups[round(place * (len(groups) - 1) / (most - 1))] for place in range(most)]
 
 
 def _lines(table: pd.DataFrame, part: pd.DataFrame, axis: str, several: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Points of each line, and how to plot it."""
+    """Yield the points and the style of each line."""
     if several:
         for drive, look in overlay.looks(table["drive"]).items():
             how = {"color": look.colour, "marker": look.marker, "linestyle": look.dash, "label": drive, "gid": "line"}
@@ -115,14 +115,14 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, axis: str, lines: list[A
     scale = quantity(metric, float(part[metric].max()))
     for line, how in lines:
         axes.plot(line[axis], line[metric] / scale.divisor, **how)
-    values = [float(one) for one in part[metric] / scale.divisor]
+    values = [float(value) for value in part[metric] / scale.divisor]
     ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    places = sorted(int(one) for one in part[axis].unique())
+    places = sorted(int(place) for place in part[axis].unique())
     axes.set_xscale("log", base=2)
     axes.set_xlim(places[0] / 1.3, places[-1] * 1.3)
     ticks = places[:1]
     for place in places[1:]:
-        if place >= 1.3 * ticks[-1]:  # else there is no room for both numbers
+        if place >= 1.3 * ticks[-1]:  # closer tick labels would overlap
             ticks.append(place)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""Capacity: what each value is on drives of different size, as the tables by capacity of Solidigm have it."""
+"""Values by drive capacity, as in Solidigm's tables by capacity."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ FIGURES = (
         name="capacity",
         title="By capacity",
         caption=(
-            "What each cell comes to on drives of different capacity, after the tables by capacity of "
-            "Solidigm's guides. Whiskers are confidence intervals. Larger drives have more flash to work in "
-            "parallel, so compare drives of one capacity, or say why not."
+            "Value of each cell by drive capacity, as in the tables of Solidigm's guides. Whiskers are "
+            "confidence intervals. Larger drives work on more flash in parallel, so compare drives of the "
+            "same capacity, or say why not."
         ),
         tables=("summary", "drives"),
         status="summary",
@@ -40,10 +40,10 @@ _MOST_LINES = 8
 
 @style.styled
 def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
-    """Value of each cell against the capacity of the drive, a line per cell, a panel for each of two metrics.
+    """Draw each cell's value against drive capacity, a line per cell, a panel for each of two metrics.
 
-    Whiskers are the confidence intervals of the values. Drives of one capacity stand in one place; of many cells the
-    first few are shown. Raises ValueError for unsuitable tables.
+    Whiskers are the confidence intervals of the values. Of many cells, the first are shown. Raises ValueError for
+    unsuitable tables.
     """
     selection.require(summary, _COLUMNS, "summary")
     selection.require(drives, ("drive", "capacity_bytes"), "drives")
@@ -65,7 +65,7 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     if notes:
         style.note(figure, "; ".join(notes))
     panels = figure.subplots(1, len(metrics), squeeze=False)[0]
-    looks = overlay.told_apart(lines, style.ordered_colours(len(lines)))  # other colours than those of drives
+    looks = overlay.told_apart(lines, style.ordered_colours(len(lines)))  # not the colours of drives
     for axes, metric in zip(panels, metrics, strict=True):
         _panel(axes, shown[(shown["metric"] == metric) & shown["cell_label"].isin(lines)], metric, looks)
     handles = [Line2D([], [], color=look.colour, marker=look.marker, ls=look.dash, label=cell)
@@ -75,13 +75,13 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
 
 
 def _capacities(drives: pd.DataFrame) -> pd.DataFrame:
-    """Columns sheet_drive, capacity_bytes; a drive that stands there on several platforms once."""
+    """Return columns sheet_drive and capacity_bytes; a drive listed for several platforms has one row."""
     named = drives[["capacity_bytes"]].assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in drives["drive"]])
     return named.drop_duplicates("sheet_drive")
 
 
 def _quantity(metric: str, part: pd.DataFrame) -> Quantity:
-    """Of a metric that has no axis of its own elsewhere, as a score, in the unit of the table."""
+    """Return the quantity of a metric; one that `quantity` does not know keeps the unit of the table."""
     if metric in AXES:
         return quantity(metric, float(part["value"].max()))
     name, unit = short_name(metric), str(part["unit"].iloc[0])
@@ -98,23 +98,23 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, looks: Mapping[str, over
         axes.errorbar(values["capacity_bytes"], y, yerr=[(y - low / scale.divisor).clip(lower=0),
                                                          (high / scale.divisor - y).clip(lower=0)],
                       color=look.colour, marker=look.marker, linestyle=look.dash, capsize=3, label=cell)  # fmt: skip
-    places = sorted(int(one) for one in part["capacity_bytes"].unique())
+    places = sorted(int(size_bytes) for size_bytes in part["capacity_bytes"].unique())
     axes.set_xscale("log", base=2)
     axes.set_xlim(places[0] / 1.5, places[-1] * 1.5)
     ticks = places[:1]
     for place in places[1:]:
-        if place >= 1.4 * ticks[-1]:  # else there is no room for both
+        if place >= 1.4 * ticks[-1]:  # closer tick labels would overlap
             ticks.append(place)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: size(place)))
     axes.set_xlabel("Capacity of the drive\n(MiB, GB or TB), log scale")
-    shown = [float(one) / scale.divisor for one in part["value"]]
+    shown = [float(value) / scale.divisor for value in part["value"]]
     ax.scale_y(axes, shown, scale, log=ax.is_wide(shown))
 
 
 def size(capacity_bytes: float) -> str:
-    """A capacity as drives are sold, in powers of ten: 960197124096 is `960 GB`; small ones in powers of two."""
+    """Return a capacity in powers of ten, as drives are sold (960197124096: `960 GB`); small ones in MiB."""
     if capacity_bytes < 1e9:
         return f"{capacity_bytes / 2**20:.3g} MiB"
     return f"{capacity_bytes / 1e12:.3g} TB" if capacity_bytes >= 9.995e11 else f"{capacity_bytes / 1e9:.3g} GB"

@@ -1,4 +1,4 @@
-"""Performance deltas between drives, cell by cell, each with its interval and verdict: a forest plot."""
+"""Forest plot of performance deltas between drives, with intervals and verdicts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ FIGURES = (
         name="comparison",
         title="Comparison of the drives",
         caption=(
-            "Delta of each drive against the basis for every cell, metric by metric as far as there is "
-            "room. Positive is better for speeds and times alike. Whiskers are confidence intervals, the "
-            "band is the margin within which drives are the same; hollow dots decide nothing. The verdict "
-            "of each cell stands at the right."
+            "Delta of each drive against the basis for each cell, for as many metrics as fit. Positive is "
+            "better for speeds and for times. Whiskers are confidence intervals. The band is the margin "
+            "within which drives are the same. Hollow dots have no verdict. The verdict of each cell is on "
+            "the right."
         ),
         tables=("deltas",),
         status="summary",
@@ -45,22 +45,22 @@ _COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "
 _LOG_FROM_PCT = 400.0
 _LINE_IN = 0.17
 _LETTER_PT, _GAP_PT = 5.9, 6.0
-"""Of a digit in a column of numbers, and before each column."""
+"""Width of a digit in a column of numbers, and gap before each column."""
 _MARGINS = 1.4
-"""As far as the axis reaches at the least, so that the band of the margin has an end."""
+"""The axis reaches at least this many margins, so that the ends of the band are visible."""
 _LONGEST_NAME = 16
-"""Characters of a drive's name that stand beside its verdict; of a longer one the legend tells."""
+"""Maximum length of a drive's name beside its verdict; longer names are only in the legend."""
 MARGIN = "#e9e4d4"
 """The band of the margin. A page with a dark ground shows it dark: see `shown` in report/templates/charts.js."""
 
 
 @style.styled
 def comparison(deltas: pd.DataFrame) -> Figure:
-    """Delta of each drive against the basis for each cell and metric; positive is better for every metric.
+    """Draw the delta of each drive against the basis, by cell and metric; positive is better.
 
-    A dot is the delta, its whisker the confidence interval, its colour the verdict, which stands at the right as well;
-    hollow dots decide nothing. The band is the margin within which drives are called the same. Raises ValueError for
-    unsuitable tables, more than one basis and unknown verdicts.
+    A dot is the delta, its whisker the confidence interval, its colour the verdict, which is also on the right. Hollow
+    dots have no verdict. The band is the margin within which drives are the same. Raises ValueError for unsuitable
+    tables, more than one basis and unknown verdicts.
     """
     basis = delta_rows.checked(deltas, "margin_pct")
     if unknown := set(deltas["verdict"]) - set(DELTA_VERDICTS):
@@ -90,16 +90,16 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     for (drive, verdict), part in shown.groupby(["comparison", "verdict"], sort=False):
         if verdict != NOT_COMPARED:
             _dots(axes, part, looks[drive], str(verdict), f"{drive}, {verdict}")
-    numbers = [f"{format_percentage(one, signed=True)} %" if isfinite(one) else "" for one in shown["delta_pct"]]
+    numbers = [f"{format_percentage(delta, signed=True)} %" if isfinite(delta) else "" for delta in shown["delta_pct"]]
     width_pt = _LETTER_PT * max(map(len, numbers))
-    for one, number in zip(shown.itertuples(), numbers, strict=True):
-        drive = f", {one.comparison}" if named else ""
-        _say(axes, float(one.y), number, f"{one.verdict}{drive}", width_pt)
+    for row, number in zip(shown.itertuples(), numbers, strict=True):
+        drive = f", {row.comparison}" if named else ""
+        _say(axes, float(row.y), number, f"{row.verdict}{drive}", width_pt)
     names = {**rows.headings, **{line: cells.of_cell[key[-1]] for key, line in rows.of_cell.items()}}
     axes.set_yticks(list(names), list(names.values()))
     for line, tick in zip(names, axes.get_yticklabels(), strict=True):
         tick.set_fontweight("bold" if line in rows.headings else "normal")
-    tell(axes.yaxis, rows.told)
+    tell(axes.yaxis, rows.cell_at)
     axes.set_ylim(rows.lines, 0)
     axes.grid(visible=not several, axis="y")
     ax.legend(figure, axes, handles=_handles(looks if several else {}, shown))
@@ -107,7 +107,7 @@ def comparison(deltas: pd.DataFrame) -> Figure:
 
 
 def _delta_axis(axes: Axes, basis: str, values: np.ndarray, margin_pct: float) -> None:
-    """Room for the dots, whiskers and margin on both sides; an interval without an end reaches to the edge."""
+    """Limit the x axis to show dots, whiskers and margin; an interval without an end reaches the edge."""
     finite = values[np.isfinite(values)]
     least = _MARGINS * margin_pct
     low, high = float(finite.min(initial=-least)), float(finite.max(initial=least))
@@ -124,7 +124,7 @@ def _delta_axis(axes: Axes, basis: str, values: np.ndarray, margin_pct: float) -
 
 
 def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name: str) -> None:
-    """The deltas of one drive and verdict as two lines: all whiskers, all dots."""
+    """Draw the deltas of one drive and verdict as two lines: all whiskers, then all dots."""
     colour = _COLOURS[verdict]
     low, high = axes.get_xlim()
     ends = part[part["interval_low_pct"].notna() & part["interval_high_pct"].notna()]
@@ -143,7 +143,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _say(axes: Axes, y: float, number: str, verdict: str, width_pt: float) -> None:
-    """Number and verdict in columns of their own, the first of `width_pt`, where no whisker crosses them."""
+    """Write number and verdict in separate columns beside the panel; the first is `width_pt` wide."""
     end_pt = _GAP_PT + width_pt
     for x_pt, text, ha, gid in ((end_pt, number, "right", "value"), (end_pt + _GAP_PT, verdict, "left", "verdict")):
         axes.annotate(text, (1.0, y), (x_pt, 0), xycoords=("axes fraction", "data"), textcoords="offset points",
@@ -152,7 +152,7 @@ def _say(axes: Axes, y: float, number: str, verdict: str, width_pt: float) -> No
 
 
 def _handles(looks: dict[str, overlay.Look], shown: pd.DataFrame) -> list[Artist]:
-    """Legend entries: the drives where there are several, the verdicts that are met, and the margin."""
+    """Return the legend entries: drives if there are several, the verdicts that occur, and the margin."""
     handles: list[Artist] = [
         Line2D([], [], marker=look.marker, color=style.INK, linestyle="none", label=drive)
         for drive, look in looks.items()

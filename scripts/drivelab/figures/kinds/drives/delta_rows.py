@@ -1,4 +1,4 @@
-"""What the two figures of deltas share: which values are shown, in which row, and how a delta is written."""
+"""Shared parts of the two figures of deltas: selected values, rows and names."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ COLUMNS = (*KEY, "basis", "comparison", "delta_pct", "interval_low_pct", "interv
 _MOST_LINES = 40
 _GAP_LINES = 0.3
 _LETTERS = 20
-"""Of a line of a cell's name: longer ones would take the width that the values need."""
+"""Maximum length of a line of a cell's name, so that the values have enough width."""
 _FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
-"""Metrics that are shown where there are too many rows for all; the bandwidth of a cell is its I/O rate over again."""
+"""Metrics shown first if not all fit; the bandwidth of a cell only repeats its I/O rate."""
 
 
 def checked(deltas: pd.DataFrame, *more: str) -> str:
-    """Name of the one basis; raises ValueError for unsuitable tables."""
+    """Return the name of the basis; raises ValueError for unsuitable tables and for several bases."""
     selection.require(deltas, (*COLUMNS, *more), "deltas")
     basis = str(selection.require_one(deltas, "basis", "deltas"))
     if deltas.duplicated([*KEY, "comparison"]).any():
@@ -31,7 +31,7 @@ def checked(deltas: pd.DataFrame, *more: str) -> str:
 
 
 def most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
-    """All deltas, or those of as many metrics as a page has lines for; one metric at the least."""
+    """Return all deltas, or those of as many metrics as fit on a page, at least one metric."""
     kept: list[str] = []
     lines = 0
     for metric in by_weight(deltas):
@@ -43,34 +43,34 @@ def most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
 
 
 def looks(deltas: pd.DataFrame) -> dict[str, overlay.Look]:
-    """Of the compared drives; the basis is one of the drives, the first unless it is known better, and has its own."""
+    """Return the looks of the compared drives; the basis counts as a drive, the first by default."""
     all_drives = overlay.looks([*deltas["basis"], *deltas["comparison"]])
     return {drive: look for drive, look in all_drives.items() if (deltas["comparison"] == drive).any()}
 
 
 def by_weight(deltas: pd.DataFrame) -> list[str]:
-    """The metrics, those first that tell the most."""
+    """Return the metrics, the most informative first."""
     metrics = list(deltas["metric"].drop_duplicates())
     return sorted(metrics, key=lambda metric: _FIRST.index(metric) if metric in _FIRST else len(_FIRST))
 
 
 @dataclass(frozen=True)
 class Names:
-    """How cells are called beside their rows."""
+    """Names of cells beside their rows."""
 
     of_cell: Mapping[str, str]
-    """By their label, in lines."""
+    """Wrapped name by cell label."""
     shared: str
-    """What is in the label of every cell and hence in none of the names, else empty."""
+    """Words that every label contains and the names therefore omit."""
 
     @property
     def lines(self) -> int:
-        """Of the name with the most."""
+        """Largest number of lines of a name."""
         return 1 + max(name.count("\n") for name in self.of_cell.values())
 
 
 def names(labels: Iterable[str]) -> Names:
-    """Short labels as they are; of long ones what tells them apart, wrapped."""
+    """Return short labels unchanged, and the words in which long labels differ, wrapped."""
     whole = list(dict.fromkeys(labels))
     if max(map(len, whole)) <= _LETTERS:
         return Names({label: label for label in whole}, "")
@@ -85,23 +85,23 @@ def names(labels: Iterable[str]) -> Names:
 
 @dataclass(frozen=True)
 class Rows:
-    """Where everything stands on an axis that counts lines from the top."""
+    """Positions on an axis that counts lines from the top."""
 
     of_cell: Mapping[tuple[str, ...], float]
-    """Middle of the lines of each cell, by the columns of KEY."""
+    """Middle of each cell's lines, by the columns of KEY."""
     headings: Mapping[float, str]
-    """What stands above the cells of a measurement and metric."""
+    """Headings above the cells of each measurement and metric, by position."""
     lines: float
-    """All there are."""
+    """Total number of lines."""
 
-    def told(self, line: float) -> str:
-        """The cell next to a line, with what was measured there."""
+    def cell_at(self, line: float) -> str:
+        """Return measurement, metric and cell nearest to a line."""
         measurement, metric, cell = min(self.of_cell, key=lambda key: abs(self.of_cell[key] - line))
         return f"{measurement}: {short_name(metric)}, {cell}"
 
 
 def rows(deltas: pd.DataFrame, lines_of_cell: int) -> Rows:
-    """A heading for each metric, and measurement if there are several, then its cells with `lines_of_cell` each."""
+    """Place a heading for each measurement and metric, then its cells with `lines_of_cell` lines each."""
     of_cell: dict[tuple[str, ...], float] = {}
     headings: dict[float, str] = {}
     line, several = 0.0, deltas["measurement"].nunique() > 1

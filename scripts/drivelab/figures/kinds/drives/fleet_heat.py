@@ -1,4 +1,4 @@
-"""Where every drive of a fleet stands in every measurement: a map of deviations from the median."""
+"""Map of the deviations from the median of each drive and measurement of a fleet."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from matplotlib.figure import Figure
 from drivelab.figures.base import style
 
 _MOST_NAMED = 50
-"""Drives whose names are legible beside their rows."""
+"""Maximum number of drives whose names fit beside their rows."""
 _LEAST_RANGE_PCT = 2.0
-"""Of the colours: what is closer to the median than the repeats of a measurement are apart must not look like much."""
+"""Smallest range of the colours, so that differences as small as the scatter of repeats stay pale."""
 
 
 @style.styled
 def fleet_heat(deviations: pd.DataFrame) -> Figure:
-    """A row for each drive, the best on top, a column for each measurement: the deviation of its key value.
+    """Draw the deviation of the key value, a row per drive (best on top), a column per measurement.
 
-    Colours end at the 99 % quantile, so that one outlier does not make all others white. A value that is faulty or
-    missing is grey. `deviations` are the rows of table `fleet_deviations` of key values, one for each drive and
-    measurement. Raises ValueError without any.
+    Colours end at the 99 % quantile, so that one outlier does not make all others white. Faulty and missing values are
+    grey. `deviations` are the rows of table `fleet_deviations` for key values, one per drive and measurement. Raises
+    ValueError without any.
     """
     if deviations.empty:
         raise ValueError("a map of a fleet needs key values")

@@ -1,4 +1,4 @@
-"""One value of all drives of a fleet, in the order of the drives: a dot for each, with median and outliers."""
+"""One value of all drives of a fleet in ascending order, with median and outliers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from drivelab.figures.base import style
 from drivelab.figures.base.quantities import AXES, quantity, short_name
 
 _NAMED = 6
-"""Outliers that are named: the farthest."""
+"""Number of outliers that are named, the farthest first."""
 _NEAR = 0.06
-"""Of the axes: names of points nearer to each other would cover each other, and are written in a row."""
+"""Share of the axes; names of points closer than this would overlap, so they share one line."""
 _LETTER, _HEIGHT, _DOT = 0.016, 0.08, 0.018
-"""Of the axes: the width of a letter, the height of a line of them, and a dot."""
+"""Shares of the axes: width of a letter, height of a line of text, size of a dot."""
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
 _BLUE = "#0a5c9e"
@@ -27,10 +27,10 @@ _BAND = "#bcd3e8"
 
 @style.styled
 def fleet_order(deviations: pd.DataFrame) -> Figure:
-    """The rows of one value of the table `fleet_deviations`, from the lowest to the highest.
+    """Draw the rows of one value of table `fleet_deviations`, lowest first.
 
-    The band is from the 5 % to the 95 % quantile of the values that count; faulty values are hollow, whatever they are,
-    outliers are red diamonds, the farthest of them named. Raises ValueError for rows of no value or of several.
+    The band reaches from the 5 % to the 95 % quantile of the values that count. Faulty values are hollow. Outliers are
+    red diamonds; the farthest are named. Raises ValueError for rows of no value or of several.
     """
     if deviations[["measurement", "cell_label", "metric"]].drop_duplicates().shape[0] != 1:
         raise ValueError("a figure of one value of a fleet needs the rows of one value")
@@ -49,7 +49,7 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
         axes.axhline(median, color=style.INK, linewidth=1.0, zorder=1, label="median")
     marks = (
         (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
-        (~counts, "o", "none", _FAULTY, "not to be relied on"),
+        (~counts, "o", "none", _FAULTY, "unreliable"),
         (outlier, "D", _OUTLIER, _OUTLIER, "outlier"),
     )
     for chosen, marker, face, edge, name in marks:
@@ -79,8 +79,10 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
 
 
 def _side(points: npt.NDArray[np.float64], group: Sequence[int], letters: int) -> tuple[int, int]:
-    """Where the names of a group hide the fewest of the `points`, which are in parts of the axes: right of the last or
-    left of the first of them (1 or -1, 0), or over or under the middle one (0, 1 or -1)."""
+    """Return the side on which the names of a group hide the fewest `points` (in shares of the axes).
+
+    The side is right of the last or left of the first point (1 or -1, 0), or above or below the middle (0, 1 or -1).
+    """
     width = letters * _LETTER
 
     def cost(side: tuple[int, int]) -> int:
@@ -95,12 +97,12 @@ def _side(points: npt.NDArray[np.float64], group: Sequence[int], letters: int) -
 
 
 def _beside(group: Sequence[int], right: int) -> int:
-    """The point of a group that its names stand at."""
+    """Return the point of a group beside which its names are written."""
     return group[0] if right < 0 else group[-1] if right else group[len(group) // 2]
 
 
 def _groups(places: Sequence[int], values: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Places whose points are near to each other on axes that show all `values`, each with the next."""
+    """Group places whose neighbouring points are close on axes that show all `values`."""
     span = float(np.ptp(values)) or 1.0
     groups: list[list[int]] = []
     for place in places:

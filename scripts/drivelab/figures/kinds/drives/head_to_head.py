@@ -1,4 +1,4 @@
-"""Head to head: the I/O rate of every second of drives that were measured at the same time."""
+"""Head to head: I/O rate per second of drives measured at the same time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ FIGURES = (
         name="head_to_head",
         title="Head to head",
         caption=(
-            "I/O rate of every second of all drives, which were measured at the same time, on one clock "
-            "from their common start. Where one falls as another rises they share something: the host, a "
-            "bus, a power supply."
+            "I/O rate of all drives in each second, measured at the same time and counted from their common "
+            "start. If one falls while another rises, they share a resource: the host, a bus, a power supply."
         ),
         tables=("series", "cells"),
         status="series",
@@ -33,10 +32,10 @@ _CELLS = (*_PLACE, "drive", "started")
 
 @style.styled
 def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` second by second on one clock, a line per drive and run; reads and writes in panels of their own.
+    """Draw `metric` per second on one clock, a line per drive and run, separate panels by direction.
 
-    The clock of a run begins with the drive that began first. On the virtual clock, of which every drive has its own,
-    they are laid on each other from their starts, and that is said. Raises ValueError for unsuitable tables.
+    The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
+    their starts, and a note says so. Raises ValueError for unsuitable tables.
     """
     selection.require(series, (*_SERIES, metric), "series")
     selection.require(cells, _CELLS, "cells")
@@ -52,10 +51,10 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     scale = quantity(metric, float(rows[metric].max()))
     figure = strip_lines.draw(rows, f"Head to head: {scale.name} second by second", metric, "the common start")
     if own_clocks:
-        style.note(figure, "virtual clock: each drive has a clock of its own, the starts are laid on each other")
+        style.note(figure, "virtual clock: each drive has its own clock; the starts are aligned")
     return figure
 
 
 def _ticks_per_s(times: pd.Series) -> float:
-    """Resolution of a column of time stamps."""
+    """Return the number of ticks per second of a column of time stamps."""
     return {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[times.dt.unit]

@@ -1,4 +1,4 @@
-"""Every drive relative to the basis, as bars."""
+"""Bars of each drive's performance relative to the basis."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FIGURES = (
         name="normalised",
         title="Relative to the basis",
         caption=(
-            "How many times the basis each drive reaches, cell by cell; the basis is 1.0. More is better "
-            "for speeds and times alike, as times are turned over. Whiskers are confidence intervals."
+            "Performance of each drive as a multiple of the basis, cell by cell. More is better for every "
+            "metric, as times are inverted. Whiskers are confidence intervals."
         ),
         tables=("deltas",),
         status="summary",
@@ -36,27 +36,27 @@ FIGURES = (
 )
 
 _LOG_FROM = 6.0
-"""A bar so many times the basis leaves nothing to see of the others on a linear axis."""
+"""From this multiple of the basis on, the axis is logarithmic, as a linear axis would hide the other bars."""
 _WIDE = 12.0
-"""On a logarithmic axis that spans more than this there is room for the powers of ten alone."""
+"""A logarithmic axis with a larger span has ticks only at powers of ten."""
 _NUMBERS = 1.5
-"""Times what the bars take: the last third of the axis is for the numbers."""
+"""Axis length as a multiple of the length of the bars: the last third holds the numbers."""
 _CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
-"""Before the number of a bar that is longer than there is room for."""
+"""Marks the number of a bar that is cut off."""
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _THICKNESS = 0.84
 _BAR_IN = 0.16
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
-"""Drives are told apart by these where there is no colour; of lines, as dots take a hundred times the room."""
+"""Hatches that tell drives apart without colour; of lines, as dots take a hundred times the bytes."""
 
 
 @style.styled
 def normalised(deltas: pd.DataFrame) -> Figure:
-    """How many times the basis each drive reaches in each cell; more is better for every metric, times included.
+    """Draw each drive's multiple of the basis in each cell; more is better, also for times.
 
-    One or two metrics side by side, those that tell the most; whiskers are confidence intervals. Bars of drives far
-    from the basis begin at the basis on a logarithmic axis. What has no verdict is pale, sets no scale and may run
-    to the numbers at the edge. Raises ValueError for unsuitable tables.
+    The one or two most informative metrics are side by side; whiskers are confidence intervals. If values are far from
+    the basis, bars begin at the basis on a logarithmic axis. Bars without a verdict are pale, do not set the scale and
+    may be cut off before the numbers. Raises ValueError for unsuitable tables.
     """
     basis = delta_rows.checked(deltas)
     deltas = deltas[deltas["delta_pct"].notna()]
@@ -69,7 +69,7 @@ def normalised(deltas: pd.DataFrame) -> Figure:
     ratios = {column: 1 + shown[column].to_numpy(dtype=float) / 100
               for column in ("delta_pct", "interval_low_pct", "interval_high_pct")}  # fmt: skip
     shown = shown.assign(ratio=ratios["delta_pct"], low=ratios["interval_low_pct"], high=ratios["interval_high_pct"],
-                         told=shown["verdict"].isin([BETTER, SAME, WORSE]))  # fmt: skip
+                         decided=shown["verdict"].isin([BETTER, SAME, WORSE]))  # fmt: skip
     height_in = max(3.0, 1.7 + (_BAR_IN * max(len(looks), names.lines) + 0.08) * len(cells))
     figure = style.new_figure(f"Relative to {basis} ({basis} = 1.0{_TIMES})", height_in=height_in)
     if names.shared:
@@ -87,8 +87,8 @@ def normalised(deltas: pd.DataFrame) -> Figure:
         log, end = _scale(axes, part)
         for place, drive in enumerate(looks):
             y = (place - (len(looks) - 1) / 2) * _THICKNESS / len(looks)
-            for fill, told in ((fills[drive], True), (pale[drive], False)):
-                rows = part[(part["comparison"] == drive) & (part["told"] == told)]
+            for fill, decided in ((fills[drive], True), (pale[drive], False)):
+                rows = part[(part["comparison"] == drive) & (part["decided"] == decided)]
                 if len(rows):
                     _bars(axes, rows, y, _THICKNESS / len(looks), fill, cells, log, end)
         name = short_name(metric)
@@ -98,16 +98,18 @@ def normalised(deltas: pd.DataFrame) -> Figure:
     tell(panels[0].yaxis, lambda place: cells[min(round(place), len(cells) - 1)])
     panels[0].set_ylim(len(cells) - 0.5, -0.5)
     handles = [Patch(**fill) for fill in fills.values()]
-    if not shown["told"].all():
+    if not shown["decided"].all():
         handles.append(Patch(facecolor="white", edgecolor=style.MUTED, label=f"pale: {CANNOT_TELL}"))
     ax.legend(figure, panels[0], handles=handles)
     return figure
 
 
 def _scale(axes: Axes, part: pd.DataFrame) -> tuple[bool, float]:
-    """Limits and ticks for what has a verdict, or for all if nothing has: whether the axis is logarithmic, and where
-    the bars end."""
-    part = part[part["told"]] if part["told"].any() else part
+    """Set limits and ticks for the bars with a verdict, or for all bars if none has one.
+
+    Returns whether the axis is logarithmic, and where bars are cut off.
+    """
+    part = part[part["decided"]] if part["decided"].any() else part
     ratios = part["ratio"].to_numpy(dtype=float)
     ends = part[["ratio", "low", "high"]].to_numpy(dtype=float)
     ends = ends[np.isfinite(ends) & (ends > 0)]
@@ -145,7 +147,7 @@ def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, fill: 
     nothing = np.full(len(y), np.nan)
     axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
               color=style.INK, linewidth=1.2, label=f"{fill['label']}, interval", gid="interval")  # fmt: skip
-    for place, value in zip(y, ratio, strict=True):  # in a column of their own, where no bar and no whisker is
+    for place, value in zip(y, ratio, strict=True):  # in a column beyond bars and whiskers
         number = f"{_CUT if value > end else ''}{value:.3g}{_TIMES}"
         axes.annotate(number, (1.0, place), (-3, 0), xycoords=("axes fraction", "data"), ha="right",
                       textcoords="offset points", va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip

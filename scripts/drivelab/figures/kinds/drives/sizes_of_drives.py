@@ -1,4 +1,4 @@
-"""Block sizes that were measured one by one, each with a purge and a fill of its own, side by side, of all drives."""
+"""Block sizes of separate measurements, each after its own purge and fill, for all drives."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FIGURES = (
         name="sizes_of_drives",
         title="By block size",
         caption=(
-            'What each drive comes to at each block size, reads and writes, after "TP 2D" of the PTS '
-            "throughput test. Each block size is a measurement of its own, with a purge and a fill before "
-            "it. Where the line is flat, the block size does not matter."
+            'Reads and writes of each drive by block size, after "TP 2D" of the PTS throughput test. Each '
+            "block size is a separate measurement after a purge and a fill. Where the line is flat, the "
+            "block size does not matter."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -31,16 +31,16 @@ FIGURES = (
 
 _KEY = ["pattern", "read_share_pct", "block_size_bytes"]
 _SMALLEST_PT = 4.5
-"""Of a marker, and half as wide as the largest."""
+"""Size of the smallest marker, half as wide as the largest."""
 _PURE = {100: "reads", 0: "writes"}
 
 
 @style.styled
 def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """What the loops track against the block size, a panel for reads and one for writes, a line per drive.
+    """Draw the tracked metric of the loops against block size, panels for reads and writes.
 
-    As "TP 2D" of the PTS throughput test, whose block sizes are measurements of their own. Runs of a drive are
-    averaged. Raises ValueError for unsuitable tables, and for loops that track different metrics.
+    Each drive has a line; its runs are averaged. After "TP 2D" of the PTS throughput test, which measures each block
+    size separately. Raises ValueError for unsuitable tables, and for loops that track different metrics.
     """
     selection.require(cells, ("recording", "drive", "measurement", "kind", *_KEY), "cells")
     selection.require(steady_state, ("recording", "drive", "measurement", "metric"), "steady_state")
@@ -51,7 +51,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     table = table.assign(shown=table[metric] / scale.divisor)
     loads = table[_KEY[:2]].drop_duplicates().sort_values(_KEY[:2], ascending=[True, False])
     figure = style.new_figure(f"{scale.name} by block size")
-    style.note(figure, f"each point: {counted.what(steady_state)}, of a measurement of its own")
+    style.note(figure, f"each point: {counted.what(steady_state)}of a separate measurement")
     panels = figure.subplots(1, len(loads), squeeze=False)[0]
     looks = overlay.looks(table["drive"])
     for axes, (pattern, share) in zip(panels, loads.itertuples(index=False), strict=True):
@@ -59,7 +59,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
         _panel(axes, part, looks)
         mix = f"{selection.access(pattern)} {format_mix(share)}"
         axes.set_title(f"{mix}, {_PURE[share]}" if share in _PURE else mix, fontsize=style.SMALL_PT, loc="left")
-    _same_scale(panels, [float(one) for one in table["shown"]], scale)
+    _same_scale(panels, [float(value) for value in table["shown"]], scale)
     _sizes(panels, sorted(int(size) for size in table["block_size_bytes"].unique()))
     if message := overlay.not_steady(steady_state):
         style.alarm(figure, message)
@@ -68,7 +68,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
 
 
 def _values(loop: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Columns drive, `_KEY` and `metric`, of all measurements together."""
+    """Return columns drive, `_KEY` and `metric` of all measurements."""
     selection.require(loop, (), "cells")
     parts = [overlay.loop_values(part, steady_state[steady_state["measurement"] == measurement], [metric], _KEY)
              for measurement, part in loop.groupby("measurement", sort=False)]  # fmt: skip
@@ -76,7 +76,7 @@ def _values(loop: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.D
 
 
 def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
-    """Markers are the smaller the later: drives of one interface often coincide, and none may hide another."""
+    """Draw later drives with smaller markers: drives of one interface often coincide."""
     for below, (drive, look) in zip(reversed(range(len(looks))), looks.items(), strict=True):
         line = part[part["drive"] == drive].sort_values("block_size_bytes")
         axes.plot(line["block_size_bytes"], line["shown"], color=look.colour, marker=look.marker, linestyle=look.dash,
@@ -84,7 +84,7 @@ def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> No
 
 
 def _same_scale(panels: list[Axes], values: list[float], scale: Quantity) -> None:
-    """One scale for reads and writes: they are compared with each other too."""
+    """Set one scale for reads and writes, as readers compare them."""
     for axes in panels:
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     for axes in panels[1:]:

@@ -1,4 +1,4 @@
-"""Strip chart: the soaks of all drives second by second, laid on each other from their starts."""
+"""Strip chart: the soaks of all drives second by second, aligned at their starts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FIGURES = (
         name="strip_chart",
         title="Strip chart",
         caption=(
-            "Every second of the soaks of all drives, laid on each other from their starts; the drives were "
-            "measured one after another. Bold lines are rolling means."
+            "Each second of the soaks of all drives, aligned at their starts; the drives were measured one "
+            "after another. Bold lines are rolling means."
         ),
         tables=("series", "cells"),
         status="series",
@@ -31,11 +31,11 @@ _CELLS = (*_PLACE, "elapsed_s")
 
 @style.styled
 def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """I/O rate of each second of the soaks of one measurement, a line per drive and run; reads and writes in panels.
+    """Draw the I/O rate per second of the soaks, a line per drive and run, panels by direction.
 
-    Soaks of different workloads are told by their bandwidth, unless `metric` says else. Time is that of the measurement
-    from the first second of its first soak on; soaks of phases are left out. Long lines are pale, with their rolling
-    mean over them. Raises ValueError for unsuitable tables.
+    Soaks of different workloads show bandwidth, unless `metric` is given. Time begins with the first second of the first
+    soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
+    unsuitable tables.
     """
     selection.require(series, (*_SERIES, metric or "iops"), "series")
     selection.require(cells, _CELLS, "cells")

@@ -1,4 +1,4 @@
-"""What the strip charts share: a line per drive and run over time, reads and writes in panels of their own."""
+"""Shared parts of the strip charts: lines over time, separate panels for reads and writes."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from drivelab.figures.base.words import say
 
 DIRECTIONS = {"read": "reads", "write": "writes"}
 _LONG = 150
-"""More seconds than this are noise to the eye: their rolling mean is drawn over them."""
+"""Longer lines get their rolling mean on top."""
 _WINDOWS = 60
-"""The rolling mean is over the length of the line divided by this (ours)."""
+"""The window of the rolling mean is the length of the line divided by this (our choice)."""
 
 
 def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
-    """Lines of `rows`, which have drive, run, direction, at_s and `metric`; `since` says what at_s counts from.
+    """Draw `rows` (columns drive, run, direction, at_s and `metric`); `since` says when at_s is 0.
 
-    Raises ValueError for a metric that is none.
+    Raises ValueError for an unknown metric.
     """
     scale = quantity(metric, float(rows[metric].max()))
-    directions = [one for one in DIRECTIONS if (rows["direction"] == one).any()]
+    directions = [direction for direction in DIRECTIONS if (rows["direction"] == direction).any()]
     figure = style.new_figure(title, height_in=style.HEIGHT_IN if len(directions) == 1 else 5.8)
     panels = figure.subplots(len(directions), 1, sharex=True, squeeze=False)[:, 0]
     looks, several_runs = overlay.looks(rows["drive"]), rows["run"].nunique() > 1
@@ -41,7 +41,7 @@ def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
             line = line.sort_values("at_s", kind="stable")
             window_s = _line(axes, line["at_s"], line[metric] / scale.divisor, time.divisor, how)
             longest_window_s = max(longest_window_s, window_s)
-        ax.scale_y(axes, [float(one) for one in part[metric] / scale.divisor], scale)
+        ax.scale_y(axes, [float(value) for value in part[metric] / scale.divisor], scale)
         axes.set_ylabel(f"{scale.name}, {DIRECTIONS[direction]}\n({scale.unit})")
     panels[-1].set_xlim(0, float(rows["at_s"].max()) / time.divisor * 1.01)
     panels[-1].set_xlabel(f"Time since {since} ({time.unit})")
@@ -53,7 +53,7 @@ def draw(rows: pd.DataFrame, title: str, metric: str, since: str) -> Figure:
 
 
 def _line(axes: Axes, at_s: pd.Series, values: pd.Series, divisor: float, how: dict[str, Any]) -> float:
-    """Draw one line; returns the seconds of its rolling mean, 0 where it has none."""
+    """Draw one line; return the window of its rolling mean in seconds, or 0 without one."""
     every: dict[str, Any] = {"markersize": 4, "markevery": max(1, len(at_s) // 20), "gid": "line"}
     if len(at_s) <= _LONG:
         axes.plot(at_s / divisor, values, linewidth=1.2, **every, **how)

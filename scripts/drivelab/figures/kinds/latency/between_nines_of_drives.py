@@ -1,4 +1,4 @@
-"""Latency between the nines of several drives."""
+"""Latency of several drives between the nines."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ FIGURES = (
     FigureKind(
         name="between_nines_of_drives",
         title="Latency between the nines of all drives",
-        caption=(
-            "Latency of all drives between the nines: how it rises from the median to the slowest of a "
-            "million I/Os. From merged histograms."
-        ),
+        caption=("Latency of all drives from the median to the slowest of a million I/Os. From merged histograms."),
         tables=("latency_bins",),
         status="latency_bins",
         when=("drives_latency",),
@@ -34,18 +31,18 @@ FIGURES = (
 
 @style.styled
 def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
-    """Latency against the share of I/Os that were as fast, in nines, a curve per drive: of its last soak.
+    """Draw latency against the share of I/Os that were as fast, in nines, for each drive's last soak.
 
-    Runs of a drive are merged. A curve ends where one I/O alone is slower. Raises ValueError for unsuitable tables,
-    such as several workloads.
+    Runs of a drive are merged. A curve ends where only one I/O is slower. Raises ValueError for unsuitable tables, such
+    as several workloads.
     """
     bins = overlay.bins_by_drive(latency_bins)
     curves = {drive: quantiles.between_the_nines(part) for drive, part in bins.items()}
     curves = {drive: curve if len(curve) else _only_one(bins[drive]) for drive, curve in curves.items()}
-    told = pd.concat([curve.assign(drive=drive) for drive, curve in curves.items()])
+    points = pd.concat([curve.assign(drive=drive) for drive, curve in curves.items()])
     workload = next(iter(bins.values()))["workload"].iloc[0]
     figure = style.new_figure(f"Latency between the nines of all drives, {workload}")
-    shares = told.assign(share=10 ** -told["nines"])  # as on the other axis of `exceedance_of_drives`
+    shares = points.assign(share=10 ** -points["nines"])  # as on the other axis of `exceedance_of_drives`
     overlay.note_coinciding(figure, shares, ["latency_us"], ["share"])
     axes = figure.subplots()
     for drive, look in overlay.looks(bins).items():
@@ -54,8 +51,8 @@ def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
                   marker=look.marker, markevery=max(1, len(curve) // 8), markersize=4.5, label=drive,
                   gid="line")  # fmt: skip
     places = {-log10(1 - percent / 100): percent for percent in NINES.values()}
-    deepest = float(told["nines"].max())
-    ax.log_axis(axes, "y", float(told["latency_us"].min()), float(told["latency_us"].max()), format_latency)
+    deepest = float(points["nines"].max())
+    ax.log_axis(axes, "y", float(points["latency_us"].min()), float(points["latency_us"].max()), format_latency)
     axes.set_ylabel("Latency (µs, ms, s), log scale")
     axes.set_xlim(0, deepest + 0.2)
     axes.xaxis.set_major_locator(FixedLocator([place for place in places if place <= deepest + 0.2]))
@@ -68,6 +65,6 @@ def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
 
 
 def _only_one(bins: pd.DataFrame) -> pd.DataFrame:
-    """The curve of a drive whose I/Os all took the same time: flat, as far as there are I/Os to tell it."""
+    """Return the flat curve of a drive whose I/Os all took the same time, as far as its I/Os reach."""
     ios = int(bins["count"].sum())
     return pd.DataFrame({"nines": [0.0, log10(max(ios, 1))], "latency_us": [bins["latency_ns"].iloc[0] / 1000] * 2})

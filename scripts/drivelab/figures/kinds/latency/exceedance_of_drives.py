@@ -17,8 +17,8 @@ FIGURES = (
         name="exceedance_of_drives",
         title="Latency distribution of all drives",
         caption=(
-            "Share of the I/Os of each drive that were faster than a latency, to all but one in a million. "
-            "The legend has the deepest quantile that ten I/Os and more tell of every drive."
+            "Share of each drive's I/Os that were faster than a latency, up to 99.9999 %. The legend has the "
+            "highest percentile above which every drive has at least ten I/Os."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -29,19 +29,19 @@ FIGURES = (
 
 _LEAST_DEEP = 0.01
 _DEEPEST = 1e-6
-"""Share of I/Os beyond 99.9999 %: what is rarer is no property that a recording could tell."""
+"""Share of I/Os beyond 99.9999 %: a recording cannot determine rarer ones."""
 
 
 @style.styled
 def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
-    """Share of I/Os of each drive's last soak that took at least so long; both axes logarithmic, the tail at the top.
+    """Draw the share of I/Os of each drive's last soak that took at least so long, tail at the top.
 
-    The legend has the deepest of the nines that ten I/Os and more tell of every drive. Runs of a drive are merged.
-    Raises ValueError for unsuitable tables, such as several workloads.
+    Both axes are logarithmic. The legend has the highest of the nines above which every drive has at least ten I/Os.
+    Runs of a drive are merged. Raises ValueError for unsuitable tables, such as several workloads.
     """
     bins = overlay.bins_by_drive(latency_bins)
     every = pd.concat(bins.values())
-    percent = _told_of_all(bins)
+    percent = _deepest_nine(bins)
     figure = style.new_figure(f"Latency distribution of all drives, {every['workload'].iloc[0]}")
     axes = figure.subplots()
     smallest = 1.0
@@ -62,11 +62,11 @@ def exceedance_of_drives(latency_bins: pd.DataFrame) -> Figure:
 
 
 def _with_a_step(curve: pd.Series, ios: int) -> pd.Series:
-    """Of a drive whose I/Os all took the same time a step there, half way to where none is; else the curve itself."""
+    """Return the curve; with a single latency add a step there, half way to a share of zero."""
     return curve if len(curve) > 1 else pd.concat([curve, pd.Series(0.5 / ios, index=curve.index)])
 
 
-def _told_of_all(bins: dict[str, pd.DataFrame]) -> float:
-    """The deepest quantile above which there are ten I/Os of every drive; the median for less."""
+def _deepest_nine(bins: dict[str, pd.DataFrame]) -> float:
+    """Return the highest percentile above which every drive has ten I/Os, else the median."""
     fewest = min(int(part["count"].sum()) for part in bins.values())
-    return max((one for one in NINES.values() if fewest * (100 - one) / 100 >= 10), default=50.0)
+    return max((percent for percent in NINES.values() if fewest * (100 - percent) / 100 >= 10), default=50.0)

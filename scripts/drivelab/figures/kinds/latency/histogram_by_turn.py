@@ -1,4 +1,4 @@
-"""Latency histograms of the turns of a repeated step, such as the points MAX, MID and MIN of a sweep."""
+"""Latency histograms of a repeated step, such as the points MAX, MID and MIN of a sweep."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FIGURES = (
         name="histogram_by_turn",
         title="Latency histograms, turn by turn",
         caption=(
-            "I/Os by latency at each point, both axes logarithmic. The lines are the nines of the PTS, as "
-            "far as there are I/Os to tell them."
+            "I/Os by latency at each point, both axes logarithmic. Lines mark the nines of the PTS that the "
+            "number of I/Os can determine."
         ),
         tables=("latency_bins", "cells"),
         status="latency_bins",
@@ -32,9 +32,9 @@ _MOST_PANELS = 9
 
 @style.styled
 def histogram_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """A histogram for each turn with the nines of the PTS: of the last soak of each, which the others prepare for.
+    """Draw a histogram of the last soak of each turn, with the nines of the PTS.
 
-    Both tables hold the soaks of one recording that are repeated over values. Raises ValueError for unsuitable tables.
+    Both tables hold the soaks of one recording that repeat over values. Raises ValueError for unsuitable tables.
     """
     soaks = last_soaks(latency_bins, cells)
     shown = soaks[:_MOST_PANELS]

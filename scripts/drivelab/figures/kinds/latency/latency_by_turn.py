@@ -1,4 +1,4 @@
-"""Latency distributions of the turns of a repeated step, such as the points MAX, MID and MIN of a sweep."""
+"""Latency distributions of a repeated step, such as the points MAX, MID and MIN of a sweep."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FIGURES = (
         name="latency_by_turn",
         title="Latency distribution, turn by turn",
         caption=(
-            "Share of I/Os that were as fast, up to the nines, a line for each turn of the repeated step: "
-            "for points of a demand sweep MAX, MID and MIN with their threads and depth. From merged "
-            "histograms of the whole last soak of each turn; darker lines at 99, 99.9, 99.99 and 99.999 %."
+            "Share of I/Os that were as fast, a line for each turn of the repeated step, such as the points "
+            "MAX, MID and MIN of a demand sweep. From merged histograms of the whole last soak of each turn. "
+            "Darker lines are at 99, 99.9, 99.99 and 99.999 %."
         ),
         tables=("latency_bins", "cells"),
         status="latency_bins",
@@ -36,9 +36,9 @@ _TAIL = (0.001, "99.9 %")
 
 @style.styled
 def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """Exceedance curves of latency, one per turn: of the last soak of each turn, which the others prepare for.
+    """Draw the exceedance curve of latency of the last soak of each turn.
 
-    Both tables hold the soaks of one recording that are repeated over values. Raises ValueError for unsuitable tables.
+    Both tables hold the soaks of one recording that repeat over values. Raises ValueError for unsuitable tables.
     """
     soaks = last_soaks(latency_bins, cells)
     workloads = {str(cell["workload"]) for cell, _ in soaks}
@@ -61,7 +61,7 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
 
 
 def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> list[tuple[pd.Series, pd.DataFrame]]:
-    """For each turn a cell of its last soak and the bins of that, without empty ones; raises ValueError for none."""
+    """Return a cell and the bins with I/Os of the last soak of each turn; raises ValueError for none."""
     selection.require(latency_bins, _BINS, "latency_bins")
     selection.require(cells, _CELLS, "cells")
     selection.require_one(cells, "recording", "cells")
@@ -69,15 +69,15 @@ def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> list[tuple[pd
     bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]
     bins = bins[bins["count"] > 0]
     last = turns.groupby("phase_value", sort=False)["step"].max()
-    found = [(turns[turns["step"] == step].iloc[0], bins[bins["step"] == step]) for step in last]
-    found = [(cell, part) for cell, part in found if len(part)]
-    if not found:
+    soaks = [(turns[turns["step"] == step].iloc[0], bins[bins["step"] == step]) for step in last]
+    soaks = [(cell, part) for cell, part in soaks if len(part)]
+    if not soaks:
         raise ValueError("table 'latency_bins' has no soaks that are repeated over values")
-    return found
+    return soaks
 
 
 def turn_name(cell: pd.Series, by_workload: bool) -> str:
-    """What a turn is called: its point with the demand, else its workload where these differ, else its value."""
+    """Return the name of a turn: its point with the demand, else its workload, else its value."""
     if isinstance(cell["point"], str):
         return f"{cell['point'].upper()} ({demand(int(cell['threads']), int(cell['queue_depth']))})"
     return str(cell["workload"]) if by_workload else str(cell["phase_value"])

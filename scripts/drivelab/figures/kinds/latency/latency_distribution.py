@@ -1,4 +1,4 @@
-"""Latency distribution: the share of I/Os that took at least so long, with nines on the y axis."""
+"""Latency distribution: share of I/Os by latency, with nines on the y axis."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ FIGURES = (
         name="latency_distribution",
         title="Latency distribution",
         caption=(
-            "Share of the I/Os of the last soak that were faster than a latency, both axes logarithmic: "
-            "each step up is one more nine. Latency runs from submission to completion; the bins of the "
-            "slices are merged."
+            "Share of the last soak's I/Os that were faster than a latency, both axes logarithmic: each step "
+            "up is one more nine. Latency is from submission to completion; the bins of all slices are merged."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -36,11 +35,11 @@ _TAIL = (0.001, "99.9 %")
 
 @style.styled
 def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind: str | None = None) -> Figure:
-    """Exceedance curves of latency, from submission to completion, from merged histogram bins; both axes logarithmic.
+    """Draw exceedance curves of latency from merged histogram bins; both axes logarithmic.
 
-    `by` is `drive` (one workload in the table, a line per drive) or `cell` (one drive, a line per workload). `kind`
-    keeps only the bins of that kind of step, for example `soak`. Reads and writes of a cell are merged.
-    Raises ValueError for unsuitable tables.
+    Latency is from submission to completion. `by` is `drive` (one workload, a line per drive) or `cell` (one drive, a
+    line per workload). `kind` keeps only the bins of that kind of step, for example `soak`. Reads and writes of a cell
+    are merged. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, _COLUMNS, "latency_bins")
     if by not in ("drive", "cell"):
@@ -83,7 +82,7 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
 
 
 def nines_axis(axes: Axes, bins: pd.DataFrame, smallest: float) -> None:
-    """Axes of an exceedance curve: latency, and nines down to the share `smallest`."""
+    """Set up the axes of an exceedance curve: latency, and nines down to the share `smallest`."""
     fastest, slowest = bins["latency_ns"].min() / 1e3, bins["latency_ns"].max() / 1e3
     ax.log_axis(axes, "x", max(fastest, 0.1), max(slowest, 0.1), format_latency)
     axes.set_xlabel("Latency, submission to completion (µs, ms, s), log scale")
@@ -98,7 +97,7 @@ def nines_axis(axes: Axes, bins: pd.DataFrame, smallest: float) -> None:
 
 
 def exceedance(bins: pd.DataFrame) -> pd.Series:
-    """Share of I/Os that took at least so long (1 at the fastest bin), by latency in µs, ascending."""
+    """Return the share of I/Os that took at least so long (1 at first), by ascending latency in µs."""
     counts = bins.groupby("latency_ns")["count"].sum().sort_index().astype(float)
     share = counts[::-1].cumsum()[::-1] / counts.sum()
     share.index = share.index / 1e3

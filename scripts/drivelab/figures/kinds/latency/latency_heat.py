@@ -1,4 +1,4 @@
-"""Heat map of latency against time: where the I/Os of a soak are, slice by slice."""
+"""Heat map of the latency of a soak's I/Os against time."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIGURES = (
         name="latency_heat",
         title="Latency over time",
         caption=(
-            "Where the I/Os of each slice of a soak are in latency; the darker, the more. Lines are the "
-            "median and the latency that 99.9 % did not exceed. Several bands are several ways through the "
-            "drive: cache, flash, the moving of pages."
+            "Share of the I/Os of each slice of a soak by latency; darker is more. Lines are the median and "
+            "the 99.9 % latency. Separate bands are separate paths through the drive: cache, flash, garbage "
+            "collection."
         ),
         tables=("latency_bins", "cells"),
         status="latency_bins",
@@ -33,23 +33,23 @@ FIGURES = (
 )
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.88, 0.0, 256)))
-"""More is darker; none too pale for paper."""
+"""Dark means many; no colour is too pale for paper."""
 _MOST_COLUMNS = 240
-"""More slices than this are added up to so many: a picture has no room for more."""
+"""Maximum number of columns; more slices are merged."""
 _LINES = {50.0: ("median", "#d55e00", "-"), 99.9: ("99.9 %", "#d55e00", "--")}
 _PALEST_PCT = 1e-4
 _LEAST_REACH = 3.0
-"""Ends of the latency axis are as many times apart, else one bin fills the picture."""
+"""Smallest ratio of the ends of the latency axis, so that one bin does not fill the picture."""
 _FEWEST_IOS = 1000
-"""I/Os of a column that tell its 99.9 %."""
+"""Smallest number of I/Os that determine the 99.9 % latency of a column."""
 
 
 @style.styled
 def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """Share of the I/Os of each slice by latency, from one recording's longest soak; the darker, the more.
+    """Draw the share of I/Os of each slice by latency for one recording's longest soak.
 
-    Lines are the median and, where there are I/Os enough to tell it, the latency that 99.9 % did not exceed. Raises
-    ValueError for unsuitable tables.
+    Lines are the median and, where a column has enough I/Os, the 99.9 % latency. Raises ValueError for unsuitable
+    tables.
     """
     selection.require(latency_bins, ("recording", "step", "round", "cell", "kind", "phase", "latency_ns", "count",
                                      "workload"), "latency_bins")  # fmt: skip
@@ -72,7 +72,7 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     grid[rows, columns] = share
     x = np.append(begins, heat["end_s"].max()) / time.divisor
     y = 10 ** (float(lows.min()) + step * np.arange(len(grid) + 1))
-    # Picture rather than paths: thousands of cells as vectors would make a file of megabytes.
+    # An image, as thousands of cells as paths would take megabytes.
     norm = LogNorm(min(max(float(share.min()), _PALEST_PCT), 1.0), 100)
     mesh = axes.pcolormesh(x, y, np.ma.masked_invalid(grid), norm=norm, cmap=_COLOURS, rasterized=True, gid="map")
     _quantiles(axes, timed, x)
@@ -93,7 +93,7 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
 
 
 def _longest(bins: pd.DataFrame) -> pd.DataFrame:
-    """Bins of the soak with the most slices; a soak that goes on with the workload of the one before is part of it."""
+    """Return the bins of the soak with the most slices; consecutive soaks of one workload are one soak."""
     soaks = bins[(bins["kind"] == "soak") & bins["phase"].isna()]
     if soaks.empty:
         raise ValueError("table 'latency_bins' has no soaks for this figure")
@@ -106,7 +106,7 @@ def _longest(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def _columns(timed: pd.DataFrame) -> pd.DataFrame:
-    """With begin_s and end_s of the column of the picture; several slices in one where there are too many."""
+    """Add begin_s and end_s of each slice's column of the picture; merge slices if there are too many."""
     begins = np.unique(timed["begin_s"])
     each = -(-len(begins) // _MOST_COLUMNS)
     column = np.searchsorted(begins, timed["begin_s"].to_numpy()) // each
@@ -115,7 +115,7 @@ def _columns(timed: pd.DataFrame) -> pd.DataFrame:
 
 
 def _quantiles(axes: Axes, timed: pd.DataFrame, edges: np.ndarray) -> None:
-    """The lines, by the rule of `latency.percentiles_us` for all columns of the picture at once."""
+    """Draw the lines by the rule of `latency.percentiles_us`, for all columns at once."""
     merged = latency.merge_bins(timed, ["begin_s"])
     reached = merged.groupby("begin_s")["count"].cumsum()
     ios = merged.groupby("begin_s")["count"].transform("sum")
@@ -125,5 +125,5 @@ def _quantiles(axes: Axes, timed: pd.DataFrame, edges: np.ndarray) -> None:
         enough = (percent <= 50) | (merged.groupby("begin_s")["count"].sum() >= _FEWEST_IOS)
         values = there.where(enough)
         if values.notna().any():
-            x, y = (edges, values.repeat(2)) if len(values) == 1 else (middle, values)  # a point is no line
+            x, y = (edges, values.repeat(2)) if len(values) == 1 else (middle, values)  # a point is invisible
             axes.plot(x, y, color=colour, linestyle=dash, linewidth=1.4, label=name, gid=name)

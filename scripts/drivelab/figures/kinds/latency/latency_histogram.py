@@ -1,4 +1,4 @@
-"""Histogram of latency, with the nines that the PTS marks in it."""
+"""Histogram of latency with the nines of the PTS."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FIGURES = (
         name="latency_histogram",
         title="Latency histogram",
         caption=(
-            "I/Os by latency, from submission to completion, both axes logarithmic. The lines are the nines "
-            "of the PTS, as far as there are I/Os to tell them."
+            "I/Os by latency from submission to completion, both axes logarithmic. Lines mark the nines of "
+            "the PTS that the number of I/Os can determine."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -32,19 +32,19 @@ FIGURES = (
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _PERCENTS = (99.9, 99.99, 99.999)
 _BINS_PER_DECADE = 40
-"""Six per cent wide: fio's own bins are narrower than a line."""
+"""Bins are six per cent wide: fio's own bins are narrower than a line."""
 _FLOOR = 0.5
-"""Of I/Os, where a logarithmic axis begins: half of the fewest there can be."""
+"""Number of I/Os at which the logarithmic axis begins: half of the smallest count."""
 _MOST_CHARACTERS = 72
-"""Of a line over a panel."""
+"""Length of a line above a panel."""
 
 
 @style.styled
 def latency_histogram(latency_bins: pd.DataFrame) -> Figure:
-    """I/Os by latency, from submission to completion, both axes logarithmic, with lines at 99.9, 99.99 and 99.999 %.
+    """Draw I/Os by latency, both axes logarithmic, with lines at 99.9, 99.99 and 99.999 %.
 
-    From merged bins of one workload of one drive; a nine is marked where an I/O lies above it. Raises ValueError for
-    unsuitable tables.
+    Latency is from submission to completion, from merged bins of one workload of one drive. A nine is marked if
+    one I/O is above it. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):
@@ -58,7 +58,7 @@ def latency_histogram(latency_bins: pd.DataFrame) -> Figure:
 
 
 def histogram(axes: Axes, bins: pd.DataFrame, name: str = "") -> None:
-    """Draw the histogram of `bins`; above it `name`, the number of I/Os, their mean and their nines."""
+    """Draw the histogram of `bins`, with `name`, number of I/Os, mean and nines above it."""
     merged = merge_bins(bins[bins["count"] > 0])
     if merged.empty:
         raise ValueError("table 'latency_bins' has no I/Os")
@@ -71,21 +71,21 @@ def histogram(axes: Axes, bins: pd.DataFrame, name: str = "") -> None:
     colour = style.colours(1)[0]
     axes.fill_between(edges, heights, _FLOOR, step="post", color=colour, alpha=0.25, linewidth=0, gid="area")
     axes.plot(edges, heights, drawstyle="steps-post", color=colour, linewidth=1.2, label="I/Os", gid="line")
-    told = [f"mean {format_latency(float(np.average(latency_us, weights=counts)))}"]
+    numbers = [f"mean {format_latency(float(np.average(latency_us, weights=counts)))}"]
     for place, percent in enumerate(_PERCENTS):
         if counts.sum() * (1 - percent / 100) < 1 - 1e-9:
             continue
         at_us = float(percentiles_us(bins, [percent])[0])
         axes.axvline(at_us, color=style.ALARM, linestyle=style.DASHES[place], linewidth=1.3, label=f"{percent:g} %",
                      gid=f"{percent:g} %")  # fmt: skip
-        told.append(f"{percent:g} % {format_latency(at_us)}")
-    head, numbers_told = f"{f'{name}, ' if name else ''}{counts.sum():,.0f} I/Os:", ", ".join(told)
-    gap = " " if len(head) + len(numbers_told) < _MOST_CHARACTERS else "\n"
-    axes.set_title(f"{head}{gap}{numbers_told}", fontsize=style.SMALL_PT, loc="left", gid="told")
+        numbers.append(f"{percent:g} % {format_latency(at_us)}")
+    head, values = f"{f'{name}, ' if name else ''}{counts.sum():,.0f} I/Os:", ", ".join(numbers)
+    gap = " " if len(head) + len(values) < _MOST_CHARACTERS else "\n"
+    axes.set_title(f"{head}{gap}{values}", fontsize=style.SMALL_PT, loc="left", gid="numbers")
 
 
 def latency_axis(axes: Axes, bins: pd.DataFrame) -> None:
-    """Logarithmic axes for a histogram whose latency reaches from the fastest to the slowest of `bins`."""
+    """Set logarithmic axes from the fastest to the slowest of `bins`."""
     latency_us = bins[bins["count"] > 0]["latency_ns"] / 1e3
     ax.log_axis(axes, "x", max(float(latency_us.min()), 0.1) / 1.1, max(float(latency_us.max()), 0.1) * 1.1,
                 format_latency)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The nines: latency from 50 to 99.9999 % of the I/Os, and the curve between them."""
+"""Latency at 50 to 99.9999 % of the I/Os, and the curve between."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ FIGURES = (
         name="nines",
         title="Latency between the nines",
         caption=(
-            "Latency that a share of the I/Os did not exceed, from half of them to 99.999 %, and the curve "
-            "between these quantiles. From merged histograms; hollow dots stand on fewer than ten I/Os "
-            "above them and say little."
+            "Latency that a share of the I/Os did not exceed, from 50 to 99.9999 %, and the curve between "
+            "these percentiles. From merged histograms. Hollow dots have fewer than ten I/Os above them and "
+            "are unreliable."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -34,15 +34,15 @@ FIGURES = (
 
 _COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _FEW_IOS = 10
-"""Fewer I/Os than this above a quantile do not tell it well (ours)."""
+"""With fewer I/Os above it, a quantile is unreliable (our choice)."""
 
 
 @style.styled
 def nines(latency_bins: pd.DataFrame) -> Figure:
-    """Latency against the share of the I/Os that were as fast, in nines, from merged bins of one workload.
+    """Draw latency against the share of I/Os that were as fast, in nines, for one workload.
 
-    The quantiles 50, 90, 99 … 99.9999 % are dots with their value, hollow ones where fewer than ten I/Os lie above, and
-    none where fewer than one does. Raises ValueError for unsuitable tables.
+    The quantiles 50, 90, 99 … 99.9999 % are dots with their value. With fewer than ten I/Os above, dots are hollow; those
+    with fewer than one are left out. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):
@@ -55,14 +55,14 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
         axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=colour, linewidth=1.6,
                   label="between the nines", gid="line")  # fmt: skip
     places = [_nines(percent) for percent in table["quantile_pct"]]
-    for told, face, label in ((True, colour, "quantile"),
-                              (False, "white", f"told by fewer than {_FEW_IOS} I/Os")):  # fmt: skip
+    for reliable, face, label in ((True, colour, "quantile"),
+                              (False, "white", f"unreliable: fewer than {_FEW_IOS} I/Os above")):  # fmt: skip
         chosen = [(place, row) for place, row in zip(places, table.itertuples(), strict=True)
-                  if (row.ios_above >= _FEW_IOS) == told]  # fmt: skip
+                  if (row.ios_above >= _FEW_IOS) == reliable]  # fmt: skip
         if chosen:
             axes.plot([place for place, _ in chosen], [row.latency_us for _, row in chosen], linestyle="none",
                       marker="o", markersize=7, markerfacecolor=face, markeredgecolor=colour, label=label,
-                      gid="told" if told else "barely told")  # fmt: skip
+                      gid="reliable" if reliable else "unreliable")  # fmt: skip
         for place, row in chosen:
             axes.annotate(format_latency(row.latency_us), (place, row.latency_us), (-4, 8), va="bottom", ha="right",
                           textcoords="offset points", fontsize=style.SMALL_PT, gid="number",
@@ -84,5 +84,5 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
 
 
 def _nines(percent: float) -> float:
-    """Place on the axis: 1 for 90 %, 2 for 99 % …"""
+    """Return the position on the axis: 1 for 90 %, 2 for 99 % …"""
     return -log10(1 - percent / 100)

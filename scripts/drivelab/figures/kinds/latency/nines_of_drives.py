@@ -1,4 +1,4 @@
-"""The nines of several drives side by side."""
+"""Latencies of several drives at the nines, side by side."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FIGURES = (
         name="nines_of_drives",
         title="The nines side by side",
         caption=(
-            "Latency that 50 to 99.9999 % of the I/Os of each drive did not exceed, from merged histograms. "
-            "Hollow dots stand on fewer than ten I/Os above them and say little."
+            "Latency that 50 to 99.9999 % of each drive's I/Os did not exceed, from merged histograms. "
+            "Hollow dots have fewer than ten I/Os above them and are unreliable."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -28,15 +28,15 @@ FIGURES = (
 )
 
 _FEW_IOS = 10
-"""Fewer I/Os than this above a quantile do not tell it well (ours), as in the figure of one drive."""
+"""With fewer I/Os above it, a quantile is unreliable (our choice), as in the figure of one drive."""
 _LINE_IN = 0.165
 
 
 @style.styled
 def nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
-    """Latency that 50, 90, 99 … 99.9999 % of the I/Os of each drive's last soak did not exceed, with its number.
+    """Draw the latency that 50, 90, 99 … 99.9999 % of the last soak's I/Os did not exceed, by drive.
 
-    Hollow dots stand on fewer than ten I/Os above them, with fewer than one there is none. Runs of a drive are merged.
+    Dots with fewer than ten I/Os above are hollow; those with fewer than one are left out. Runs of a drive are merged.
     Raises ValueError for unsuitable tables, such as several workloads.
     """
     bins = overlay.bins_by_drive(latency_bins)
@@ -47,17 +47,17 @@ def nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
                               height_in=max(3.4, 1.7 + len(percents) * (_LINE_IN * len(looks) + 0.1)))  # fmt: skip
     axes = figure.subplots()
     offsets = (np.arange(len(looks)) - (len(looks) - 1) / 2) * 0.8 / len(looks)
-    barely = False
+    unreliable = False
     for (drive, look), offset in zip(looks.items(), offsets, strict=True):
         table = tables[drive]
-        told = (table["ios_above"] >= _FEW_IOS).to_numpy()
+        reliable = (table["ios_above"] >= _FEW_IOS).to_numpy()
         y, latency_us = np.arange(len(table)) + offset, table["latency_us"].to_numpy(dtype=float)
-        for chosen, face, gid in ((told, look.colour, "told"), (~told, "white", "barely told")):
+        for chosen, face, gid in ((reliable, look.colour, "reliable"), (~reliable, "white", "unreliable")):
             if chosen.any():
                 axes.plot(latency_us[chosen], y[chosen], linestyle="none", marker=look.marker, markersize=6,
                           markeredgecolor=look.colour, markerfacecolor=face, gid=gid,
-                          label=drive if gid == "told" else f"{drive}, barely told")  # fmt: skip
-        barely |= bool((~told).any())
+                          label=drive if gid == "reliable" else f"{drive}, unreliable")  # fmt: skip
+        unreliable |= bool((~reliable).any())
         for place, value in zip(y, latency_us, strict=True):
             axes.annotate(format_latency(value), (value, place), (7, 0), textcoords="offset points", va="center",
                           fontsize=style.SMALL_PT, gid="number", in_layout=False)  # fmt: skip
@@ -72,13 +72,13 @@ def nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
     axes.grid(visible=False, axis="y")
     for edge in range(1, len(percents)):
         axes.axhline(edge - 0.5, color="#dcdcdc", linewidth=0.7, zorder=0)
-    if barely:
-        style.note(figure, f"hollow: told by fewer than {_FEW_IOS} I/Os above it")
+    if unreliable:
+        style.note(figure, f"hollow: unreliable, fewer than {_FEW_IOS} I/Os above")
     handles = [line for line in axes.get_lines() if line.get_label() in looks]
     ax.legend(figure, axes, handles=handles)
     return figure
 
 
 def latency_bins_workload(bins: dict[str, pd.DataFrame]) -> str:
-    """The workload that all drives have."""
+    """Return the workload of all drives."""
     return str(next(iter(bins.values()))["workload"].iloc[0])

@@ -1,4 +1,4 @@
-"""Tail contribution: what part of all time waited falls to the slowest I/Os."""
+"""Tail contribution: share of the total latency due to the slowest I/Os."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FIGURES = (
         name="tail",
         title="Tail contribution",
         caption=(
-            "What part of all time waited falls to the slowest I/Os. On the dashed line all I/Os take the "
-            "same time; the further a curve is above it, the more a few slow ones cost."
+            "Share of the total latency that is due to the slowest I/Os. On the dashed line all I/Os take "
+            "the same time; the further a curve is above it, the more a few slow I/Os cost."
         ),
         tables=("latency_bins",),
         status="latency_bins",
@@ -29,16 +29,16 @@ FIGURES = (
 )
 
 _MARKED = 0.01
-"""Share of the slowest I/Os that the legend tells the part of."""
+"""Share of the slowest I/Os whose part of the time is in the legend."""
 _DEEPEST = 1e-6
 
 
 @style.styled
 def tail(latency_bins: pd.DataFrame) -> Figure:
-    """Part of the sum of all latencies that falls to the slowest I/Os, against their share, a curve per drive.
+    """Draw the part of the total latency due to the slowest I/Os against their share, by drive.
 
-    Of the last soak of each drive, runs merged. On the dashed line the slowest take no more than their share: all I/Os
-    are as fast. Raises ValueError for unsuitable tables, such as several workloads.
+    The values are of each drive's last soak, runs merged. On the dashed line all I/Os take the same time. Raises
+    ValueError for unsuitable tables, such as several workloads.
     """
     bins = overlay.bins_by_drive(latency_bins)
     workload = next(iter(bins.values()))["workload"].iloc[0]
@@ -51,7 +51,7 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
     for drive, look in overlay.looks(bins).items():
         whole = tail_contribution(bins[drive])
         name = f"{drive}: {100 * _share_of_time(whole):.3g} %"
-        if len(whole) == 1:  # as on the dashed line, as far as there are I/Os to tell it
+        if len(whole) == 1:  # as on the dashed line, as far as its I/Os reach
             one_io = 1 / float(bins[drive]["count"].sum())
             whole = pd.concat([whole, pd.DataFrame({"share_of_ios": [one_io], "share_of_time": [one_io]})])
             name = f"{drive}: all I/Os took {format_latency(float(bins[drive]['latency_ns'].iloc[0]) / 1e3)}"
@@ -82,6 +82,6 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
 
 
 def _share_of_time(curve: pd.DataFrame) -> float:
-    """Of the slowest I/Os that are `_MARKED` of all; those of a bin are alike, so that it is linear between two."""
+    """Return the part of the slowest `_MARKED` of all I/Os; linear between bins, as I/Os of a bin are equal."""
     shares = np.append(curve["share_of_ios"], 0.0)[::-1], np.append(curve["share_of_time"], 0.0)[::-1]
     return float(np.interp(_MARKED, *shares))

@@ -1,4 +1,4 @@
-"""Alignment: what each drive loses when I/Os straddle its pages."""
+"""Alignment: performance loss of each drive when I/Os straddle its pages."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIGURES = (
         name="alignment",
         title="Aligned and unaligned",
         caption=(
-            "The same I/Os on the boundaries of the drive's pages, and shifted off them: a shifted write "
-            "changes two pages in part, which have to be read first."
+            "The same I/Os aligned to the drive's pages and shifted off them. A shifted write changes two "
+            "pages in part, which the drive must read first."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -30,13 +30,13 @@ FIGURES = (
 )
 
 _OFFSET = r", unaligned by [^,]*"
-"""Of a workload's name: what aligned and unaligned cells do not have in common."""
+"""Part of a workload's name in which aligned and unaligned cells differ."""
 _LINE_IN = 0.21
 
 
 @style.styled
 def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` of aligned and unaligned cells that are alike otherwise: filled and hollow dots, and the change in %.
+    """Draw `metric` of aligned (filled) and unaligned (hollow) cells, and the change in %.
 
     A row per workload and drive; runs of a drive are averaged. Raises ValueError for unsuitable tables.
     """
@@ -44,8 +44,8 @@ def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = 
     table = overlay.loop_values(cells, steady_state, [metric], by)
     pairs = _pairs(table, metric)
     looks = overlay.looks(table["drive"])
-    offsets_of = [format_size(int(one)) for one in sorted(pairs["alignment_offset_bytes"].unique())]
-    if len(offsets_of) == 1:  # it need not stand in every row
+    offsets_of = [format_size(int(offset)) for offset in sorted(pairs["alignment_offset_bytes"].unique())]
+    if len(offsets_of) == 1:  # the note says it once for all rows
         pairs["name"] = pairs["name"].str.replace(_OFFSET, "", regex=True)
     names = list(pairs["name"].drop_duplicates())
     scale = quantity(metric, float(pairs[["aligned", "unaligned"]].to_numpy().max()))
@@ -80,7 +80,7 @@ def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = 
 
 
 def _pairs(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Columns drive, name, aligned, unaligned: each unaligned cell beside the aligned one of the same load."""
+    """Return columns drive, name, aligned, unaligned: each unaligned cell with the aligned cell of the same load."""
     load = ["drive", "base", "threads", "queue_depth"]
     table = table.assign(base=table["workload"].str.replace(_OFFSET, "", regex=True))
     shifted = table["alignment_offset_bytes"] != 0
@@ -88,8 +88,8 @@ def _pairs(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     if pairs.empty:
         raise ValueError("table 'cells' has no aligned and unaligned cells of one workload")
     several = pairs[["threads", "queue_depth"]].drop_duplicates().shape[0] > 1
-    pairs["name"] = [f"{one.workload} T{one.threads}Q{one.queue_depth}" if several else str(one.workload)
-                     for one in pairs.itertuples()]  # fmt: skip
+    pairs["name"] = [f"{row.workload} T{row.threads}Q{row.queue_depth}" if several else str(row.workload)
+                     for row in pairs.itertuples()]  # fmt: skip
     return pairs.rename(columns={f"{metric}_aligned": "aligned", f"{metric}_unaligned": "unaligned"})
 
 

@@ -1,4 +1,4 @@
-"""The bathtub curve: I/O rate against the share of reads, beside the straight line between the pure ends."""
+"""Bathtub curve: I/O rate against the share of reads, with the line between the pure ends."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIGURES = (
         name="bathtub",
         title="Reads and writes mixed, the bathtub curve",
         caption=(
-            "I/O rate against the share of reads. Reads wait behind writes and behind the moving of pages, "
-            "so that mixes are often slower than the straight line between reads alone and writes alone; "
-            "the number says by how much at the lowest."
+            "I/O rate against the share of reads. Reads wait behind writes and garbage collection, so mixes "
+            "are often slower than the straight line between pure reads and pure writes. The first number is "
+            "the largest distance from that line."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -33,29 +33,28 @@ FIGURES = (
 )
 
 _SHARE = r" \d+/\d+"
-"""Of a workload's name, `RND 4KiB 65/35`: what its mixes do not have in common."""
+"""Part of a workload's name (`RND 4KiB 65/35`) in which its mixes differ."""
 _GROUP = ["load", "threads", "queue_depth"]
 _MOST_PANELS = 8
 _IN_A_ROW = 4
-"""Pairs of numbers that stand side by side at the top of a panel."""
+"""Pairs of numbers in a line at the top of a panel."""
 _NUMBERS_PT = 80
 _ROW_SHARE = 0.095
-"""Of the height of a panel, that a line of numbers takes."""
+"""Share of a panel's height that a line of numbers takes."""
 _NOTE_IN = 0.36
 _HEADING = "from dotted line / from sharing"
 _BETWEEN = (0, (1.0, 2.5))
-"""Dots, far from each other: the lines of the drives are dashed in their own ways."""
+"""Sparse dots, unlike the dashes of the drives' lines."""
 
 
 @style.styled
 def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """I/O rate of each mix of reads and writes, a line per drive and a panel per load.
+    """Draw the I/O rate of each mix of reads and writes, a line per drive and a panel per load.
 
-    The dotted line joins reads alone and writes alone. The first number, the bathtub index, says how far below it the
-    deepest mix lies, the second how far below what sharing the time between the two explains; both are those of the
-    detector, and in bold where they reach its thresholds; it asks too whether scatter explains them. Runs of a drive
-    are averaged.
-    Raises ValueError for unsuitable tables.
+    The dotted line joins pure reads and pure writes. The first number, the bathtub index, is the distance of the
+    lowest mix from that line; the second is its distance from the rate that sharing the time explains. Both numbers are those of
+    the detector and are bold if they reach its thresholds; the detector also tests them against scatter. Runs of a drive
+    are averaged. Raises ValueError for unsuitable tables.
     """
     by = ["workload", "threads", "queue_depth", "read_share_pct"]
     table = overlay.loop_values(cells, steady_state, ["iops"], by)
@@ -67,8 +66,8 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     height_in = style.HEIGHT_IN if len(shown) == 1 else 1.2 + 2.4 * len(shown)
     figure = style.new_figure("Reads and writes mixed", height_in=height_in)
     note = (
-        f"each point: {counted.what(steady_state)}; numbers: how far the deepest mix is from the dotted line, and how "
-        "far from what reads and writes that share the time would reach; bold: both reach the thresholds of a bathtub "
+        f"each point: {counted.what(steady_state)}; numbers: distance of the lowest mix from the dotted line, and "
+        "from the rate if reads and writes share the time; bold: both reach the thresholds of a bathtub "
         f"(-{LEAST_INDEX_PCT:g} and -{LEAST_BELOW_SHARING_PCT:g} % or less)"
     )
     if len(shown) < len(groups):
@@ -76,7 +75,7 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     style.note(figure, with_minus(note))
     style.grow(figure, _NOTE_IN)
     overlay.note_coinciding(figure, table, by, ["iops"])
-    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]  # side by side they run into each other on a telephone
+    panels = figure.subplots(len(shown), 1, squeeze=False)[:, 0]  # side by side they would overlap on a phone
     looks = overlay.looks(table["drive"])
     several_loads = table[_GROUP[1:]].drop_duplicates().shape[0] > 1
     for axes, (key, part) in zip(panels, shown, strict=True):
@@ -88,20 +87,20 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     lines = [Line2D([], [], color=look.colour, marker=look.marker, label=drive) for drive, look in looks.items()]
     for line, look in zip(lines, looks.values(), strict=True):
         line.set(linestyle=look.dash)
-    ends = Line2D([], [], color=style.MUTED, linestyle=_BETWEEN, linewidth=1, label="between the ends")
+    ends = Line2D([], [], color=style.MUTED, linestyle=_BETWEEN, linewidth=1, label="between pure ends")
     ax.legend(figure, panels[0], handles=[*lines, ends])
     return figure
 
 
 def _is_whole(part: pd.DataFrame) -> bool:
-    """Whether each drive has both ends and something between them."""
-    found = part.groupby("drive")["read_share_pct"].agg(lambda shares: {0, 100} < set(shares))
-    return bool(found.all())
+    """Return whether each drive has both ends and a mix between them."""
+    whole = part.groupby("drive")["read_share_pct"].agg(lambda shares: {0, 100} < set(shares))
+    return bool(whole.all())
 
 
 def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> None:
     scale: Quantity = quantity("iops", float(part["iops"].max()))
-    told = []
+    indices = []
     for drive, look in looks.items():
         mixes = part[part["drive"] == drive].set_index("read_share_pct")["iops"].sort_index()
         if mixes.empty:
@@ -111,14 +110,14 @@ def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> No
         axes.plot([0, 100], [mixes[0] / scale.divisor, mixes[100] / scale.divisor], color=look.colour, linewidth=1,
                   linestyle=_BETWEEN, label=f"{drive}, between the ends", gid="end to end")  # fmt: skip
         if (index := bathtub_index(mixes.reset_index())) is not None:
-            told.append((look.colour, index))
-    ax.scale_y(axes, [float(one) / scale.divisor for one in part["iops"]], scale)
-    lines = 1 + -(-len(told) // _IN_A_ROW)
+            indices.append((look.colour, index))
+    ax.scale_y(axes, [float(value) / scale.divisor for value in part["iops"]], scale)
+    lines = 1 + -(-len(indices) // _IN_A_ROW)
     axes.set_ylim(0, axes.get_ylim()[1] / (1 - _ROW_SHARE * lines))
     at: dict[str, Any] = {"va": "top", "ha": "left", "xycoords": "axes fraction", "textcoords": "offset points",
                           "fontsize": style.SMALL_PT}  # fmt: skip
     axes.annotate(_HEADING, (0.02, 0.97), (0, 0), color=style.MUTED, gid="index heading", **at)
-    for place, (colour, index) in enumerate(told):
+    for place, (colour, index) in enumerate(indices):
         row, column = divmod(place, _IN_A_ROW)
         words = f"{-index.index_pct:+.0f} / {-index.below_sharing_pct:+.0f} %"
         axes.annotate(with_minus(words), (0.02, 0.97), (_NUMBERS_PT * column, -11 * (row + 1)), color=colour,

@@ -1,4 +1,4 @@
-"""Steady-state convergence: a metric against the round, a line per block size, or per cell where there is no grid."""
+"""Steady-state convergence: a metric against the round, a line per block size or cell."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ FIGURES = (
         name="convergence",
         title="Steady-state convergence",
         caption=(
-            "Value of every round: for each block size at one R/W mix, for each cell where the test is no "
-            "grid of these, for each queue depth at the most threads in a sweep. The marked rounds are the "
-            "measurement window, the last five; the test is steady when the tracked variables keep their "
-            "limits there."
+            "Value of each round: for each block size at one R/W mix; in a demand sweep, for each queue depth "
+            "at the most threads; in other tests, for each cell. The marked rounds are the measurement "
+            "window, the last five. The test is steady if the tracked variables keep their limits there."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -38,8 +37,8 @@ FIGURES = (
         name="convergence_reads",
         title="Steady-state convergence, reads",
         caption=(
-            "The rate of reads in every round, for each block size. The marked rounds are the measurement "
-            "window, which the tracked writes decide."
+            "Read rate of each round, for each block size. The marked rounds are the measurement window, "
+            "which the tracked writes determine."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -53,8 +52,8 @@ FIGURES = (
         name="convergence_max",
         title="Steady-state convergence, maximum latency",
         caption=(
-            "The longest latency of every round, for each block size at one R/W mix. A maximum is one I/O: "
-            "it settles less than the mean, which decides the marked window."
+            "Maximum latency of each round, for each block size at one R/W mix. A maximum is a single I/O, "
+            "so it settles less than the mean, which determines the marked window."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -68,8 +67,8 @@ FIGURES = (
         name="pre_writes",
         title="Writes before each round",
         caption=(
-            "What is measured once in every round, before the sweep: writes that keep the drive in its "
-            "steady state. If they drift between the marked rounds, so does all that follows them."
+            "Writes before the sweep of each round, which keep the drive in steady state. If they drift "
+            "between the marked rounds, all later values of the round drift too."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -121,13 +120,12 @@ def convergence(
     read_share_pct: int | None = None,
     beside_sweep: bool = False,
 ) -> Figure:
-    """Convergence of all block sizes at one read share, with the steady-state window marked.
+    """Draw the convergence of all block sizes at one read share, with the steady-state window.
 
-    `cells` and `steady_state` hold one drive and run. Without `read_share_pct` writes are shown, or the cells with the
-    fewest reads where there is none that only writes; of cells that are no grid of block sizes and mixes all, of a
-    sweep over threads and depths those of the tracked workload with the most threads, or with `beside_sweep` what is
-    measured at one demand only, as the writes before each round. `metric` is a column of `cells`; without it, the one
-    that the protocol tracks. Filled markers lie in the window, hollow ones outside. Raises
+    `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads are shown.
+    If cells are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with the most
+    threads is shown, or with `beside_sweep` the cells at one demand only, such as the writes before each round. `metric`
+    is a column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones outside. Raises
     ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
@@ -198,7 +196,7 @@ def convergence(
 
 
 def _handles(axes: Axes, outside: str | None) -> list[Artist]:
-    """Legend entries: lines as they are within their window, as most are; what a hollow dot is, where there are any."""
+    """Return the legend entries: lines with filled markers, and hollow dots if there are any."""
     handles: list[Artist] = []
     for handle in axes.get_legend_handles_labels()[0]:
         if isinstance(handle, Line2D) and handle.get_gid() == "line":
@@ -213,7 +211,7 @@ def _handles(axes: Axes, outside: str | None) -> list[Artist]:
 
 
 def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
-    """Tainted cells and rounds after a gap change how far a curve can be trusted."""
+    """Mark tainted cells and rounds after a gap, which make a curve less trustworthy."""
     tainted = shown[shown["tainted"].fillna(False).astype(bool)]
     if not tainted.empty:
         axes.plot(

@@ -1,4 +1,4 @@
-"""Which cells the convergence shows, and what each is called there."""
+"""Cells of the convergence figure and their names."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Lines:
     title: str
     legend: str
     note: str = ""
-    """What is not shown."""
+    """Says which cells are not shown."""
 
 
 def beside(loop: pd.DataFrame) -> Lines:
-    """Lines of the cells that a sweep measures at one demand only; raises ValueError where there are none."""
+    """Return lines of the cells that a sweep measures at one demand; raises ValueError for none."""
     points = _points(loop)
     rows = loop[loop["workload"].isin(points.index[points == 1])]
     if rows.empty or len(rows) == len(loop):
@@ -39,7 +39,7 @@ def beside(loop: pd.DataFrame) -> Lines:
 
 
 def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = None) -> Lines:
-    """Lines of a loop's cells; raises ValueError where none has the read share that is asked for."""
+    """Return lines of a loop's cells; raises ValueError if none has `read_share_pct`."""
     points = _points(loop)
     if points.max() > 2:
         return _sweep(loop, tracked, points)
@@ -57,12 +57,12 @@ def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = N
 
 
 def _points(loop: pd.DataFrame) -> pd.Series:
-    """Number of demands at which each workload is measured."""
+    """Return the number of demands of each workload."""
     return loop.groupby("workload")[["threads", "queue_depth"]].apply(lambda part: len(part.drop_duplicates()))
 
 
 def _is_grid(loop: pd.DataFrame) -> bool:
-    """Whether block size and mix tell the cells apart and every combination of them is there."""
+    """Return whether the cells are all combinations of block sizes and mixes, each once."""
     cells = loop.drop_duplicates("cell_label")
     if not all(
         row.workload == labels.workload(row.pattern, row.block_size_bytes, row.read_share_pct)
@@ -84,12 +84,12 @@ def _all(loop: pd.DataFrame, tracked: Set[str]) -> Lines:
         {name: name for name in names if name in shown},
         "Convergence",
         "Cell",
-        f"{len(shown)} of {len(names)} cells are shown, the tracked ones among them" if left_out else "",
+        f"{len(shown)} of {len(names)} cells are shown, including the tracked ones" if left_out else "",
     )
 
 
 def _sweep(loop: pd.DataFrame, tracked: Set[str], points: pd.Series) -> Lines:
-    """Of the tracked workload, else of the one with the most points, the cells with the most threads."""
+    """Return lines of the cells with the most threads of the tracked workload, else of the one with the most points."""
     followed = loop[loop["cell_label"].isin(tracked)]["workload"]
     workload = str(followed.iloc[0] if len(followed) else points.idxmax())
     of_workload = loop[loop["workload"] == workload]

@@ -18,8 +18,8 @@ FIGURES = (
         name="measurement_2d",
         title="Measurement, 2D",
         caption=(
-            "Average of the rounds in the measurement window against block size, a line for each R/W mix; "
-            "of a test with one block size, against the read share."
+            "Average over the measurement window against block size, a line for each R/W mix. For a test "
+            "with one block size, the x axis is the read share."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -53,7 +53,7 @@ _PURE = {"100/0": "reads", "0/100": "writes"}
 
 @style.styled
 def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Average of `metric` in the steady-state window against block size, as in the TKperf report and the PTS.
+    """Draw the window average of `metric` against block size, as in the TKperf report and the PTS.
 
     `cells` and `steady_state` hold one drive and run. For `max_latency_us` the maximum in the window is shown.
     Raises ValueError for unsuitable tables.
@@ -67,7 +67,7 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     by_mix = len(table.index) == 1 and len(table.columns) > 1
     figure = style.new_figure(f"{scale.name} by {'read share' if by_mix else 'block size and mix'}")
     axes = figure.subplots()
-    bars = by_mix and all(str(selection.mix(one)).rpartition(" ")[2] in _PURE for one in table.columns)
+    bars = by_mix and all(str(selection.mix(column)).rpartition(" ")[2] in _PURE for column in table.columns)
     if bars:
         _as_bars(axes, table)
     elif by_mix:
@@ -99,7 +99,7 @@ def _by_block_size(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _as_bars(axes: Axes, table: pd.DataFrame) -> None:
-    """Of one block size what only reads and what only writes: two values are no line."""
+    """Draw pure reads and pure writes of one block size as bars, as two values make no line."""
     (size,) = table.index
     names, values = [], [float(value) for value in table.loc[size]]
     for column in table.columns:
@@ -115,7 +115,7 @@ def _as_bars(axes: Axes, table: pd.DataFrame) -> None:
 
 
 def _by_read_share(axes: Axes, table: pd.DataFrame) -> None:
-    """Of one block size: the mixes on the x axis, a line per pattern."""
+    """Draw the mixes of one block size on the x axis, a line per pattern."""
     (size,) = table.index
     values = table.loc[size]
     by_pattern: dict[str, dict[float, float]] = {}

@@ -1,4 +1,4 @@
-"""Measurement 3D: window averages as columns over block size and read/write mix."""
+"""Measurement 3D: columns of window averages over block size and read/write mix."""
 
 from __future__ import annotations
 
@@ -18,10 +18,7 @@ FIGURES = (
     FigureKind(
         name="measurement_3d",
         title="Measurement, 3D",
-        caption=(
-            "Average of the rounds in the measurement window over block size and R/W mix. The numbers are "
-            "those of the table."
-        ),
+        caption=("Average over the measurement window by block size and R/W mix. The table has the same numbers."),
         tables=("cells", "steady_state"),
         status="cells",
         when=("surface",),
@@ -33,7 +30,7 @@ FIGURES = (
     FigureKind(
         name="measurement_3d_max",
         title="Measurement, 3D, maximum latency",
-        caption="Longest latency in the rounds of the measurement window over block size and R/W mix.",
+        caption="Maximum latency in the measurement window by block size and R/W mix.",
         tables=("cells", "steady_state"),
         status="cells",
         when=("maximum_surface",),
@@ -47,15 +44,15 @@ FIGURES = (
 
 _WIDTH = 0.62
 _LIGHT = (0.55, 1.0, 0.8)
-"""On the faces of a column, in their order."""
+"""Light on the faces of a column, in the order of `_faces`."""
 
 
 @style.styled
 def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Columns of the average of `metric` in the steady-state window, as on the slides of the PTS.
+    """Draw columns of the window average of `metric`, as on the slides of the PTS.
 
-    Both axes run so that the taller end stands at the back. `cells` and `steady_state` hold one drive and run; for
-    `max_latency_us` the maximum in the window is shown. Raises ValueError for unsuitable tables.
+    Both axes have their taller end at the back. `cells` and `steady_state` hold one drive and run. For `max_latency_us`
+    the maximum in the window is shown. Raises ValueError for unsuitable tables.
     """
     selection.require(cells, (*CELLS, metric), "cells")
     selection.require(steady_state, STEADY, "steady_state")
@@ -67,7 +64,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     figure = style.new_figure(f"{scale.name} by block size and mix", height_in=5.2, layout=False)
     axes = figure.add_subplot(projection="3d", computed_zorder=False)
     colour_of = dict(zip(sorted(sizes), style.ordered_colours(len(sizes)), strict=True))
-    for y in reversed(range(len(sizes))):  # from the back to the front: matplotlib's own guess hides columns
+    for y in reversed(range(len(sizes))):  # back to front: matplotlib's order hides columns
         for x in range(len(mixes)):
             height = table.iat[y, x]
             if np.isfinite(height):
@@ -80,7 +77,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
                     gid=f"{mixes[x]}|{sizes[y]}",
                 )
                 axes.add_collection3d(column, autolim=False)
-                say(column, _told(mixes[x], sizes[y], height, scale), at=(x, y, height))
+                say(column, _lines(mixes[x], sizes[y], height, scale), at=(x, y, height))
     axes.set_xticks(range(len(mixes)), [selection.mix(mix) for mix in mixes])
     axes.set_yticks(range(len(sizes)), [format_kib(size) for size in sizes])
     axes.set_xlim(-0.6, max(len(mixes) - 0.4, 1))
@@ -99,7 +96,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
 
 
 def _faces(x: float, y: float, height: float) -> list[list[tuple[float, float, float]]]:
-    """The three sides of a column that can be seen: towards more x, towards less y, and its top."""
+    """Return the three visible faces of a column: towards more x, towards less y, and the top."""
     left, right, front, back = x - _WIDTH / 2, x + _WIDTH / 2, y - _WIDTH / 2, y + _WIDTH / 2
     return [
         [(right, front, 0.0), (right, back, 0.0), (right, back, height), (right, front, height)],
@@ -108,8 +105,8 @@ def _faces(x: float, y: float, height: float) -> list[list[tuple[float, float, f
     ]
 
 
-def _told(mix: object, size: int, height: float, scale: Quantity) -> list[str]:
-    """Return the lines of one column as one text."""
+def _lines(mix: object, size: int, height: float, scale: Quantity) -> list[str]:
+    """Return the text for one column."""
     block = f"Block size: {format_kib(size)} KiB"
     return [f"Read/write mix: {selection.mix(mix)} %\n{block}\n{scale.name}: {grouped(height)} {scale.unit}"]
 
@@ -120,7 +117,7 @@ def _shade(colour: style.Colour, light: float) -> style.Colour:
 
 
 def _tall_at_the_back(table: pd.DataFrame) -> pd.DataFrame:
-    """Order rows (drawn to the back) ascending and columns (drawn to the front) descending in height."""
+    """Sort rows ascending and columns descending in height, so that tall columns are at the back."""
     by_size, by_mix = table.mean(axis=1), table.mean(axis=0)
     if by_size.iloc[0] > by_size.iloc[-1]:
         table = table.iloc[::-1]

@@ -1,4 +1,4 @@
-"""Repeats: what each cell comes to, and how far its rounds are from that."""
+"""Repeats: value of each cell, and the deviations of its rounds."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ FIGURES = (
         name="repeats",
         title="Rounds of each cell",
         caption=(
-            "What each cell came to (left) and how far each of its rounds is from that (right): filled dots "
-            "count, hollow ones were cold rounds, which do not. Of an odd number of counted rounds the "
-            "median stands for the cell, of a steady-state window the average; the closer the dots, the "
-            "better the value repeats."
+            "Value of each cell (left) and deviations of its rounds (right). Filled dots count; hollow dots "
+            "are cold rounds, which do not. A cell's value is the average of a steady-state window, else the "
+            "median of an odd number of counted rounds. The closer the dots, the better the value repeats."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -36,7 +35,7 @@ _LEAST_REACH_PCT = 1.0
 
 @style.styled
 def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """On the left the median of each cell (the average of a window), on the right its rounds as deviations from that.
+    """Draw each cell's median or window average (left) and its rounds as deviations (right).
 
     Filled dots count, hollow ones were cold. `cells` holds one drive and run; `steady_state` may be empty.
     Raises ValueError for unsuitable tables.
@@ -49,7 +48,7 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
     height_in = 1.7 + _ROW_IN * max(len(names), 4)
     figure = style.new_figure(f"{scale.name} of each cell, round by round", height_in=height_in)
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=[1.0, 1.25])
-    shown = [float(one) / scale.divisor for one in centre]
+    shown = [float(value) / scale.divisor for value in centre]
     _values(left, shown, scale.label, counted.what(steady_state).capitalize())
     cold = loop[loop["cold"].astype(bool)]
     for part, gid, face in ((cold, "cold", "white"), (used, "counted", style.colours(1)[0])):
@@ -59,7 +58,7 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
                      for label, value in zip(part["cell_label"], part[metric], strict=True)]  # fmt: skip
         right.plot(deviation, [names.index(label) for label in part["cell_label"]], linestyle="none", marker="o",
                    markersize=5.5, markerfacecolor=face, markeredgecolor=style.colours(1)[0], alpha=0.85,
-                   label="cold round, does not count" if gid == "cold" else "counted round", gid=gid)  # fmt: skip
+                   label="cold round, not counted" if gid == "cold" else "counted round", gid=gid)  # fmt: skip
     right.axvline(0, color=style.INK, linewidth=1)
     _deviations(right)
     left.set_yticks(range(len(names)), names)
@@ -73,7 +72,7 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
 def _values(axes: Axes, values: list[float], label: str, what: str) -> None:
     log = ax.is_wide(values)
     places = range(len(values))
-    if log:  # bars would begin nowhere
+    if log:  # bars need a zero
         axes.plot(values, places, linestyle="none", marker="D", markersize=6, color=style.INK, gid="value")
         ax.log_axis(axes, "x", min(values) / 1.5, max(values) * 8)
     else:
@@ -89,7 +88,7 @@ def _values(axes: Axes, values: list[float], label: str, what: str) -> None:
 
 def _deviations(axes: Axes) -> None:
     low, high = axes.get_xlim()
-    if max(-low, high) < _LEAST_REACH_PCT:  # else the axis blows up what is no difference
+    if max(-low, high) < _LEAST_REACH_PCT:  # else tiny differences would look large
         axes.set_xlim(-_LEAST_REACH_PCT, _LEAST_REACH_PCT)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(f"{value:+.3g}") if value else "0"))
     axes.set_xlabel("Rounds: from that value (%)")

@@ -1,4 +1,4 @@
-"""Steady-state window: values, allowed bands, least-squares fit and the numbers that decide."""
+"""Steady-state window: values, allowed bands, least-squares fit and the determining numbers."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ FIGURES = (
         name="window",
         title="Steady-state measurement window",
         caption=(
-            "Values of a tracked variable in the measurement window with their average, the least-squares "
-            "fit and two bands around the average: one as wide as the values may span (20 % of the "
-            "average), one as wide as the fit may rise or fall (10 %). The widths decide, so a point may "
-            "lie outside of a band although the rule is met. Both limits must hold for every tracked "
-            "variable."
+            "Values of a tracked variable in the measurement window, their average, the least-squares fit "
+            "and two bands: the allowed range of the values (20 % of the average) and of the fit (10 %). "
+            "Only the widths count, so a point may be outside a band although the rule is met. Both limits "
+            "must hold for every tracked variable."
         ),
         tables=("steady_state",),
         status="steady_state",
@@ -57,23 +56,23 @@ _COLUMNS = (
 _MOST_PANELS = 9
 _BANDS = (("data", "max \N{MINUS SIGN} min", "#dcecf9"), ("slope", "rise of the fit", "#a9dcc8"))
 _VALUES = 0.2
-"""Left end of the values of the determination block, in its width."""
+"""Left end of the values in the determination block, as a share of its width."""
 _MEASURED, _ALLOWED = 0.7, 1.0
-"""Right ends of its columns."""
+"""Right ends of the block's columns."""
 _LINES = 5
-"""Of that block."""
+"""Number of lines of the block."""
 
 
 @style.styled
 def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure:
-    """Window of every tracked variable with its bands, fit `m * R + b` (R is the round) and determination block.
+    """Draw each tracked variable's window, bands, fit `m * R + b` (R: round) and determination block.
 
-    A panel for each row of the table, or for those of one `variable`. The axes show the surroundings of the average,
-    with the deviation from it on the right. Raises ValueError for unsuitable tables and a fit that misses its own
-    values.
+    Each row of the table has a panel, or only those of `variable`. The axes are limited to the neighbourhood of the
+    average; the right axis has the deviation from it. Raises ValueError for unsuitable tables and a fit that misses its
+    own values.
     """
     selection.require(steady_state, _COLUMNS, "steady_state")
-    message = selection.not_steady(steady_state)  # also when another variable of the loop is to blame
+    message = selection.not_steady(steady_state)  # also if only another variable of the loop failed
     if variable is not None:
         steady_state = selection.rows(steady_state, "steady_state", variable=variable)
     if "recording" in steady_state:
@@ -98,9 +97,9 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
 
 
 def _names(steady_state: pd.DataFrame) -> list[str]:
-    """Of each row: its variable, with what is tracked of it where that tells two apart, and the step likewise.
+    """Return the name of each row: its variable, with metric and step where needed to tell rows apart.
 
-    Raises ValueError where two rows are of the same.
+    Raises ValueError for two rows of the same name.
     """
     names = steady_state["variable"].astype(str)
     for column, words in (("metric", "{}"), ("step", "step {}")):
@@ -170,7 +169,7 @@ def _deviation_axis(axes: Axes, average: float, reach: float) -> None:
 
 
 def _determination(block: Axes, row: pd.Series, scale: Quantity) -> None:
-    """The block that the PTS prints under its window; what broke the rule is red."""
+    """Write the block that the PTS prints under its window; violated limits are red."""
     block.axis("off")
 
     def number(column: str) -> str:

@@ -1,4 +1,4 @@
-"""How long each run of an application took, drive by drive."""
+"""Duration of each run of an application, by drive."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FIGURES = (
         name="application_durations",
         title="Duration of the application",
         caption=(
-            "Duration of every run of the application, on each drive; hollow dots were cold and do not "
-            "count. Less is better. Much of the time is the processor's, so drives differ less here than in "
+            "Duration of each run of the application on each drive. Hollow dots are cold runs, which do not "
+            "count. Less is better. The processor takes much of the time, so drives differ less than in "
             "tests of the drive alone."
         ),
         tables=("application_runs",),
@@ -36,21 +36,21 @@ _LINE_IN = 0.3
 
 @style.styled
 def application_durations(application_runs: pd.DataFrame) -> Figure:
-    """Duration of every run, a line per application, phase and drive; less is better.
+    """Draw the duration of each run, a row per application, phase and drive; less is better.
 
-    Filled dots count, hollow ones were cold; the bar is the median of those that count, whose number stands at the
-    right. Raises ValueError for unsuitable tables.
+    Filled dots count, hollow ones were cold. The bar is the median of the counted runs, with their number on the right.
+    Raises ValueError for unsuitable tables.
     """
     selection.require(application_runs, _COLUMNS, "application_runs")
     selection.require_one(application_runs, "measurement", "application_runs")
-    runs = application_runs.assign(what=[_name(one) for one in application_runs.itertuples()])
+    runs = application_runs.assign(what=[_name(run) for run in application_runs.itertuples()])
     looks, whats = overlay.looks(runs["drive"]), list(runs["what"].drop_duplicates())
     lines = [(what, drive) for what in whats for drive in looks
              if ((runs["what"] == what) & (runs["drive"] == drive)).any()]  # fmt: skip
     time = Quantity("Duration", *_unit(float(runs["duration_s"].max())))
     figure = style.new_figure("Duration of the application", height_in=max(2.8, 1.8 + _LINE_IN * len(lines)))
     if (sources := runs["simulated_from"].dropna().unique()).size:
-        style.note(figure, f"no application ran: the replay of trace {', '.join(sources)} stands in for it")
+        style.note(figure, f"no application ran; instead, trace {', '.join(sources)} was replayed")
     axes = figure.subplots()
     for y, (what, drive) in enumerate(lines):
         part, look = runs[(runs["what"] == what) & (runs["drive"] == drive)], looks[drive]
@@ -77,7 +77,7 @@ def application_durations(application_runs: pd.DataFrame) -> Figure:
 
 
 def _name(run: object) -> str:
-    """The application, and of a repeated step the turn."""
+    """Return the application, with the turn of a repeated step."""
     value = run.phase_value  # type: ignore[attr-defined]
     application = str(run.application)  # type: ignore[attr-defined]
     return f"{application}, {run.phase} {value}" if isinstance(value, str) else application  # type: ignore[attr-defined]
@@ -92,7 +92,7 @@ def _unit(longest_s: float) -> tuple[str, float]:
 
 def _handles(runs: pd.DataFrame) -> list[Line2D]:
     dot = {"marker": "o", "linestyle": "none", "color": style.MUTED}
-    handles = [Line2D([], [], label="run that counts", **dot)]  # type: ignore[arg-type]
+    handles = [Line2D([], [], label="counted run", **dot)]  # type: ignore[arg-type]
     if (~runs["counted"].astype(bool)).any():
-        handles.append(Line2D([], [], markerfacecolor="white", label="cold run, does not count", **dot))  # type: ignore[arg-type]
-    return [*handles, Line2D([], [], color=style.INK, linewidth=2, label="median (and how many count)")]
+        handles.append(Line2D([], [], markerfacecolor="white", label="cold run, not counted", **dot))  # type: ignore[arg-type]
+    return [*handles, Line2D([], [], color=style.INK, linewidth=2, label="median (number of counted runs)")]

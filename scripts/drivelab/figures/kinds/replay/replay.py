@@ -1,4 +1,4 @@
-"""Replays: every run of every drive and trace, the counted ones with their median."""
+"""Replays: runs of each drive and trace, with the median of the counted runs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ FIGURES = (
         name="replay",
         title="Replay",
         caption=(
-            "Every run in order: access time, bandwidth (bytes by the time in which at least one read or "
-            "write was in flight) and score, the geometric mean of bandwidth in MiB/s and 1/access time in "
-            "1/s. Cold runs do not count; the result is the median of an odd number of runs."
+            "Access time, bandwidth and score of each run, in order. Bandwidth is bytes per time in which at "
+            "least one read or write was in flight. Score is the geometric mean of bandwidth in MiB/s and "
+            "1/access time in 1/s. Cold runs do not count; the result is the median of an odd number of runs."
         ),
         tables=("replays", "replay_passes"),
         status="replays",
@@ -42,11 +42,11 @@ _MANY_ROWS = 8
 
 @style.styled
 def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
-    """Access time, bandwidth and score of the runs by drive, trace and phase, with the median of those that count.
+    """Draw access time, bandwidth and score of the runs by drive, trace and phase, with medians.
 
-    Several traces in a pass have a row for the whole set, first. How long a replay took as a multiple of what was
-    planned is said beside it. Runs that do not count are hollow. Raises ValueError for unsuitable tables or a row
-    without a counted run.
+    Passes of several traces first have a row for the whole set. Beside each replay is its duration as a multiple of the
+    planned one. Runs that do not count are hollow. Raises ValueError for unsuitable tables or a row without a counted
+    run.
     """
     selection.require(replays, _COLUMNS, "replays")
     selection.require(replay_passes, ("drive", "phase", "traces", "counted", *_METRICS), "replay_passes")
@@ -56,9 +56,9 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
         raise ValueError(f"table 'replays' has no counted run of {', '.join(without)}; each needs one")
     names, drives = list(dict.fromkeys(replays["trace"])), list(dict.fromkeys(replays["drive"]))
     title = f"Replay of {names[0]}" if len(names) == 1 else f"Replay of {len(names)} traces"
-    metrics = [one for one in _METRICS if replays[one].notna().any()]
+    metrics = [metric for metric in _METRICS if replays[metric].notna().any()]
     if not metrics:
-        return nothing(title, "The engine tells no single requests, so no access time and no busy time is known.")
+        return nothing(title, "The engine does not report single requests, so access time and busy time are unknown.")
 
     lines = ["\n".join(textwrap.wrap(name, 22)) for name in rows]
     row_in = 0.165 * (max(name.count("\n") for name in lines) + 3) + (0.1 if len(rows) <= _MANY_ROWS else 0.0)
@@ -67,20 +67,24 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     panels = figure.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axes, metric in zip(panels, metrics, strict=True):
         _panel(axes, list(rows.values()), metric, {drive: look.colour for drive, look in overlay.looks(drives).items()})
-    panels[0].set_yticks(range(len(rows)), [_said(line, runs) for line, runs in zip(lines, rows.values(), strict=True)])
+    panels[0].set_yticks(
+        range(len(rows)), [_with_duration(line, runs) for line, runs in zip(lines, rows.values(), strict=True)]
+    )
     panels[0].set_ylim(len(rows) - 0.5, -0.58)
     ax.legend(figure, panels[0])
     return figure
 
 
 def _rows(replays: pd.DataFrame, passes: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Name and runs of each row, of a set in phases for the whole set only; what is the same for all is not in the
-    name."""
+    """Yield name and runs of each row; names omit what all rows share.
+
+    Of a set in phases, only the whole set has rows.
+    """
     sets = passes[passes["traces"] > 1].assign(duration_ratio=float("nan"))
     sets = sets.assign(trace=[f"set of {count} traces" for count in sets["traces"]])
     both = pd.concat([sets, replays], ignore_index=True) if len(sets) else replays
     both = both.assign(phase=both["phase"].fillna(""))
-    if len(sets) and (both["phase"] != "").any():  # pass by pass and trace by trace is what `replay_phases` shows
+    if len(sets) and (both["phase"] != "").any():  # `replay_phases` shows the rest
         both = both[both["trace"].isin(sets["trace"])]
     parts = ["drive", "trace", "phase"]
     varying = [part for part in parts if both[part].nunique() > 1] or ["drive"]
@@ -89,7 +93,7 @@ def _rows(replays: pd.DataFrame, passes: pd.DataFrame) -> Iterator[tuple[str, pd
         yield ", ".join(str(first[part]) for part in varying if first[part]), runs
 
 
-def _said(name: str, runs: pd.DataFrame) -> str:
+def _with_duration(name: str, runs: pd.DataFrame) -> str:
     ratio = runs.loc[runs["counted"].astype(bool), "duration_ratio"].astype(float).median()
     whose = "trace's" if (runs["timing_mode"] == "asap").all() else "planned"
     return name if pd.isna(ratio) else f"{name}\n{ratio:.3f} \N{MULTIPLICATION SIGN} {whose} time"
@@ -135,7 +139,7 @@ def _panel(axes: Axes, rows: list[pd.DataFrame], metric: str, colours: Mapping[s
 
 
 def _note(replays: pd.DataFrame) -> str:
-    """What a reader must know of how the trace was replayed."""
+    """Return how the trace was replayed, for the header."""
     dropped = sorted({text for text in replays["dropped"].dropna() if text})
     parts = [f"{column}: {', '.join(sorted(set(replays[column])))}" for column in ("engine", "timing")]
     return "; ".join([*parts, *(f"not replayed: {text}" for text in dropped)])

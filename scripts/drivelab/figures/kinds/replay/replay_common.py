@@ -1,4 +1,4 @@
-"""What the figures of replays share: which runs are shown, badges for what limits them, and an axis of nines."""
+"""Shared parts of the replay figures: shown runs, badges and an axis of nines."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from drivelab.figures.base.words import tell
 from drivelab.figures.kinds.trace.trace_common import BADGES
 
 RUN = ["recording", "step", "phase", "phase_pass", "trace", "repeat"]
-"""Columns that tell replays apart."""
+"""Columns that identify a replay."""
 PLANNED = "#9a9a9a"
 MOST_LINES = 6
-"""More traces than this are not told apart by lines."""
+"""With more traces, single traces have no lines."""
 _PARTIAL = "#ff8c7a"
 
 
 def badges(figure: Figure, replays: pd.DataFrame) -> None:
-    """Mark replays that ended early and traces that are not whole; call it before the figure is labelled."""
-    found = {"PARTIAL replay": _PARTIAL} if replays["partial"].astype(bool).any() else {}
+    """Add badges for partial replays and incomplete traces; call this before labelling the figure."""
+    texts = {"PARTIAL replay": _PARTIAL} if replays["partial"].astype(bool).any() else {}
     marks = dict.fromkeys(mark for text in replays["trace_marks"].dropna() for mark in text.split(", "))
-    found |= {f"{mark.upper()} trace": BADGES[mark] for mark in marks if mark in BADGES}
-    for text, colour in found.items():
+    texts |= {f"{mark.upper()} trace": BADGES[mark] for mark in marks if mark in BADGES}
+    for text, colour in texts.items():
         box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
         figure.text(0, 0, text, fontsize=style.SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
 
 
 def counted(frame: pd.DataFrame, table: str) -> pd.DataFrame:
-    """The rows of runs that count; raises ValueError when there is none."""
-    found = frame[frame["counted"].astype(bool)]
-    if found.empty:
+    """Return the rows of counted runs; raises ValueError if there are none."""
+    rows = frame[frame["counted"].astype(bool)]
+    if rows.empty:
         raise ValueError(f"table '{table}' has no counted run; a figure of a replay needs one")
-    return found
+    return rows
 
 
 def traces(frame: pd.DataFrame) -> list[str]:
@@ -43,38 +43,40 @@ def traces(frame: pd.DataFrame) -> list[str]:
 
 
 def median_runs(replays: pd.DataFrame) -> pd.DataFrame:
-    """One row per trace: of its counted runs the one with the median access time (the lower middle one of an even
-    number), or the first where no access time is known."""
-    found = []
+    """Return for each trace the counted run with the median access time, or the first if it is unknown.
+
+    Of an even number of runs, the lower of the two middle ones is taken.
+    """
+    medians = []
     for _, runs in counted(replays, "replays").groupby("trace", sort=False):
         known = runs[runs["access_time_us"].notna()].sort_values("access_time_us", kind="stable")
-        found.append((known if len(known) else runs.head(1)).iloc[[(max(len(known), 1) - 1) // 2]])
-    return pd.concat(found)
+        medians.append((known if len(known) else runs.head(1)).iloc[[(max(len(known), 1) - 1) // 2]])
+    return pd.concat(medians)
 
 
 def of_runs(frame: pd.DataFrame, runs: pd.DataFrame, table: str) -> pd.DataFrame:
-    """The rows of a table that belong to the replays in `runs`; raises ValueError when it cannot tell."""
+    """Return the rows of a table that belong to the replays in `runs`; raises ValueError for missing columns."""
     if missing := [column for column in RUN if column not in frame.columns]:
         raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
     wanted = set(map(_key, runs[RUN].itertuples(index=False, name=None)))
-    mine = [_key(one) in wanted for one in frame[RUN].itertuples(index=False, name=None)]
+    mine = [_key(row) in wanted for row in frame[RUN].itertuples(index=False, name=None)]
     return frame[np.array(mine, np.bool_)]
 
 
 def _key(values: tuple[object, ...]) -> tuple[object, ...]:
-    """As a key: a null equals a null."""
+    """Return a key in which nulls are equal."""
     return tuple(None if value is None or value != value else value for value in values)
 
 
 def run_name(run: pd.Series) -> str:
-    """One replay in words, such as `sqlite, run 3` or `sqlite, degradation, pass 2`."""
+    """Return the name of a replay, such as `sqlite, run 3` or `sqlite, degradation, pass 2`."""
     if pd.isna(run["phase"]):
         return f"{run['trace']}, run {run['repeat']}"
     return f"{run['trace']}, {run['phase']}, pass {int(run['phase_pass'])}"
 
 
 def exceedance(values: pd.Series, counts: pd.Series) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct values ascending, and the share of all that is at least so large: 1 at the first."""
+    """Return ascending distinct values, and the share of all values at least as large (1 at first)."""
     merged = counts.astype(float).groupby(values.to_numpy()).sum().sort_index()
     merged = merged[merged > 0]
     share = merged.to_numpy()[::-1].cumsum()[::-1] / merged.sum()
@@ -82,7 +84,7 @@ def exceedance(values: pd.Series, counts: pd.Series) -> tuple[np.ndarray, np.nda
 
 
 def nines_axis(axes: Axes, smallest: float, label: str) -> None:
-    """A logarithmic y axis of the share above, upside down: the tail belongs at the top."""
+    """Set an inverted logarithmic y axis of the share above, with the tail at the top."""
     axes.set_yscale("log")
     axes.set_ylim(1.0, smallest / 2)
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest / 2]
@@ -94,6 +96,6 @@ def nines_axis(axes: Axes, smallest: float, label: str) -> None:
 
 
 def percentile(share: float) -> str:
-    """What is left of a share above, in percent: 0.001 is `99.9`."""
+    """Return the percentile of a share above: 0.001 is `99.9`."""
     digits = len(f"{1 / share:.0f}") - 1
     return f"{100 * (1 - share):.{max(0, digits - 2)}f}"

@@ -1,4 +1,4 @@
-"""Fidelity of a replay: how late requests were issued, and whether as many were issued as were due."""
+"""Fidelity of a replay: issue errors, and requests due and issued over time."""
 
 from __future__ import annotations
 
@@ -19,10 +19,9 @@ FIGURES = (
         name="replay_fidelity",
         title="Fidelity of the replay",
         caption=(
-            "How long after its deadline each request of the counted runs was issued: each step up is one "
-            "more nine. Beside it how late this host wakes a sleeping program, measured just before each "
-            "run: no replay is more punctual than its host. Below: requests that were due and that were "
-            "issued, over the median run."
+            "Delay between deadline and issue of each request in the counted runs; each step up is one more "
+            "nine. For comparison, the host's wake-up delay, measured before each run: no replay is more "
+            "punctual than its host. Below: requests due and issued over time in the median run."
         ),
         tables=("replays", "replay_issue_errors", "replay_over_time"),
         status="replays",
@@ -34,17 +33,17 @@ FIGURES = (
 
 _TITLE = "Fidelity of the replay"
 _LEAST_US = 0.1
-"""A logarithmic axis has no zero: what is earlier stands here."""
+"""Smallest delay on the axis: a logarithmic axis has no zero, so shorter delays are drawn here."""
 _WAKEUPS = ((0.5, "wakeup_p50_us"), (0.05, "wakeup_p95_us"), (0.01, "wakeup_p99_us"))
 _ERRORS = ((0.5, "50"), (0.05, "95"), (0.01, "99"))
 
 
 @style.styled
 def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame, replay_over_time: pd.DataFrame) -> Figure:
-    """Exceedance of the issue error of all counted runs with the host's own wake-up delays, and below it the requests
-    due and issued over time in the median run. As soon as possible there is no deadline and so no error.
+    """Draw the issue errors with the host's wake-up delays, and requests due and issued over time.
 
-    Raises ValueError for unsuitable tables.
+    The errors are of all counted runs, the requests over time of the median run. Requests issued as soon as possible
+    have no deadline and no error. Raises ValueError for unsuitable tables.
     """
     selection.require(
         replays, (*common.RUN, "counted", "access_time_us", "timing_mode", *(name for _, name in _WAKEUPS)), "replays"
@@ -54,15 +53,15 @@ def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame, re
     shown = common.median_runs(replays).iloc[[0]]
     over_time = common.of_runs(replay_over_time, shown, "replay_over_time")
     if errors.empty and over_time.empty:
-        return nothing(_TITLE, "Neither deadlines nor the times of single requests are known.")
+        return nothing(_TITLE, "Deadlines and times of single requests are unknown.")
     figure = style.new_figure(_TITLE, height_in=5.6 if len(errors) else 3.0)
     panels = figure.subplots(2 if len(errors) else 1, 1, squeeze=False, height_ratios=[3, 2] if len(errors) else None)
     if len(errors):
         _distribution(panels[0][0], errors, runs)
     elif (runs["timing_mode"] == "asap").all():
-        style.note(figure, "Requests without a deadline: they were issued as soon as possible, none can be late")
+        style.note(figure, "Requests have no deadline; they were issued as soon as possible")
     else:
-        style.note(figure, "The engine tells no single requests, so no issue error is known")
+        style.note(figure, "The engine does not report single requests, so issue errors are unknown")
     if replays["trace"].nunique() > 1:
         style.note(figure, f"Over time: {common.run_name(shown.iloc[0])}")
     _over_time(panels[-1][0], over_time)
@@ -91,14 +90,14 @@ def _distribution(axes: Axes, errors: pd.DataFrame, runs: pd.DataFrame) -> None:
         delays = [max(value, _LEAST_US) for _, value in known]
         largest = max(largest, *delays)
         axes.plot(delays, [share for share, _ in known], color=style.MUTED, marker="D", linestyle=":",
-                  label="this host's own wake-up delay", gid="wake-up")  # fmt: skip
+                  label="wake-up delay of this host", gid="wake-up")  # fmt: skip
     ax.log_axis(axes, "x", _LEAST_US, largest, format_latency)
     axes.set_xlabel("Issued after the deadline (µs, ms), log scale")
     common.nines_axis(axes, smallest, "Issued within (% of all),\nlog scale")
 
 
 def _mark(axes: Axes, values: np.ndarray, share: np.ndarray) -> None:
-    """The percentiles on the curve, each with its value: above the curve unless the axis begins there."""
+    """Mark percentiles on the curve with their values, above the curve unless the axis begins there."""
     for left, name in _ERRORS:
         at = float(values[np.flatnonzero(share > left)[-1]])
         axes.plot(at, left, marker="o", color=style.INK, linestyle="none", gid="percentile", zorder=4)

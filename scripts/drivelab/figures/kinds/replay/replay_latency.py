@@ -1,4 +1,4 @@
-"""Latency of a replay beside that of the same requests where the trace was captured."""
+"""Latency of a replay, and of the same requests in the trace."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FIGURES = (
         name="replay_latency",
         title="Latency of the replay and of the trace",
         caption=(
-            "Share of requests that were faster than a latency, in the counted runs and, for the same "
-            "requests, in the trace; both axes logarithmic: each step up is one more nine."
+            "Share of requests that were faster than a latency, in the counted runs and in the trace. Both "
+            "axes are logarithmic: each step up is one more nine."
         ),
         tables=("replays", "replay_latency"),
         status="replays",
@@ -35,7 +35,7 @@ _TITLE = "Latency of the replay and of the trace"
 
 @style.styled
 def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figure:
-    """Exceedance curves of reads and of writes over all counted runs and traces; both axes logarithmic.
+    """Draw exceedance curves of reads and writes over all counted runs and traces; both axes logarithmic.
 
     Raises ValueError for unsuitable tables.
     """
@@ -43,7 +43,7 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
     bins = common.of_runs(replay_latency, common.counted(replays, "replays"), "replay_latency")
     bins = bins[bins["operation"].isin(["read", "write"])]
     if bins.empty:
-        return nothing(_TITLE, "The engine tells no single requests, so no distribution is known.")
+        return nothing(_TITLE, "The engine does not report single requests, so the distribution is unknown.")
     selection.require(bins, ("source", "latency_ns", "count"), "replay_latency")
     figure = style.new_figure(_TITLE)
     axes = figure.subplots()
@@ -65,8 +65,8 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
     axes.set_xlabel("Latency (µs, ms, s), log scale")
     common.nines_axis(axes, smallest, "Faster requests (% of all), log scale")
     if (bins["source"] == "trace").any():
-        style.note(figure, "The trace's latency is that of the drive and the system that it was captured on")
+        style.note(figure, "The trace's latency is of the drive and system on which the trace was captured")
     else:
-        style.note(figure, "The trace does not say how long its requests took")
+        style.note(figure, "The trace has no latencies")
     ax.legend(figure, axes)
     return figure

@@ -1,4 +1,4 @@
-"""Operations of a replay: how many were planned, issued and completed, and how long they took."""
+"""Operations of a replay: counts planned, issued and completed, and mean latency."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIGURES = (
         name="replay_operations",
         title="Operations, planned and replayed",
         caption=(
-            "Requests planned, issued and completed by operation, and their mean latency beside that of the "
-            "same requests in the trace, in the median run."
+            "Requests planned, issued and completed in the median run, by operation, and their mean latency "
+            "in the replay and in the trace."
         ),
         tables=("replays", "replay_operations"),
         status="replays",
@@ -32,14 +32,14 @@ FIGURES = (
 
 _STAGES = {"planned": common.PLANNED, "issued": "#0173b2", "completed": "#56b4e9"}
 _NUMBERS = 1.45
-"""Times the longest bar: room for its number."""
+"""Axis length as a multiple of the longest bar, with room for its number."""
 _COLUMNS = ("operation", "mean_latency_us", "trace_mean_latency_us", "failed_requests",
             *(f"{stage}_requests" for stage in _STAGES))  # fmt: skip
 
 
 @style.styled
 def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) -> Figure:
-    """Requests by operation and stage, and mean latencies beside those in the trace, of the median run of each trace.
+    """Draw requests by operation and stage, and mean latencies, of the median run of each trace.
 
     Raises ValueError for unsuitable tables.
     """
@@ -47,7 +47,7 @@ def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) ->
     runs = common.median_runs(replays)
     rows = common.of_runs(replay_operations, runs, "replay_operations")
     selection.require(rows, _COLUMNS, "replay_operations")
-    names = [one for one in DIRECTIONS if rows.loc[rows["operation"] == one, "planned_requests"].sum() > 0]
+    names = [name for name in DIRECTIONS if rows.loc[rows["operation"] == name, "planned_requests"].sum() > 0]
     figure = style.new_figure("Operations, planned and replayed", height_in=1.9 + 0.62 * len(names))
     shown = common.run_name(runs.iloc[0]) if len(runs) == 1 else f"the median run of each of {len(runs)} traces"
     failed = int(rows["failed_requests"].sum())
@@ -57,21 +57,21 @@ def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) ->
     _latencies(latencies, rows, names)
     counts.set_yticks(range(len(names)), names)
     counts.set_ylim(len(names) - 0.5, -0.5)
-    handles = [one for axes in (counts, latencies) for one in axes.get_legend_handles_labels()[0]]
+    handles = [handle for axes in (counts, latencies) for handle in axes.get_legend_handles_labels()[0]]
     ax.legend(figure, counts, handles=handles)
     return figure
 
 
 def _counts(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
-    found = {
+    counts = {
         stage: [int(rows.loc[rows["operation"] == name, f"{stage}_requests"].sum()) for name in names]
         for stage in _STAGES
     }
-    largest = max(max(one) for one in found.values())
+    largest = max(max(values) for values in counts.values())
     for place, (stage, colour) in enumerate(_STAGES.items()):
         at = [row + 0.27 * (place - 1) for row in range(len(names))]
-        axes.barh(at, found[stage], 0.24, color=colour, label=stage, gid=stage)
-        for y, count, planned in zip(at, found[stage], found["planned"], strict=True):
+        axes.barh(at, counts[stage], 0.24, color=colour, label=stage, gid=stage)
+        for y, count, planned in zip(at, counts[stage], counts["planned"], strict=True):
             if stage == "planned" or count != planned:
                 axes.annotate(f"{count:,}", (count, y), (3, 0), textcoords="offset points", va="center",
                               fontsize=style.SMALL_PT, color=style.INK if count == planned else style.ALARM,
@@ -88,7 +88,7 @@ def _latencies(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
         ("trace_mean_latency_us", "D", style.MUTED, "latency in the trace"),
         ("mean_latency_us", "o", "#d55e00", "latency replayed"),
     ):
-        points = [(_mean(rows[rows["operation"] == one], column), row) for row, one in enumerate(names)]
+        points = [(_mean(rows[rows["operation"] == name], column), row) for row, name in enumerate(names)]
         points = [(value, row) for value, row in points if value == value]
         known += [value for value, _ in points]
         if points:
@@ -97,12 +97,12 @@ def _latencies(axes: Axes, rows: pd.DataFrame, names: list[str]) -> None:
                       markerfacecolor="white" if hollow else colour, label=name, gid=column)  # fmt: skip
     if known:
         ax.log_axis(axes, "x", max(min(known), 0.1), max(known), format_latency)
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=8))  # half of the width: room for few
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 3), numticks=8))  # the panel is narrow
     axes.set_xlabel("Mean latency (µs, ms, s), log scale")
 
 
 def _mean(rows: pd.DataFrame, column: str) -> float:
-    """Over all requests of an operation, whatever trace they are of."""
+    """Return the mean over all requests of an operation in all traces."""
     known = rows[rows[column].notna() & (rows["completed_requests"] > 0)]
     weights = known["completed_requests"].to_numpy(float)
     return float((known[column].to_numpy(float) * weights).sum() / weights.sum()) if len(known) else float("nan")

@@ -1,4 +1,4 @@
-"""A replay over time: what was planned, what came, and how long it took."""
+"""A replay over time: planned and replayed rates, bandwidth and latency."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIGURES = (
         name="replay_over_time",
         title="Replay over time",
         caption=(
-            "Rate, bandwidth and mean latency of the median run in a hundred intervals: planned in grey, "
-            "replayed in blue; at the bottom the latency beside that of the same requests in the trace."
+            "Rate, bandwidth and mean latency of the median run in a hundred intervals. Planned values and "
+            "latencies in the trace are grey, replayed ones blue."
         ),
         tables=("replays", "replay_over_time"),
         status="replays",
@@ -37,7 +37,7 @@ _COLUMNS = ("begin_s", "end_s", *(name for pair in _PANELS for name in pair))
 
 @style.styled
 def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, trace: str | None = None) -> Figure:
-    """Rate, bandwidth and mean latency of the median run of a trace (the first) in a hundred intervals.
+    """Draw rate, bandwidth and latency of a trace's median run over time; the first trace by default.
 
     Raises ValueError for unsuitable tables and for a trace that was not replayed.
     """
@@ -46,7 +46,7 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
     run = common.median_runs(chosen).iloc[[0]]
     rows = common.of_runs(replay_over_time, run, "replay_over_time").sort_values("begin_s")
     if rows.empty:
-        return nothing("Replay over time", "Neither deadlines nor the times of single requests are known.")
+        return nothing("Replay over time", "Deadlines and times of single requests are unknown.")
     selection.require(rows, _COLUMNS, "replay_over_time")
     figure = style.new_figure("Replay over time", height_in=6.2)
     several = len(common.counted(replays, "replays")) > 1
@@ -62,9 +62,9 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
     for axes in panels[:-1]:
         axes.set_xlabel("")
     if not paced:
-        said.append("as soon as possible, so no rate is planned")
+        said.append("issued as soon as possible, so there is no planned rate")
     style.note(figure, "; ".join(said))
-    handles = {str(one.get_label()): one for axes in panels for one in axes.get_legend_handles_labels()[0]}
+    handles = {str(handle.get_label()): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]}
     ax.legend(figure, panels[0], handles=list(handles.values()))
     return figure
 
@@ -72,7 +72,7 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
 def _panel(axes: Axes, rows: pd.DataFrame, edges: np.ndarray, measured: str, given: str | None) -> None:
     shown = [name for name in (measured, given) if name is not None and rows[name].notna().any()]
     values = {name: rows[name].to_numpy(float) for name in shown}
-    known = [one for name in shown for one in values[name][np.isfinite(values[name])]]
+    known = [value for name in shown for value in values[name][np.isfinite(values[name])]]
     if not known:
         axes.set_ylabel(quantity(measured, 0.0).label)
         return
@@ -89,6 +89,6 @@ def _panel(axes: Axes, rows: pd.DataFrame, edges: np.ndarray, measured: str, giv
     if measured in values:
         axes.stairs(values[measured] / scale.divisor, edges, baseline=None, color="#0173b2", linewidth=1.4,
                     label="replayed", gid=measured)  # fmt: skip
-    ax.scale_y(axes, [one / scale.divisor for one in known], scale, log=log)
+    ax.scale_y(axes, [value / scale.divisor for value in known], scale, log=log)
     if log:
-        axes.set_ylabel(f"{scale.label},\nlog scale")  # a panel is too low for it in one line
+        axes.set_ylabel(f"{scale.label},\nlog scale")  # a panel is too low for one line

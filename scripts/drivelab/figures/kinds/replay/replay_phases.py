@@ -1,4 +1,4 @@
-"""A consistency test: replays pass by pass, through the phases that the drive is put through."""
+"""A consistency test: replays pass by pass through the phases of the test."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ FIGURES = (
         name="replay_phases",
         title="Consistency, pass by pass",
         caption=(
-            "Replays pass by pass through the phases of the test. The drive is changed between the passes "
-            "on purpose; a consistent drive keeps its level, and comes back to it in recovery."
+            "Replays pass by pass through the phases of the test. Between the passes, the test changes the "
+            "state of the drive. A consistent drive keeps its level and returns to it in recovery."
         ),
         tables=("replays", "replay_passes"),
         status="replays",
@@ -36,7 +36,7 @@ _SHADES = ("#f0f0f0", "#ffffff")
 
 @style.styled
 def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
-    """Access time, bandwidth and score of every pass in its order, phases apart; a thin line for each of a few traces.
+    """Draw access time, bandwidth and score of each pass in order, with a thin line for each of a few traces.
 
     Raises ValueError for unsuitable tables, such as replays without phases or of several recordings.
     """
@@ -46,10 +46,10 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     passes = replay_passes[replay_passes["phase"].notna()].reset_index(drop=True)
     if passes.empty:
         raise ValueError("table 'replay_passes' has no phases; this figure is for a protocol that repeats by phase")
-    metrics = [one for one in _METRICS if passes[one].notna().any()]
+    metrics = [metric for metric in _METRICS if passes[metric].notna().any()]
     if not metrics:
         return nothing(
-            "Consistency", "The engine tells no single requests, so no access time and no busy time is known."
+            "Consistency", "The engine does not report single requests, so access time and busy time are unknown."
         )
     figure = style.new_figure("Consistency: pass by pass", height_in=1.2 + 1.7 * len(metrics))
     panels = figure.subplots(len(metrics), 1, sharex=True, squeeze=False)[:, 0]
@@ -69,7 +69,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
                       marker=marker, markersize=3, label=name, gid=f"{metric} {name}")  # fmt: skip
         axes.plot(range(1, len(passes) + 1), values, color=style.INK, marker="o", gid=metric,
                   label=f"set of {len(names)} traces" if len(names) > 1 else names[0])  # fmt: skip
-        ax.scale_y(axes, [float(one) for one in values] + [largest / scale.divisor], scale)
+        ax.scale_y(axes, [float(value) for value in values] + [largest / scale.divisor], scale)
         axes.set_ylabel(f"{scale.name}\n({scale.unit})")
         ax.round_axis(axes, 1, len(passes))
         axes.grid(visible=False, axis="x")
@@ -80,7 +80,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
 
 
 def _phases(axes: Axes, phases: pd.Series, *, named: bool) -> None:
-    """Shade the stretches of one phase and name them above the first axes."""
+    """Shade alternate phases and name them above the first axes."""
     begins = [place for place in range(len(phases)) if place == 0 or phases[place] != phases[place - 1]]
     for number, (first, end) in enumerate(zip(begins, [*begins[1:], len(phases)], strict=True)):
         axes.axvspan(first + 0.5, end + 0.5, color=_SHADES[number % 2], zorder=0, linewidth=0, gid="phase")

@@ -1,4 +1,4 @@
-"""Idle recovery: the I/O rate of bursts after idle time, between stretches without any."""
+"""Host idle recovery: I/O rate of bursts after idle time, between baselines without pauses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ FIGURES = (
         name="idle_recovery",
         title="Recovery in idle time",
         caption=(
-            "I/O rate of bursts after idle time against time, with the baselines without pauses between "
-            "them; above, how long the drive was idle before each burst. Bursts above the baseline are what "
-            "the drive gained in idle time; the first burst of each follows the baseline at once."
+            "I/O rate of bursts after idle time, and of the baselines without pauses between them. Numbers "
+            "above the panel are the idle times before each burst. Bursts above the baseline show what the "
+            "drive gained in idle time. The first burst of each series directly follows the baseline."
         ),
         tables=("cells",),
         status="cells",
@@ -33,17 +33,17 @@ _COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "pha
 _SHADES = ("#f0f0f0", "#ffffff")
 _MOST_JOINED = 40
 _LEAST_SHARE = 0.02
-"""Of the axis; a baseline that is shorter is no line to the eye, and gets a bar."""
+"""Share of the axis; a shorter baseline would be invisible as a line and gets a bar."""
 _WAIT = re.compile(r"(\d+)(s|min|h)")
-"""Of a phase's value, `50s`."""
+"""Value of a phase, such as `50s`."""
 
 
 @style.styled
 def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """`metric` of every burst and of every slice of the baselines against time, one shade and colour per wait.
+    """Draw `metric` of each burst and baseline slice against time, one colour per idle time.
 
-    Of the writes before the first burst the last part is shown, as long as the first baseline after. `cells` holds
-    the loops and soaks of one recording. Raises ValueError for unsuitable tables.
+    Of the writes before the first burst, the last part is shown, as long as the next baseline. `cells` holds the loops
+    and soaks of one recording. Raises ValueError for unsuitable tables.
     """
     selection.require(cells, (*_COLUMNS, metric), "cells")
     selection.require_one(cells, "recording", "cells")
@@ -64,7 +64,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     phase = str(bursts["phase"].iloc[0])
     idle = phase == "wait"
     figure = style.new_figure(f"{scale.name} of bursts after idle time")
-    style.note(figure, "above the panel: how long the drive was idle before each burst" if idle else f"above: {phase}")
+    style.note(figure, "above the panel: idle time before each burst" if idle else f"above: {phase}")
     axes = figure.subplots()
     name: str | None = "baseline, without pauses"
     whole_s = float(rows["end_s"].max()) - start
@@ -82,7 +82,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
         axes.plot(x, y, color=colour, marker=style.MARKERS[place], markersize=5 if few else 2.5,
                   linestyle=":" if few else "none", gid="bursts",
                   label=f"bursts after {_spaced(wait)} idle" if idle else f"bursts, {phase} {wait}")  # fmt: skip
-        if not few:  # the first, straight after the baseline, is a speck beside so many
+        if not few:  # the first burst, directly after the baseline
             axes.plot(x[:1], y[:1], color=colour, marker=style.MARKERS[place], markersize=8, markeredgecolor="white",
                       zorder=3, label=f"_first after {wait}", gid="first burst")  # fmt: skip
         _shade(axes, rows[rows["phase_pass"] == part["phase_pass"].iloc[0]], start, time.divisor, place,
@@ -90,7 +90,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     axes.set_xlim(0, whole_s / time.divisor * 1.01)
     words.time(axes.xaxis, time.divisor, start)
     axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
-    ax.scale_y(axes, [float(one) for one in shown[metric] / scale.divisor], scale)
+    ax.scale_y(axes, [float(value) for value in shown[metric] / scale.divisor], scale)
     ax.legend(figure, axes)
     return figure
 
@@ -100,7 +100,7 @@ def _spaced(wait: object) -> str:
 
 
 def _shade(axes: Axes, rows: pd.DataFrame, start: float, per_unit: float, place: int, wait: str) -> None:
-    low, high = ((float(one) - start) / per_unit for one in (rows["elapsed_s"].min(), rows["end_s"].max()))
+    low, high = ((float(second) - start) / per_unit for second in (rows["elapsed_s"].min(), rows["end_s"].max()))
     axes.axvspan(low, high, color=_SHADES[place % 2], zorder=0, linewidth=0, gid="phase")
     axes.annotate(wait, ((low + high) / 2, 1.0), (0, 3), xycoords=("data", "axes fraction"),
                   textcoords="offset points", ha="center", va="bottom", fontsize=style.SMALL_PT,

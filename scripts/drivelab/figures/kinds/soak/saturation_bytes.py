@@ -21,8 +21,8 @@ FIGURES = (
         name="saturation_bytes",
         title="Saturation against bytes written",
         caption=(
-            "I/O rate and mean latency of every slice of the soak against the bytes written since "
-            "conditioning; a drive fill is the user capacity written once."
+            "I/O rate and mean latency of each slice of the soak against the bytes written since "
+            "conditioning. A drive fill is the user capacity written once."
         ),
         tables=("cells", "drives"),
         status="cells",
@@ -35,12 +35,11 @@ FIGURES = (
 
 @style.styled
 def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """I/O rate and mean latency of each slice, one above the other, or `metric` alone, against bytes written since
-    conditioning, a line per drive and run.
+    """Draw I/O rate above mean latency, or `metric` alone, against bytes written since conditioning.
 
-    Drives of one capacity share a second axis in drive fills; with several capacities each line carries a diamond
-    wherever its drive has been written full once more. Marked are the write cliff, where the IOPS fall off, and what
-    each settles at. Raises ValueError for unsuitable tables and a drive whose capacity is not in `drives`.
+    Each drive and run has a line with a point per slice. Drives of one capacity share a second axis in drive fills;
+    with several capacities each line has a diamond at every drive fill. Marks are the write cliff, where the IOPS fall,
+    and the level that each line settles at. Raises ValueError for unsuitable tables and a drive not in `drives`.
     """
     soak = soak_lines.slices(cells, ("bytes_written", *((metric,) if metric else soak_lines.PANELS)))
     selection.require(drives, ("drive", "capacity_bytes"), "drives")
@@ -97,17 +96,17 @@ def _mark(
     *,
     alone: bool,
 ) -> None:
-    found = soak_lines.landmarks(line, metric, capacity_bytes)
-    totals = found.slices["bytes_written_total"]
-    begin = float((totals - found.slices["bytes_written"]).min())
-    soak_lines.mark(axes, found, (begin / per_place, float(totals.max()) / per_place), scale, colour, alone=alone)
-    if found.cliff is not None:
-        text = f": after {format_number(found.cliff.drive_fills)} drive fills"
-        soak_lines.mark_cliff(axes, found.cliff.bytes_written / per_place, text, colour, alone=alone)
+    marks = soak_lines.landmarks(line, metric, capacity_bytes)
+    totals = marks.slices["bytes_written_total"]
+    begin = float((totals - marks.slices["bytes_written"]).min())
+    soak_lines.mark(axes, marks, (begin / per_place, float(totals.max()) / per_place), scale, colour, alone=alone)
+    if marks.cliff is not None:
+        text = f": after {format_number(marks.cliff.drive_fills)} drive fills"
+        soak_lines.mark_cliff(axes, marks.cliff.bytes_written / per_place, text, colour, alone=alone)
 
 
 def _capacity(drives: pd.DataFrame, drive: str) -> int:
-    found = drives[drives["drive"] == drive]["capacity_bytes"].drop_duplicates().tolist()
-    if len(found) != 1 or not found[0] > 0:
-        raise ValueError(f"table 'drives' gives {len(found)} capacities for drive '{drive}'; expected one above 0")
-    return int(found[0])
+    capacities = drives[drives["drive"] == drive]["capacity_bytes"].drop_duplicates().tolist()
+    if len(capacities) != 1 or not capacities[0] > 0:
+        raise ValueError(f"table 'drives' gives {len(capacities)} capacities for drive '{drive}'; expected one above 0")
+    return int(capacities[0])

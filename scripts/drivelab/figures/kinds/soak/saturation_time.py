@@ -17,10 +17,9 @@ FIGURES = (
         name="saturation_time",
         title="Saturation against time",
         caption=(
-            "I/O rate and mean latency of every slice of the soak against time. On a drive that was purged "
-            "and not filled the first part is its speed fresh out of the box. Marked are the write cliff, "
-            "where the I/O rate falls off, and what each settles at: where the curve ends level is what the "
-            "drive can keep up."
+            "I/O rate and mean latency of each slice of the soak against time. After a purge without a fill, "
+            "the first part shows the speed fresh out of the box. Marks are the write cliff, where the I/O "
+            "rate falls, and the level that the drive sustains."
         ),
         tables=("cells",),
         status="cells",
@@ -33,11 +32,10 @@ FIGURES = (
 
 @style.styled
 def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """I/O rate and mean latency of each slice, one above the other, or `metric` alone, against the time of its end
-    since the soak began, a line per drive and run.
+    """Draw I/O rate above mean latency, or `metric` alone, against time, a line per drive and run.
 
-    Marked are the write cliff, where the IOPS fall off, and what each settles at. Raises ValueError for unsuitable
-    tables.
+    Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
+    fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
     """
     soak = soak_lines.slices(cells, (metric,) if metric else soak_lines.PANELS)
     began = soak.groupby("recording")["elapsed_s"].transform("min")
@@ -62,11 +60,11 @@ def _draw(axes: Axes, soak: pd.DataFrame, metric: str, time: Quantity) -> None:
     scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
     for number, (_, entry, colour, line) in enumerate(soak_lines.lines(soak, "end_s")):
         soak_lines.plot(axes, line["end_s"] / time.divisor, line[metric] / scale.divisor, colour, number, entry)
-        found = soak_lines.landmarks(line, metric)
-        span = float((found.slices["end_s"] - found.slices["runtime_s"]).min()), float(found.slices["end_s"].max())
-        soak_lines.mark(axes, found, (span[0] / time.divisor, span[1] / time.divisor), scale, colour, alone=alone)
-        if found.cliff is not None:
-            place = found.cliff.time_s / time.divisor
+        marks = soak_lines.landmarks(line, metric)
+        span = float((marks.slices["end_s"] - marks.slices["runtime_s"]).min()), float(marks.slices["end_s"].max())
+        soak_lines.mark(axes, marks, (span[0] / time.divisor, span[1] / time.divisor), scale, colour, alone=alone)
+        if marks.cliff is not None:
+            place = marks.cliff.time_s / time.divisor
             soak_lines.mark_cliff(axes, place, f": after {format_number(place)} {time.unit}", colour, alone=alone)
     values = (soak[metric] / scale.divisor).dropna().tolist()
     ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))

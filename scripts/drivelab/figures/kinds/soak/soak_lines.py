@@ -1,4 +1,4 @@
-"""What the two saturation figures share: the slices of a soak as a line per drive and run."""
+"""Shared parts of the saturation figures: slices of a soak as a line per drive and run."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import Quantity, format_latency, format_number
 
 _COUNTED = "#ececec"
-"""The slices that the levels of several soaks are of: a solid colour, as shades that lie on each other add up."""
+"""Colour of the level windows of several soaks: opaque, as transparent shades would add up."""
 _DOTTED = (0, (1, 1.5))
 _SEVERAL = "_of several"
-"""Label of a mark that the legend names once for all soaks."""
+"""Label of marks that share one legend entry for all soaks."""
 _MOST_EMPTY = 0.4
-"""Share of an axis."""
+"""Maximum empty share of an axis that begins at 0."""
 
 PANELS = ("iops", "mean_latency_us")
 COLUMNS = (
@@ -51,7 +51,7 @@ COLUMNS = (
 
 
 def slices(cells: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
-    """The soaks' slices of one measurement and one workload; raises ValueError for anything else."""
+    """Return the soaks' slices; raises ValueError for several measurements or workloads."""
     selection.require(cells, (*COLUMNS, *columns), "cells")
     soak = selection.rows(cells, "cells", kind="soak")
     for column in ("measurement", "pattern", "read_share_pct", "block_size_bytes", "workload"):
@@ -73,7 +73,7 @@ def lines(soak: pd.DataFrame, x: str) -> Iterator[tuple[str, str, style.Colour, 
 
 
 def plot(axes: Axes, x: pd.Series, y: pd.Series, colour: style.Colour, number: int, name: str) -> None:
-    """One line; on a long one only some points are marked, else the markers would hide it."""
+    """Draw one line; a long line has markers at some points only."""
     every = 1 if len(x) <= 60 else (number * len(x) // 100, len(x) // 12)
     short = every == 1
     axes.plot(
@@ -92,23 +92,23 @@ def plot(axes: Axes, x: pd.Series, y: pd.Series, colour: style.Colour, number: i
 
 @dataclass(frozen=True)
 class Landmarks:
-    """What a soak is told by: where its rate falls off, and what the drawn metric settles at."""
+    """Landmarks of a soak: its write cliff, and the level of the drawn metric."""
 
     slices: pd.DataFrame
-    """The counted ones."""
+    """Counted slices."""
     whole: bool
-    """Whether these are all."""
+    """Whether all slices count."""
     words: str
-    """What the level is."""
+    """Name of the level."""
     level: Level | None
     cliff: Cliff | None
 
 
 def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landmarks:
-    """Cliff and level of one recording's slices in order, found as for the tables.
+    """Return cliff and level of one recording's ordered slices, by the method of the tables.
 
-    A soak of a drive that was filled before has no cliff, maximum latency settles at nothing. Without the capacity the
-    cliff has no drive fills.
+    A drive that was filled before the soak has no cliff. Maximum latency has no level. Without the capacity, the cliff
+    has no drive fills.
     """
     fresh = not line["filled"].astype(bool).any()
     counted = counted_slices(line.assign(saturates=fresh))
@@ -120,45 +120,44 @@ def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landm
 
 
 def panels(figure: Figure, metric: str | None) -> dict[str, Axes]:
-    """Axes by metric: the I/O rate above the mean latency on one x axis, or `metric` alone."""
+    """Return axes by metric: I/O rate above mean latency on one x axis, or `metric` alone."""
     metrics = PANELS if metric is None else (metric,)
     return dict(zip(metrics, figure.subplots(len(metrics), sharex=True, squeeze=False)[:, 0], strict=True))
 
 
 def height_in(metric: str | None) -> float:
-    """Of the figure with these panels."""
+    """Return the height of the figure with these panels."""
     return style.HEIGHT_IN if metric else 1.4 * style.HEIGHT_IN
 
 
-def legend(figure: Figure, axes: Collection[Axes]) -> None:
-    """Explain the lines of the first of the panels, and what the others' values settle at; the marks of several soaks,
-    which are in the colours of these, once for all."""
-    first, *others = (one.get_legend_handles_labels()[0] for one in axes)
+def legend(figure: Figure, panels: Collection[Axes]) -> None:
+    """Add the lines of the first panel, the levels of the others, and shared marks to the legend."""
+    first, *others = (axes.get_legend_handles_labels()[0] for axes in panels)
     levels = [handle for handles in others for handle in handles if handle.get_gid() == "level"]
-    drawn = [artist for one in axes for artist in (*one.lines, *one.patches)]
+    drawn = [artist for axes in panels for artist in (*axes.lines, *axes.patches)]
     unnamed = {artist.get_gid() for artist in drawn if str(artist.get_label()).startswith(_SEVERAL)}
     marks = {
         "cliff": Line2D([], [], color=style.MUTED, linestyle=_DOTTED, linewidth=1.6, label="write cliff"),
         "level": Line2D([], [], color=style.MUTED, linestyle="--", linewidth=1.6, label="level"),
         "counted": Patch(facecolor=_COUNTED, label="level window"),
     }
-    told = [handle for gid, handle in marks.items() if gid in unnamed]
-    ax.legend(figure, next(iter(axes)), handles=[*first, *levels, *told])
+    once = [handle for gid, handle in marks.items() if gid in unnamed]
+    ax.legend(figure, next(iter(panels)), handles=[*first, *levels, *once])
 
 
-def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantity, colour: style.Colour,
+def mark(axes: Axes, marks: Landmarks, span: tuple[float, float], scale: Quantity, colour: style.Colour,
          *, alone: bool) -> None:  # fmt: skip
-    """A dashed line at the level over the slices that it is of, from and to the places `span` on the x axis.
+    """Draw a dashed line at the level over its slices, between the places `span` on the x axis.
 
-    Its number is in the legend if the soak is `alone` in the figure.
+    The legend has its number if the soak is `alone` in the figure.
     """
-    if found.level is None:
+    if marks.level is None:
         return
-    value = found.level.average / scale.divisor
+    value = marks.level.average / scale.divisor
     is_time = scale.unit in ("µs", "ms", "s")
-    number = format_latency(found.level.average) if is_time else f"{format_number(value)} {scale.unit}"
-    label = f"{found.words}: {number}" if alone else _SEVERAL
-    if not found.whole:
+    number = format_latency(marks.level.average) if is_time else f"{format_number(value)} {scale.unit}"
+    label = f"{marks.words}: {number}" if alone else _SEVERAL
+    if not marks.whole:
         axes.axvspan(*span, color=colour if alone else _COUNTED, alpha=0.08 if alone else 1.0, linewidth=0, zorder=0,
                      gid="counted", label="_counted" if alone else _SEVERAL)  # fmt: skip
     axes.plot(span, [value, value], color=style.ALARM if alone else colour, linestyle="--", linewidth=1.6, zorder=4,
@@ -166,12 +165,12 @@ def mark(axes: Axes, found: Landmarks, span: tuple[float, float], scale: Quantit
 
 
 def mark_cliff(axes: Axes, place: float, text: str, colour: style.Colour, *, alone: bool) -> None:
-    """A dotted line where the rate falls off; `text` says more in the legend if the soak is `alone`."""
+    """Draw a dotted line at the write cliff; `text` follows in the legend if the soak is `alone`."""
     axes.axvline(place, color=style.INK if alone else colour, linestyle=_DOTTED, linewidth=1.6,
                  label=f"write cliff{text}" if alone else _SEVERAL, gid="cliff")  # fmt: skip
 
 
 def from_place(places: pd.Series) -> float:
-    """Where the x axis begins: at 0, unless most of it would be empty."""
+    """Return the beginning of the x axis: 0, unless too much of the axis would be empty."""
     low, high = float(places.min()), float(places.max())
     return 0.0 if low < _MOST_EMPTY * high else max(0.0, low - 0.06 * (high - low) - 1e-9)

@@ -1,4 +1,4 @@
-"""Cross stimulus: throughput and latency against time, through soaks of different workloads."""
+"""Cross stimulus recovery: throughput and latency through soaks of different workloads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ FIGURES = (
         name="stimulus",
         title="Recovery from another workload",
         caption=(
-            "Throughput, mean and maximum latency of each slice through soaks of different workloads. "
-            "Dashed is the mean throughput before the other workload, dotted the time at which it was "
-            "reached again; where it was not, the figure says so."
+            "Throughput, mean and maximum latency of each slice through soaks of different workloads. The "
+            "dashed line is the mean throughput before the other workload, the dotted line the time at which "
+            "the drive reached it again. If it did not, the figure says so."
         ),
         tables=("cells",),
         status="cells",
@@ -36,11 +36,11 @@ _COLUMNS = ("recording", "kind", "step", "round", "workload", "threads", "queue_
 
 @style.styled
 def stimulus(cells: pd.DataFrame) -> Figure:
-    """Throughput, mean and maximum latency of every slice in three panels, a colour per workload.
+    """Draw throughput, mean and maximum latency of each slice in three panels, a colour per workload.
 
-    Where a workload comes back after another, the mean before is a dashed line; upright lines mark when the
-    throughput was back at it, and at what it had settled at; if it was not, that is said. `cells` holds the soaks of
-    one recording. Raises ValueError for unsuitable tables.
+    If a workload returns after another, a dashed line shows its mean before. Vertical lines mark when the throughput
+    returned to that mean and to its settled level; a note says if it did not. `cells` holds the soaks of one recording.
+    Raises ValueError for unsuitable tables.
     """
     selection.require(cells, (*_COLUMNS, *_METRICS), "cells")
     soaks = selection.rows(cells, "cells", kind="soak")
@@ -59,7 +59,7 @@ def stimulus(cells: pd.DataFrame) -> Figure:
                       linewidth=1.4, marker="o" if len(part) < 40 else None, markersize=3,
                       label=None if workload in named else workload, gid=metric)  # fmt: skip
             named.add(workload)
-        values = [float(one) for one in (soaks[metric] / scale.divisor).dropna()]
+        values = [float(value) for value in (soaks[metric] / scale.divisor).dropna()]
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))
         axes.set_ylabel(axes.get_ylabel().replace(" (", "\n("))
     per_rate = quantity("bandwidth_mib_s", float(soaks["bandwidth_mib_s"].max())).divisor
@@ -72,31 +72,32 @@ def stimulus(cells: pd.DataFrame) -> Figure:
 
 
 def _recovery(figure: Figure, axes: Axes, soaks: pd.DataFrame, per_time: float, per_rate: float) -> None:
-    """Marks of the recovery; it is of the throughput, so they are in that panel."""
+    """Mark the recovery of the throughput in its panel."""
     parts = [part for _, part in soaks.groupby("step")]
     named = False
-    for one in cross_stimulus(soaks):
-        before, after = _around(parts, one.workload, one.stimulus)
+    for recovery in cross_stimulus(soaks):
+        before, after = _around(parts, recovery.workload, recovery.stimulus)
         axes.plot([float(before["end_s"].iloc[0]) / per_time, float(after["end_s"].iloc[-1]) / per_time],
-                  [one.level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
+                  [recovery.level / per_rate] * 2, color=style.MUTED, linestyle="--", linewidth=1.1,
                   label=None if named else "mean before", gid="level")  # fmt: skip
         begin = float(after["end_s"].iloc[0] - after["runtime_s"].iloc[0])
-        told = []
-        for back, to, line in ((one.recovery, "the mean before", ":"), (one.settled, "what it had settled at", "-.")):
+        results = []
+        returns = ((recovery.recovery, "the mean before", ":"), (recovery.settled, "the settled level", "-."))
+        for back, to, line in returns:
             if back is None:
-                told.append(f"did not come back to {to}")
+                results.append(f"did not return to {to}")
                 continue
             spent = elapsed(back.time_s)
-            told.append(f"back at {to} within {back.time_s / spent.divisor:.3g} {spent.unit}")
+            results.append(f"back at {to} within {back.time_s / spent.divisor:.3g} {spent.unit}")
             axes.axvline((begin + back.time_s) / per_time, color=style.ALARM, linestyle=line, linewidth=1.4,
                          label=None if named else f"back at {to}", gid="recovered")  # fmt: skip
         named = True
-        style.note(figure, f"{one.workload} after {one.stimulus}: {'; '.join(told)}")
+        style.note(figure, f"{recovery.workload} after {recovery.stimulus}: {'; '.join(results)}")
 
 
 def _around(parts: list[pd.DataFrame], workload: str, stimulus_: str) -> tuple[pd.DataFrame, pd.DataFrame]:
     for before, between, after in zip(parts, parts[1:], parts[2:], strict=False):
-        names = [one["workload"].iloc[0] for one in (before, between, after)]
+        names = [part["workload"].iloc[0] for part in (before, between, after)]
         if names[0] == names[2] == workload and names[1] == stimulus_:
             return before, after
     raise ValueError(f"table 'cells' has no soaks of {workload} around {stimulus_}")

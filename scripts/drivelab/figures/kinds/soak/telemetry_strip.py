@@ -1,4 +1,4 @@
-"""Telemetry beside the I/O rate: temperature with its limit, throttling, and what else the host did."""
+"""I/O rate with telemetry: temperature and its limit, throttling, and load of the host."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ FIGURES = (
         name="telemetry_strip",
         title="I/O rate and telemetry",
         caption=(
-            "I/O rate beside the temperature of the drive and the load of the host's processors. Shaded: "
-            "the drive throttled. A rate that falls with either is a property of the surroundings first."
+            "I/O rate, temperature of the drive and load of the host's processors. Shaded: the drive "
+            "throttled. If the rate falls with either, look for the cause in the environment first."
         ),
         tables=("telemetry", "series", "cells"),
         status="cells",
@@ -43,15 +43,15 @@ _HOST = {
 _THROTTLED = "#f2c6b4"
 _WORKLOAD = re.compile(r"\w+ \w+ \d+/\d+")
 _MOST_NAMES = 7
-"""A column of more is higher than its panel."""
+"""Maximum number of legend entries in a column, so that it is not higher than its panel."""
 
 
 @style.styled
 def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
-    """I/O rate of one recording over time, below it the drive's temperature and the load of the host's processors.
+    """Draw I/O rate, drive temperature and load of the host's processors of one recording over time.
 
-    Spans in which the drive throttled are shaded. What was not sampled has no panel; with nothing sampled at all, that
-    is said. Raises ValueError for unsuitable tables.
+    Spans in which the drive throttled are shaded. What was not sampled has no panel; a note says if nothing was.
+    Raises ValueError for unsuitable tables.
     """
     selection.require(cells, _CELLS, "cells")
     selection.require_columns(telemetry, _TELEMETRY, "telemetry")
@@ -78,7 +78,7 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
         for begin_s, stop_s in throttled:
             axes.axvspan(begin_s / time.divisor, stop_s / time.divisor, color=_THROTTLED, linewidth=0, zorder=0,
                          gid="throttled", label=name if named else "_throttled")  # fmt: skip
-        name = "_throttled" if named else name  # one legend says it for all panels
+        name = "_throttled" if named else name  # one legend entry for all panels
         handles, names = axes.get_legend_handles_labels()
         once = dict(zip(names, handles, strict=True))
         if axes is panels[0] and len(once) > _MOST_NAMES:
@@ -87,7 +87,7 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
             axes.legend(once.values(), once.keys(), loc="upper left", bbox_to_anchor=(1.0, 1.05), borderaxespad=0.3,
                         ncols=1 + (len(once) > _MOST_NAMES), columnspacing=0.8, handletextpad=0.4)  # fmt: skip
     if not heat and not host:
-        style.note(figure, "no temperature and no load of the host were sampled")
+        style.note(figure, "neither temperature nor host load was sampled")
     panels[-1].set_xlim(-0.01 * end_s / time.divisor, 1.01 * end_s / time.divisor)
     words.time(panels[-1].xaxis, time.divisor)
     panels[-1].set_xlabel(f"Time since the measurement began ({time.unit})")
@@ -95,9 +95,9 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
 
 
 def _rates(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """Columns at_s, iops, workload, step, round, cell: each second, or the whole cell where there are no seconds.
+    """Return columns at_s, iops, workload, step, round, cell by second, or by cell without seconds.
 
-    The seconds of a soak stand with its first slice.
+    The seconds of a soak belong to its first slice.
     """
     seconds = series.groupby([*_PLACE, "time_s"], as_index=False)["iops"].sum()
     known = cells[[*_PLACE, "workload", "elapsed_s"]].drop_duplicates(_PLACE)
@@ -120,42 +120,42 @@ def _rate_panel(axes: Axes, rates: pd.DataFrame, divisor: float) -> None:
         axes.plot(part["at_s"] / divisor, part["iops"] / scale.divisor, linestyle="-" if line else "none",
                   linewidth=0.9, marker="" if line and many else marker, markersize=3,
                   color=style.colours(1)[0] if line else shade, label=load, gid="rate")  # fmt: skip
-    values = [float(one) / scale.divisor for one in rates["iops"]]
+    values = [float(value) / scale.divisor for value in rates["iops"]]
     ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     axes.set_ylabel(scale.label)
 
 
 def _looks(rates: pd.DataFrame) -> dict[str, tuple[str, style.Colour]]:
-    """Marker and colour of each workload; where they are too many to name, of its mix and of its block size."""
-    loads = [str(one) for one in rates["workload"].drop_duplicates()]
+    """Return marker and colour of each workload; of many workloads, by mix and block size."""
+    loads = [str(load) for load in rates["workload"].drop_duplicates()]
     sizes, mixes = _parts(loads)
     if len(loads) > _MOST_NAMES and sizes:
         shades = dict(zip(sizes, style.ordered_colours(len(sizes)), strict=True))
         signs = {mix: style.MARKERS[place % len(style.MARKERS)] for place, mix in enumerate(mixes)}
-        return {one: (signs[one.rpartition(" ")[2]], shades[one.rpartition(" ")[0]]) for one in loads}
+        return {load: (signs[load.rpartition(" ")[2]], shades[load.rpartition(" ")[0]]) for load in loads}
     palette = style.ordered_colours(len(loads))
-    return {one: (style.MARKERS[place % len(style.MARKERS)], palette[place]) for place, one in enumerate(loads)}
+    return {load: (style.MARKERS[place % len(style.MARKERS)], palette[place]) for place, load in enumerate(loads)}
 
 
 def _key(rates: pd.DataFrame) -> list[Line2D]:
-    """What the colours and then the markers of `_looks` stand for; nothing where the workloads have no two parts."""
+    """Return legend entries for the colours and markers of `_looks`, if the workloads have two parts."""
     looks = _looks(rates)
     sizes, mixes = _parts(list(looks))
     shades = {load.rpartition(" ")[0]: shade for load, (_, shade) in looks.items()}
     signs = {load.rpartition(" ")[2]: marker for load, (marker, _) in looks.items()}
     return [
-        *(Line2D([], [], linestyle="none", marker="_", markersize=8, markeredgewidth=3, color=shades[one], label=one)
-          for one in sizes),
-        *(Line2D([], [], linestyle="none", marker=signs[one], markersize=4, color=style.INK, label=one)
-          for one in mixes),
+        *(Line2D([], [], linestyle="none", marker="_", markersize=8, markeredgewidth=3, color=shades[text], label=text)
+          for text in sizes),
+        *(Line2D([], [], linestyle="none", marker=signs[text], markersize=4, color=style.INK, label=text)
+          for text in mixes),
     ]  # fmt: skip
 
 
 def _parts(loads: list[str]) -> tuple[list[str], list[str]]:
-    """Patterns with block sizes, and mixes, of workloads such as `RND 4KiB 0/100`; empty where one is called else."""
-    if not all(_WORKLOAD.fullmatch(one) for one in loads):
+    """Return block sizes with patterns, and mixes, of workloads like `RND 4KiB 0/100`; else empty lists."""
+    if not all(_WORKLOAD.fullmatch(load) for load in loads):
         return [], []
-    sizes, mixes = (list(dict.fromkeys(one.rpartition(" ")[part] for one in loads)) for part in (0, 2))
+    sizes, mixes = (list(dict.fromkeys(load.rpartition(" ")[part] for load in loads)) for part in (0, 2))
     return sizes, mixes
 
 
@@ -182,9 +182,9 @@ def _host_panel(axes: Axes, samples: pd.DataFrame, host: list[str], divisor: flo
 
 
 def _throttled(cells: pd.DataFrame, samples: pd.DataFrame) -> list[tuple[float, float]]:
-    """Spans in seconds: cells around which the drive throttled, and where its counters of throttled time rise."""
-    spans = [(float(one.elapsed_s), float(one.elapsed_s + one.runtime_s)) for one in cells.itertuples()
-             if pd.notna(one.throttled) and bool(one.throttled)]  # fmt: skip
+    """Return throttled spans in seconds: throttled cells, and where counters of throttled time rise."""
+    spans = [(float(cell.elapsed_s), float(cell.elapsed_s + cell.runtime_s)) for cell in cells.itertuples()
+             if pd.notna(cell.throttled) and bool(cell.throttled)]  # fmt: skip
     for column in ("thermal_1_s", "thermal_2_s"):
         known = samples[samples[column].notna()]
         at_s, rises = known["at_s"].to_numpy(dtype=float), np.diff(known[column].to_numpy(dtype=float)) > 0

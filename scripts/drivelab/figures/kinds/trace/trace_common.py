@@ -1,4 +1,4 @@
-"""What the figures of a trace share: status badges and notes, axes of time and bytes, and a page for nothing."""
+"""Shared parts of the trace figures: badges, notes, axes of time and bytes, and empty figures."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drivelab.figures.base.quantities import Quantity, elapsed
 from drivelab.units import format_duration
 
 BADGES = {"lossy": "#ff8c7a", "incomplete": "#ffc08a", "derived": "#d6c3f0", "imported": "#c9e3b4"}
-"""Colours of the marks of a trace; a virtual drive has its badge from `style.label`."""
+"""Colours of the marks of a trace; `style.label` adds the badge of a virtual drive."""
 DIRECTIONS = {
     "read": "#0173b2",
     "write": "#de8f05",
@@ -23,14 +23,14 @@ DIRECTIONS = {
     "discard": "#cc78bc",
     "write-zeroes": "#949494",
 }
-"""One colour for each operation in all figures, from seaborn's palette for colour-blind readers."""
+"""Colour of each operation in all figures, from seaborn's palette for colour-blind readers."""
 LINES = {"read": "-", "write": "--", "flush": ":", "discard": "-.", "write-zeroes": (0, (1, 3))}
 _LINE_IN = 0.165
 _SIZES = (("B", 0), ("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("PiB", 50))
 
 
 def label(figure: Figure, overview: pd.Series) -> None:
-    """Print the trace's name, size, marks and what they stand for; `overview` is a row of `trace_overview`."""
+    """Label a figure with the trace's name, size, marks and notes, from a row of `trace_overview`."""
     for mark in overview["marks"]:
         if mark in BADGES:
             box = {"facecolor": BADGES[mark], "edgecolor": "none", "boxstyle": "round,pad=0.25"}
@@ -46,7 +46,7 @@ def label(figure: Figure, overview: pd.Series) -> None:
     if len(overview["notes"]):
         said = "; ".join(overview["notes"])
         style.note(figure, said[0].upper() + said[1:])
-        # The header takes its lines from the axes: give them back.
+        # The header lines would make the axes smaller.
         style.grow(figure, _LINE_IN * (2 + len(said) // 95))
 
 
@@ -56,7 +56,7 @@ def _extent(requests: int, duration_s: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """For people, also less than a second."""
+    """Return a duration for people, also below a second."""
     if seconds >= 60:
         return format_duration(seconds)
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
@@ -66,21 +66,21 @@ def duration(seconds: float) -> str:
 
 
 def nothing(title: str, reason: str) -> Figure:
-    """A figure that says why there is nothing to show; the file has to be there all the same."""
+    """Return a figure that says why there is nothing to show, as the file must exist."""
     figure = style.new_figure(title, height_in=2.0)
     figure.text(0.5, 0.3, textwrap.fill(reason, 80), ha="center", color=style.MUTED, gid="nothing", in_layout=False)
     return figure
 
 
 def size(name: str, largest_bytes: float) -> Quantity:
-    """Quantity of an axis of bytes that ends at `largest_bytes`."""
+    """Return the quantity of an axis of bytes that ends at `largest_bytes`."""
     fitting = [(unit, shift) for unit, shift in _SIZES if largest_bytes >= 2.0 * 2.0**shift]
     unit, shift = fitting[-1] if fitting else _SIZES[0]
     return Quantity(name, unit, 2.0**shift)
 
 
 def time(end_s: float) -> Quantity:
-    """Quantity of an axis of time that ends at `end_s`, also less than a second."""
+    """Return the quantity of an axis of time that ends at `end_s`, also below a second."""
     name = "Time since the first request"
     for unit, divisor in (("ns", 1e-9), ("µs", 1e-6), ("ms", 1e-3)):
         if end_s < 2000 * divisor and end_s < 1:
@@ -89,7 +89,7 @@ def time(end_s: float) -> Quantity:
 
 
 def time_axis(axes: Axes, end_s: float) -> float:
-    """Label and limit an x axis of time since the first request; returns the divisor for seconds."""
+    """Label and limit an x axis of time since the first request; return the divisor for seconds."""
     scale = time(end_s)
     axes.set_xlim(0, end_s / scale.divisor or 1.0)
     axes.set_xlabel(scale.label)
@@ -99,5 +99,5 @@ def time_axis(axes: Axes, end_s: float) -> float:
 
 
 def edges_s(over_time: pd.DataFrame) -> np.ndarray:
-    """Edges of the intervals, shape (rows + 1,)."""
+    """Return the edges of the intervals, shape (rows + 1,)."""
     return np.append(over_time["begin_s"].to_numpy(float), over_time["end_s"].iloc[-1])

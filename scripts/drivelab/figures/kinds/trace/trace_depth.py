@@ -1,4 +1,4 @@
-"""Queue depth of a trace over time: requests queued, and requests at the drive."""
+"""Queue depth of a trace over time, from queueing and from dispatch."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ FIGURES = (
         name="trace_depth",
         title="Queue depth over time",
         caption=(
-            "Requests in flight: from queueing and from dispatch to completion, the mean above and the "
-            "largest below, in each interval."
+            "Requests in flight in each interval, counted from queueing and from dispatch to completion: "
+            "the mean above, the maximum below."
         ),
         tables=("trace_over_time", "trace_overview"),
         status="trace_overview",
@@ -32,7 +32,7 @@ _FACTS = ("without_completion", "requests", "duration_s")
 
 @style.styled
 def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
-    """Mean depths and the largest in each interval, from the tables `trace_over_time` and `trace_overview`.
+    """Draw mean and maximum depth of each interval, from tables `trace_over_time` and `trace_overview`.
 
     Raises ValueError for unsuitable tables.
     """
@@ -40,9 +40,9 @@ def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
     selection.require(overview, _FACTS, "trace_overview")
     title, facts = "Queue depth over time", overview.iloc[0]
     if not facts["duration_s"]:
-        return common.nothing(title, "No time passes in the trace, so there is no depth over time.")
+        return common.nothing(title, "The trace has no duration, so there is no depth over time.")
     if over_time["queue_depth_mean"].isna().all():
-        return common.nothing(title, "The trace does not say when requests were completed, so the depth is not known.")
+        return common.nothing(title, "The trace has no completion times, so the depth is unknown.")
     edges = common.edges_s(over_time)
     figure = style.new_figure(title, height_in=5.0)
     panels = figure.subplots(2, 1, sharex=True)
@@ -67,12 +67,10 @@ def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
         largest = max((float(over_time[column].max()) for column in shown), default=0.0)
         ax.scale_y(axes, [largest], Quantity(name, "requests"))
         if not shown:
-            axes.text(
-                0.5, 0.5, "not known: too many requests in flight to follow", transform=axes.transAxes, ha="center"
-            )
+            axes.text(0.5, 0.5, "unknown: too many requests in flight", transform=axes.transAxes, ha="center")
     panels[0].set_xlabel("")
     missing = int(facts["without_completion"])
     if missing:
-        style.note(figure, f"{missing:,} of {facts['requests']:,} requests have no known completion and are left out")
+        style.note(figure, f"{missing:,} of {facts['requests']:,} requests have no completion time and are left out")
     ax.legend(figure, panels[0])
     return figure

@@ -1,4 +1,4 @@
-"""Footprint of a trace over time: all that was touched so far, and what each interval touches."""
+"""Footprint of a trace over time: blocks accessed so far, and in each interval."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES = (
         title="Footprint over time",
         caption=(
             "Blocks that the trace has read or written so far, each counted once, and the blocks that it "
-            "touches within each interval."
+            "accesses in each interval."
         ),
         tables=("trace_over_time",),
         status="trace_overview",
@@ -31,7 +31,7 @@ _COLUMNS = ("begin_s", "end_s", "footprint_bytes", "working_set_bytes", "block_b
 
 @style.styled
 def trace_footprint(over_time: pd.DataFrame) -> Figure:
-    """Footprint since the beginning and working set of each interval, from the table `trace_over_time`.
+    """Draw footprint since the beginning and working set of each interval, from `trace_over_time`.
 
     Raises ValueError for an unsuitable table.
     """
@@ -39,7 +39,7 @@ def trace_footprint(over_time: pd.DataFrame) -> Figure:
     title = "Footprint over time"
     largest = float(over_time["footprint_bytes"].max())
     if not largest:
-        return common.nothing(title, "The trace holds no read or write of any data.")
+        return common.nothing(title, "The trace has no reads or writes of data.")
     figure = style.new_figure(title)
     axes = figure.subplots()
     edges = common.edges_s(over_time)
@@ -66,8 +66,6 @@ def trace_footprint(over_time: pd.DataFrame) -> Figure:
     )
     block_bytes = int(over_time["block_bytes"].iloc[0])
     ax.scale_y(axes, [largest / scale.divisor], scale)
-    style.note(
-        figure, f"Counted in whole blocks of {format_size(block_bytes)}; discards and write-zeroes touch no data"
-    )
+    style.note(figure, f"Counted in whole blocks of {format_size(block_bytes)}; discards and write-zeroes do not count")
     ax.legend(figure, axes)
     return figure

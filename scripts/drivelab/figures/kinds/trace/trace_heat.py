@@ -1,4 +1,4 @@
-"""Where on the device a trace reads and writes, over time."""
+"""Heat map of a trace's reads and writes by address and time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIGURES = (
     FigureKind(
         name="trace_heat",
         title="Access over time and address",
-        caption="Where on the drive reads and writes begin, over time; the darker a cell, the more of them.",
+        caption="Start addresses of reads and writes over time; darker cells have more of them.",
         tables=("trace_heat", "trace_over_time"),
         status="trace_overview",
         when=("trace",),
@@ -29,22 +29,22 @@ FIGURES = (
 )
 
 _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.85, 0.0, 256)))
-"""More is darker; none too pale for paper."""
+"""Dark means many; no colour is too pale for paper."""
 _FEW = 100
-"""Requests in the fullest cell that the powers of ten would say too little of."""
+"""Below this count in the fullest cell, ticks at powers of ten are too few."""
 _COLUMNS = ("begin_s", "end_s", "low_bytes", "high_bytes", "reads", "writes")
 
 
 @style.styled
 def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
-    """Reads and writes in cells of time and address, from the tables `trace_heat` and `trace_over_time`.
+    """Draw reads and writes in cells of time and address, from tables `trace_heat` and `trace_over_time`.
 
     Raises ValueError for unsuitable tables.
     """
     selection.require(over_time, ("begin_s", "end_s"), "trace_over_time")
     title = "Access over time and address"
     if heat.empty:
-        return common.nothing(title, "The trace holds no read or write of any data.")
+        return common.nothing(title, "The trace has no reads or writes of data.")
     selection.require(heat, _COLUMNS, "trace_heat")
     edges, scale = common.edges_s(over_time), common.time(float(over_time["end_s"].iloc[-1]))
     low, high = int(heat["low_bytes"].min()), int(heat["high_bytes"].max())
@@ -64,7 +64,7 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
         counts = heat[column].to_numpy(float)
         cells[row[counts > 0], place[counts > 0]] = counts[counts > 0]
         _panel(axes, cells, edges / scale.divisor, np.linspace(low, high, len(cells) + 1) / address.divisor, norm)
-        axes.collections[0].set_label(column)  # what a cell counts, for those who point at it
+        axes.collections[0].set_label(column)  # named when the reader points at a cell
         axes.set_title(f"{_many(int(heat[column].sum()), column)}", fontsize=style.TEXT_PT)
         axes.set_xlabel(f"Time ({scale.unit})")
         axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -74,7 +74,7 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
     bar = figure.colorbar(panels[0].collections[0], cax=figure.add_subplot(grid[0, 2]))
     bar.set_label("Requests that begin in a cell, log scale")
     if most < _FEW:
-        bar.ax.yaxis.set_major_locator(FixedLocator([one for one in (1, 2, 3, 5, 10, 20, 50) if one <= max(most, 2)]))
+        bar.ax.yaxis.set_major_locator(FixedLocator([at for at in (1, 2, 3, 5, 10, 20, 50) if at <= max(most, 2)]))
     bar.ax.yaxis.set_major_formatter(lambda value, _: format_number(value))
     bar.ax.minorticks_off()
     width = common.duration(float(edges[1] - edges[0]))
@@ -83,7 +83,7 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
 
 
 def _panel(axes: Axes, cells: np.ndarray, times: np.ndarray, addresses: np.ndarray, norm: LogNorm) -> None:
-    # Picture rather than paths: thousands of cells as vectors would make a file of megabytes.
+    # An image, as thousands of cells as paths would take megabytes.
     axes.pcolormesh(times, addresses, np.ma.masked_invalid(cells), norm=norm, cmap=_COLOURS, rasterized=True, gid="map")
     axes.set_xlim(times[0], times[-1])
     axes.set_ylim(addresses[0], addresses[-1])

@@ -1,4 +1,4 @@
-"""Times between arrivals of a trace, as a cumulative distribution."""
+"""Cumulative distribution of the times between arrivals of a trace."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FIGURES = (
         name="trace_interarrival",
         title="Time between arrivals",
         caption=(
-            "Share of requests that came within a time of the one before. A step to the left of the mean "
-            "tells of bursts."
+            "Share of requests that arrived within a time after the previous request. A step to the left of "
+            "the mean indicates bursts."
         ),
         tables=("trace_interarrival", "trace_overview"),
         status="trace_overview",
@@ -33,7 +33,7 @@ _FACTS = ("interarrival_mean_us", "interarrival_variation", "time_resolution_ns"
 
 @style.styled
 def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Figure:
-    """Share of requests that came within a time of the one before, from `trace_interarrival` and `trace_overview`.
+    """Draw the share of arrivals within a time, from `trace_interarrival` and `trace_overview`.
 
     Raises ValueError for unsuitable tables.
     """
@@ -41,7 +41,7 @@ def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Fi
     title = "Time between arrivals"
     facts = overview.iloc[0]
     if interarrival.empty or not interarrival["high_ns"].max():
-        return common.nothing(title, "All requests of the trace have the same time of arrival.")
+        return common.nothing(title, "All requests of the trace arrive at the same time.")
     selection.require(interarrival, _COLUMNS, "trace_interarrival")
     figure = style.new_figure(title)
     axes = figure.subplots()
@@ -63,13 +63,13 @@ def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Fi
     axes.axvline(mean_us, color=style.INK, linestyle="--", linewidth=1.2, gid="mean", label="mean")
     ax.log_axis(axes, "x", least_us, largest_us, format_latency)
     axes.set_ylim(0, 103)
-    axes.set_xlabel("Time since the arrival before (ns, µs, ms, s), log scale")
+    axes.set_xlabel("Time since the previous arrival (ns, µs, ms, s), log scale")
     axes.set_ylabel("Arrivals within that time (%)")
     parts = [f"mean {format_latency(mean_us)}"]
     if np.isfinite(facts["interarrival_variation"]):
         parts.append(f"coefficient of variation {facts['interarrival_variation']:.2g} (Poisson: 1)")
     if at_once:
-        parts.append(f"{at_once:.3g} % at the same time as the one before")
+        parts.append(f"{at_once:.3g} % at the same time as the previous request")
     if facts["time_resolution_ns"] > 1:
         parts.append(f"times are multiples of {common.duration(facts['time_resolution_ns'] / 1e9)}")
     style.note(figure, "; ".join(parts))

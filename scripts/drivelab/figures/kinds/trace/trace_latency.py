@@ -1,4 +1,4 @@
-"""Latency of the requests of a trace where it was captured, by operation."""
+"""Latency of the requests of a trace when it was captured, by operation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FIGURES = (
         name="trace_latency",
         title="Latency where the trace was captured",
         caption=(
-            "Share of requests that were faster than a latency on the drive that the trace was captured on, "
-            "both axes logarithmic: each step up is one more nine."
+            "Share of requests that were faster than a latency on the drive on which the trace was captured. "
+            "Both axes are logarithmic: each step up is one more nine."
         ),
         tables=("trace_latency",),
         status="trace_overview",
@@ -35,14 +35,14 @@ _PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to complete
 
 @style.styled
 def trace_latency(latency: pd.DataFrame) -> Figure:
-    """Cumulative distributions with nines on the y axis, from the table `trace_latency`; both axes logarithmic.
+    """Draw distributions with nines on the y axis, from table `trace_latency`; both axes logarithmic.
 
     Raises ValueError for an unsuitable table.
     """
     title = "Latency where the trace was captured"
     shown = [phase for phase, _ in _PHASES if (latency["phase"] == phase).any()] if len(latency) else []
     if not shown:
-        return common.nothing(title, "The trace does not say when requests were completed, so no latency is known.")
+        return common.nothing(title, "The trace has no completion times, so latencies are unknown.")
     selection.require(latency, _COLUMNS, "trace_latency")
     latency = latency[latency["phase"].isin(shown)]
     figure = style.new_figure(title)
@@ -50,14 +50,14 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
     smallest, handles = 0.09, {}
     ends_us = np.maximum(latency["high_ns"].to_numpy(float), 1.0) / 1e3
     for axes, phase in zip(panels, shown, strict=True):
-        for operation in (one for one in common.DIRECTIONS if (latency["operation"] == one).any()):
+        for operation in (operation for operation in common.DIRECTIONS if (latency["operation"] == operation).any()):
             bins = latency[(latency["operation"] == operation) & (latency["phase"] == phase)].sort_values("low_ns")
             if bins.empty:
                 continue
             counts = bins["requests"].to_numpy(float)
             slower = counts[::-1].cumsum()[::-1] / counts.sum()
             end_us = np.maximum(bins["high_ns"].to_numpy(float), 1.0) / 1e3
-            beyond = 0.5 / counts.sum()  # the slowest request, drawn half way to where none is
+            beyond = 0.5 / counts.sum()  # the slowest request, half way to a share of zero
             smallest = min(smallest, beyond)
             (handles[operation],) = axes.plot(
                 np.append(end_us, end_us[-1]),
@@ -69,19 +69,19 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
                 gid=f"{operation} {phase}",
             )
         ax.log_axis(axes, "x", float(ends_us.min()), float(ends_us.max()), format_latency)
-        if len(shown) > 1:  # half a page has room for few labels
+        if len(shown) > 1:  # a narrow panel has room for few labels
             decades = np.log10(ends_us.max() / ends_us.min())
             axes.xaxis.set_major_locator(LogLocator(subs=(1,) if decades > 1.5 else (1, 3), numticks=8))
         axes.set_xlabel(f"{dict(_PHASES)[phase]}\n(µs, ms, s), log scale")
     panels[0].set_yscale("log")
-    panels[0].set_ylim(1.0, smallest)  # upside down: the tail belongs at the top
+    panels[0].set_ylim(1.0, smallest)  # inverted: the tail is at the top
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
     panels[0].yaxis.set_major_locator(FixedLocator(nines))
     panels[0].yaxis.set_minor_locator(NullLocator())
     panels[0].yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
     tell(panels[0].yaxis, lambda share: f"{100 * (1 - share):.7g} %")
     panels[0].set_ylabel("Faster requests (% of all), log scale")
-    style.note(figure, "Latencies are those of the drive and the system that the trace was captured on")
+    style.note(figure, "Latencies are of the drive and system on which the trace was captured")
     ax.legend(figure, panels[0], handles=list(handles.values()))
     return figure
 

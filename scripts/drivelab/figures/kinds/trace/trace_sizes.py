@@ -1,4 +1,4 @@
-"""Size mix of a trace: how many reads and writes of which length, and what share of the bytes they carry."""
+"""Size mix of a trace: shares of requests and of bytes by length."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FIGURES = (
     FigureKind(
         name="trace_sizes",
         title="Size mix",
-        caption="Shares of reads and writes by length, of the requests above and of the bytes below.",
+        caption="Shares of reads and writes by length: of requests above, of bytes below.",
         tables=("trace_sizes",),
         status="trace_overview",
         when=("trace",),
@@ -33,15 +33,15 @@ _HATCHES = {"read": "", "write": "///"}
 
 @style.styled
 def trace_sizes(sizes: pd.DataFrame) -> Figure:
-    """Shares of reads and writes by length, of requests above and of bytes below, from the table `trace_sizes`.
+    """Draw shares of reads and writes by length, of requests and of bytes, from table `trace_sizes`.
 
-    More than 12 lengths are put into classes that end at powers of two. Raises ValueError for an unsuitable table.
+    More than 12 lengths are grouped in classes that end at powers of two. Raises ValueError for an unsuitable table.
     """
     selection.require(sizes, _COLUMNS, "trace_sizes")
     title = "Size mix"
     chosen = sizes[sizes["operation"].isin(_DIRECTIONS) & (sizes["length_bytes"] > 0)]
     if chosen.empty:
-        return common.nothing(title, "The trace holds no read or write of any data.")
+        return common.nothing(title, "The trace has no reads or writes of data.")
     classes, exact = _classes(chosen["length_bytes"].to_numpy(np.int64))
     chosen = chosen.assign(upto=classes, bytes=chosen["requests"] * chosen["length_bytes"].astype(float))
     names = np.unique(classes)
@@ -59,7 +59,7 @@ def trace_sizes(sizes: pd.DataFrame) -> Figure:
 
 
 def _classes(lengths: np.ndarray) -> tuple[np.ndarray, bool]:
-    """The class of each length, named by its largest, and whether each length is a class of its own."""
+    """Return the class of each length, named by its largest, and whether each length has its own class."""
     if np.unique(lengths).size <= _MOST_BARS:
         return lengths, True
     return 2 ** np.ceil(np.log2(lengths)).astype(np.int64), False
@@ -82,5 +82,5 @@ def _panel(axes: Axes, table: pd.DataFrame, what: str) -> None:
         )
     axes.set_ylabel(f"Share of {what} (%)")
     axes.grid(visible=False, axis="x")
-    room = max(0.6, 2.0 - len(table) / 2)  # a single bar need not fill the page
+    room = max(0.6, 2.0 - len(table) / 2)  # a single bar does not fill the page
     axes.set_xlim(-room, len(table) - 1 + room)

@@ -1,4 +1,4 @@
-"""I/O stream map of a trace after SNIA RWSW: the nine most frequent streams, in all and over time."""
+"""I/O stream map of a trace after SNIA RWSW: the nine most frequent streams, in total and over time."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ FIGURES = (
         name="trace_streams",
         title="I/O streams",
         caption=(
-            "I/O stream map after the SNIA Real World Storage Workload specification: reads or writes of "
-            "one size, random or sequential; the nine most frequent, their shares and how often they came "
-            "over time. The streams with a star are the fewest that cover 80 % of reads and writes."
+            "I/O stream map after the SNIA Real World Storage Workload specification. A stream is reads or "
+            "writes of one size, random or sequential. Shown are the shares and rates of the nine most "
+            "frequent streams. Streams with a star are the fewest that cover 80 % of reads and writes."
         ),
         tables=("trace_streams", "trace_streams_over_time", "trace_over_time"),
         status="trace_overview",
@@ -37,7 +37,7 @@ _OTHERS = "#b5b5b5"
 
 @style.styled
 def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
-    """Shares of the nine most frequent streams and of all others, and their rates in each interval.
+    """Draw the shares of the nine most frequent streams and all others, and their rates over time.
 
     From the tables `trace_streams`, `trace_streams_over_time` and `trace_over_time`. Streams with a star are the
     fewest that cover 80 % of the reads and writes. Raises ValueError for unsuitable tables.
@@ -45,11 +45,11 @@ def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_t
     selection.require(over_time, ("begin_s", "end_s", "requests_per_s"), "trace_over_time")
     title = "I/O streams"
     if streams.empty:
-        return common.nothing(title, "The trace holds no read or write of any data.")
+        return common.nothing(title, "The trace has no reads or writes of data.")
     selection.require(streams, _COLUMNS, "trace_streams")
     top = streams.sort_values("rank").head(_SHOWN)
     rest = streams[streams["rank"] > _SHOWN]
-    names = [f"{one.stream}{' *' if one.main else ''}" for one in top.itertuples()]
+    names = [f"{stream.stream}{' *' if stream.main else ''}" for stream in top.itertuples()]
     shares, palette = top["share_pct"].tolist(), _palette()[: len(top)]
     if len(rest):
         names.append(f"{len(rest):,} others")
@@ -64,13 +64,13 @@ def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_t
     style.note(
         figure,
         f"{covers} of {count:,} cover{'' if main > 1 else 's'} {streams[streams['main']]['share_pct'].sum():.0f} % of "
-        "reads and writes; SEQ: begins where one of the 32 requests before, of the same kind, ended",
+        "reads and writes; SEQ: begins where one of the 32 previous requests of the same kind ended",
     )
     return figure
 
 
 def _palette() -> list[Any]:
-    """Nine colours without the grey, which is for all others."""
+    """Return nine colours without grey, which all other streams have."""
     return [colour for number, colour in enumerate(style.colours(10)) if number != 7]
 
 
@@ -86,19 +86,19 @@ def _bars(axes: Axes, names: list[str], shares: list[float], palette: list[Any])
     axes.grid(visible=False, axis="y")
 
 
-def _rates(axes: Axes, found: pd.DataFrame, over_time: pd.DataFrame, looks: dict[str, Any]) -> None:
+def _rates(axes: Axes, streams: pd.DataFrame, over_time: pd.DataFrame, looks: dict[str, Any]) -> None:
     if over_time["requests_per_s"].isna().all():
         axes.set_axis_off()
-        axes.text(0.5, 0.5, "No time passes in the trace.", transform=axes.transAxes, ha="center", color=style.MUTED)
+        axes.text(0.5, 0.5, "The trace has no duration.", transform=axes.transAxes, ha="center", color=style.MUTED)
         return
     edges = common.edges_s(over_time)
     divisor = common.time_axis(axes, float(edges[-1]))
     width = np.diff(edges)
-    place = np.searchsorted(edges, found["begin_s"].to_numpy(float) + 1e-12, side="right") - 1
+    place = np.searchsorted(edges, streams["begin_s"].to_numpy(float) + 1e-12, side="right") - 1
     lower = np.zeros(len(width))
     for number, (name, colour) in enumerate(looks.items()):
-        mine = (found["rank"] == number + 1).to_numpy()
-        requests = np.bincount(place[mine], found["requests"][mine], len(width))
+        mine = (streams["rank"] == number + 1).to_numpy()
+        requests = np.bincount(place[mine], streams["requests"][mine], len(width))
         upper = lower + requests / width
         axes.stairs(upper, edges / divisor, baseline=lower, fill=True, color=colour, linewidth=0, label=name,
                     gid=f"rate {number + 1}")  # fmt: skip
