@@ -1,4 +1,4 @@
-"""SVG as matplotlib writes it, made smaller: a report has hundreds of them, and most of one is repetition."""
+"""Smaller SVG than matplotlib writes: a report has hundreds of figures, and most of their bytes are repetition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 FONTS = "'DejaVu Sans', Verdana, sans-serif"
-"""Verdana has the widths of DejaVu Sans, for readers who have not got that."""
+"""Verdana has the widths of DejaVu Sans, for readers without that font."""
 _SILENT = re.compile(r"<\?xml.*?\?>|<!--.*?-->|<!DOCTYPE[^>\[]*(\[[^\]]*\])?[^>]*>|<metadata>.*?</metadata>", re.DOTALL)
 _GROUP_ID = re.compile(r'<g id="([^"]*)"')
 _MARK = re.compile(r"[pmknc]\d+")
@@ -24,24 +24,25 @@ _COMMAND = re.compile(r"\s*([A-Za-z])\s*")
 _STRAIGHT = re.compile(r"[ML-](?:[-\d. MLz]*)")
 _POINT = re.compile(r"([ML])(-?[\d.]+) (-?[\d.]+)|z")
 _FEWEST_POINTS = 3
-"""Of a path for its coordinates to be rounded to a tenth of a point: the small shapes of markers are not."""
+"""Paths with fewer lines, such as the shapes of markers, keep hundredths of a point."""
 _NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 _BREAKS = re.compile(r"\s*\n\s*")
 _BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
 _STYLE = re.compile(r' style="([^"]*)"')
 _ID = re.compile(r' id="([^"]+)"')
 _ID_OR_REFERENCE = re.compile(r'( id="|#)([\w.-]+)(?=["\')])')
-_FEWEST_USES = 3
-"""Of a style, for a rule to be shorter than saying it each time."""
+_COLOUR = re.compile(r"#(\w)\1(\w)\2(\w)\3\b")
+_FEWEST_USES = 2
+"""A style with fewer uses is shorter without a rule."""
 
 
 def compact(svg: str) -> str:
-    """Return the same picture for every reader, without what no one sees.
+    """Return the same picture in fewer bytes.
 
-    Coordinates are to a hundredth of a point, of long lines to a tenth. Comments, document type, metadata and groups
-    without a mark are left out. Styles that return become classes, ids become short, and the ids of marks
-    (`figures.values`) become the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts
-    stay as they are. The picture must stand by itself, as in an `<img>`: ids and classes would clash with others.
+    Coordinates have hundredths of a point, or tenths in long lines. Comments, document type, metadata and groups without
+    a mark are removed. Repeated styles become classes, ids become short, and the ids of marks (`figures.values`) become
+    the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not change. Each picture must
+    be complete, as in an `<img>`: ids and classes of several in one document would clash.
     """
     svg = _GROUP_ID.sub(_marked, _SILENT.sub("", svg))
     svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, tag[0])), svg)
@@ -54,24 +55,24 @@ def with_values(svg: str, values: Mapping[str, Any]) -> str:
     """Return an SVG that carries the values of its marks as JSON in its `metadata`."""
     text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for letter in "&<>":
-        text = text.replace(letter, f"\\u{ord(letter):04x}")  # JSON's own escape: XML reads no other
+        text = text.replace(letter, f"\\u{ord(letter):04x}")  # escaped for XML by means of JSON
     head, end, tail = svg.rpartition("</svg>")
     return f"{head}<metadata>{text}</metadata>{end}{tail}"
 
 
 def values_of(svg: str) -> str:
-    """Return the values that an SVG carries, as JSON text; empty where it carries none."""
-    found = _VALUES.search(svg)
-    return found[1] if found else ""
+    """Return the values that an SVG carries as JSON text, or an empty text."""
+    values = _VALUES.search(svg)
+    return values[1] if values else ""
 
 
 def without_values(svg: str) -> str:
-    """Return the picture alone."""
+    """Return the SVG without its values."""
     return _VALUES.sub("", svg)
 
 
 def _marked(group: re.Match[str]) -> str:
-    """Keep the ids of panels, marks, legend entries, notes and ticks as data attributes; ids of others are noise."""
+    """Return the ids of panels, marks, legend entries, notes and ticks as data attributes, and drop other ids."""
     name = group[1]
     if _MARK.fullmatch(name):
         return f'<g data-{name[0]}="{name[1:]}"'
@@ -84,29 +85,46 @@ def _rounded(number: re.Match[str]) -> str:
 
 
 def _short(path: str) -> str:
-    """Return straight lines with coordinates to a tenth of a point, and H and V for what runs along an axis."""
-    if path.count("L") < _FEWEST_POINTS or not _STRAIGHT.fullmatch(path):
+    """Return straight lines with relative coordinates, of long lines to a tenth of a point; curves stay unchanged."""
+    if not _STRAIGHT.fullmatch(path):
         return path
-    parts, before = [], ("", "")
-    for found in _POINT.finditer(path):
-        if not found[1]:
+    is_long = path.count("L") >= _FEWEST_POINTS
+    digits = 1 if is_long else 2
+    parts, before = [], (0, 0)
+    for point in _POINT.finditer(path):
+        if not point[1]:
             parts.append("z")
             continue
-        x, y = (f"{float(one):.1f}".removesuffix(".0") for one in found.groups()[1:])
-        if found[1] == "M" or (x != before[0] and y != before[1]):
-            parts.append(f"{found[1]}{x} {y}")
-        elif (x, y) != before:
-            parts.append(f"H{x}" if y == before[1] else f"V{y}")
+        x, y = (round(round(float(number), digits) * 10**digits) for number in point.groups()[1:])
+        right, down = x - before[0], y - before[1]
+        if point[1] == "M":
+            parts.append("M" + _pair(x, y, digits))
+        elif right and down:
+            parts.append("l" + _pair(right, down, digits))
+        elif right or down or not is_long:
+            parts.append(f"v{_decimal(down, digits)}" if down else f"h{_decimal(right, digits)}")
         before = (x, y)
     return "".join(parts)
+
+
+def _pair(x: int, y: int, digits: int) -> str:
+    second = _decimal(y, digits)
+    return f"{_decimal(x, digits)}{'' if second.startswith('-') else ' '}{second}"
+
+
+def _decimal(scaled: int, digits: int) -> str:
+    """Return `scaled` / 10**`digits` as the shortest decimal: 1250 with 2 digits is `12.5`, -5 is `-.05`."""
+    whole, fraction = divmod(abs(scaled), 10**digits)
+    after = f"{fraction:0{digits}d}".rstrip("0")
+    return f"{'-' if scaled < 0 else ''}{whole or '' if after else whole}{'.' if after else ''}{after}"
 
 
 def _without_groups(svg: str) -> str:
     kept: list[str] = []
     open_: list[bool] = []
     end = 0
-    for found in _GROUP.finditer(svg):
-        tag = found[0]
+    for group in _GROUP.finditer(svg):
+        tag = group[0]
         if tag == "</g>":
             left_out = open_.pop() if open_ else False
         else:
@@ -114,24 +132,25 @@ def _without_groups(svg: str) -> str:
             if not tag.endswith("/>"):
                 open_.append(left_out)
         if left_out:
-            kept.append(svg[end : found.start()])
-            end = found.end()
+            kept.append(svg[end : group.start()])
+            end = group.end()
     return "".join((*kept, svg[end:]))
 
 
 def _with_short_ids(svg: str) -> str:
     names = {name: f"i{place}" for place, name in enumerate(dict.fromkeys(_ID.findall(svg)))}
     short = {name: new for name, new in names.items() if len(new) < len(name)}
-    return _ID_OR_REFERENCE.sub(lambda found: found[1] + short.get(found[2], found[2]), svg)
+    return _ID_OR_REFERENCE.sub(lambda use: use[1] + short.get(use[2], use[2]), svg)
 
 
 def _with_classes(svg: str) -> str:
+    svg = _STYLE.sub(lambda style: f' style="{_tight(style[1])}"', svg)
     uses = Counter(_STYLE.findall(svg)).most_common()
     classes = {style: f"c{place}" for place, (style, count) in enumerate(uses) if count >= _FEWEST_USES}
-    rules = "".join(f".{name}{{{_tight(style)}}}" for style, name in classes.items())
-    svg = _STYLE.sub(lambda one: f' class="{classes[one[1]]}"' if one[1] in classes else one[0], svg)
+    rules = "".join(f".{name}{{{style}}}" for style, name in classes.items())
+    svg = _STYLE.sub(lambda style: f' class="{classes[style[1]]}"' if style[1] in classes else style[0], svg)
     return svg.replace("</style>", f"{rules} text{{font-family:{FONTS}}}</style>", 1)
 
 
 def _tight(style: str) -> str:
-    return re.sub(r"([:;]) ", r"\1", style)
+    return _COLOUR.sub(r"#\1\2\3", re.sub(r"([:;]) ", r"\1", style))

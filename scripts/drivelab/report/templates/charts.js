@@ -58,11 +58,16 @@ function rules(picture) {
 const number = (value) => value.toLocaleString("en", {maximumSignificantDigits: Number.isInteger(value) ? 17 : 7});
 const forward = (axis, value) => (axis.scale === "log" ? Math.log10(value) : value);
 
-/** A path of absolute commands with its coordinates moved. */
+/** A path with its coordinates moved; its straight lines may be relative. */
 function pathed(d, x, y) {
-  return d.replace(/([A-Za-z])([^A-Za-z]*)/g, (_, command, given) => {
-    const numbers = given.trim().split(/[ ,]+/).filter(Boolean).map(Number);
-    const moved = numbers.map((one, place) => (command === "V" || (command !== "H" && place % 2) ? y(one) : x(one)).toFixed(2));
+  const at = [0, 0];
+  return d.replace(/([A-Za-z])([^A-Za-z]*)/g, (_, given, numbers) => {
+    const command = given.toUpperCase();
+    const moved = (numbers.match(/-?(?:\d+\.?\d*|\.\d+)/g) ?? []).map((number, place) => {
+      const up = command === "V" || (command !== "H" && place % 2) ? 1 : 0;
+      at[up] = Number(number) + (command === given ? 0 : at[up]);
+      return (up ? y : x)(at[up]).toFixed(2);
+    });
     return command + moved.join(" ");
   });
 }

@@ -33,8 +33,8 @@ _CELLS = (*_PLACE, "elapsed_s")
 def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
     """Draw the I/O rate per second of the soaks, a line per drive and run, panels by direction.
 
-    Soaks of different workloads show bandwidth, unless `metric` is given. Time begins with the first second of the first
-    soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
+    Soaks of different workloads show bandwidth, unless `metric` is given. Time begins with the first second of the
+    first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
     unsuitable tables.
     """
     selection.require(series, (*_SERIES, metric or "iops"), "series")

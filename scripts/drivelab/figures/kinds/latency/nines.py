@@ -41,8 +41,8 @@ _FEW_IOS = 10
 def nines(latency_bins: pd.DataFrame) -> Figure:
     """Draw latency against the share of I/Os that were as fast, in nines, for one workload.
 
-    The quantiles 50, 90, 99 … 99.9999 % are dots with their value. With fewer than ten I/Os above, dots are hollow; those
-    with fewer than one are left out. Raises ValueError for unsuitable tables.
+    The quantiles 50, 90, 99 … 99.9999 % are dots with their value. With fewer than ten I/Os above, dots are hollow;
+    those with fewer than one are left out. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):

@@ -51,10 +51,10 @@ _BETWEEN = (0, (1.0, 2.5))
 def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """Draw the I/O rate of each mix of reads and writes, a line per drive and a panel per load.
 
-    The dotted line joins pure reads and pure writes. The first number, the bathtub index, is the distance of the
-    lowest mix from that line; the second is its distance from the rate that sharing the time explains. Both numbers are those of
-    the detector and are bold if they reach its thresholds; the detector also tests them against scatter. Runs of a drive
-    are averaged. Raises ValueError for unsuitable tables.
+    The dotted line joins pure reads and pure writes. The first number, the bathtub index, is the distance of the lowest
+    mix from that line; the second is its distance from the rate that sharing the time explains. Both numbers are those
+    of the detector and are bold if they reach its thresholds; the detector also tests them against scatter. Runs of a
+    drive are averaged. Raises ValueError for unsuitable tables.
     """
     by = ["workload", "threads", "queue_depth", "read_share_pct"]
     table = overlay.loop_values(cells, steady_state, ["iops"], by)

@@ -122,10 +122,10 @@ def convergence(
 ) -> Figure:
     """Draw the convergence of all block sizes at one read share, with the steady-state window.
 
-    `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads are shown.
-    If cells are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with the most
-    threads is shown, or with `beside_sweep` the cells at one demand only, such as the writes before each round. `metric`
-    is a column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones outside. Raises
+    `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads are shown. If cells
+    are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with the most threads is
+    shown, or with `beside_sweep` the cells at one demand only, such as the writes before each round. `metric` is a
+    column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones outside. Raises
     ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
