@@ -13,7 +13,7 @@ import pytest
 
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.purge import order
+from drivelab.drives.purge.order import Drives
 from drivelab.drives.tools import Output
 
 MIB = 1 << 20
@@ -60,7 +60,7 @@ class FakeDrive:
         def advance(seconds: float) -> None:
             self.clock_s += seconds
 
-        methods = order.NVME if self.name.startswith("nvme") else order.SCSI_FLASH
+        group = Drives.NVME if self.name.startswith("nvme") else Drives.SCSI_FLASH
         for target, value in {
             "drives.tools.run": self.run,
             "drives.erasing.run": lambda name, *words, **options: self.run(*words, **options),
@@ -70,7 +70,7 @@ class FakeDrive:
             "drives.purge.raw.drop_page_cache": lambda device: None,
             "drives.purge.raw.reread_partition_table": lambda device: None,
             "drives.purge.by_host.discards": lambda name: self.trims,
-            "drives.purge.methods_for": lambda name: methods,
+            "drives.purge.drives_of": lambda name, sys_root: group,
             "drives.purge.waiting.now": lambda: self.clock_s,
             "drives.purge.waiting.pause": advance,
         }.items():

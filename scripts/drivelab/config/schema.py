@@ -7,6 +7,7 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,22 @@ _EMPTY = {"minItems": "give at least one entry", "minProperties": "give at least
 """Remedy for an empty value, by the schema keyword that it violates."""
 
 
+def load_schema(name: str) -> dict[str, Any]:
+    """Return a schema of workflow/schemas.
+
+    Its `and_names_of: MODULE.NAME` beside an `enum` adds the keys of that mapping, which the program collects itself.
+    """
+    schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
+    for part in schema.get("properties", {}).values():
+        if "and_names_of" in part:
+            module, _, mapping = part["and_names_of"].rpartition(".")
+            part["enum"] += getattr(import_module(module), mapping)
+    return schema
+
+
 @cache
 def _validator(name: str) -> Any:
-    schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
-    return jsonschema.Draft202012Validator(schema)
+    return jsonschema.Draft202012Validator(load_schema(name))
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from drivelab.config.schema import ROOT
-from drivelab.config.yaml_file import load_yaml
+from drivelab.config.schema import load_schema
 from drivelab.reference.markdown import anchor, code, table
 
 _HEAD = ("key", "value", "default", "meaning")
@@ -18,7 +17,7 @@ Node = dict[str, Any]
 
 def sections(name: str) -> str:
     """Return headings and tables of a schema, top-level keys first."""
-    schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
+    schema = load_schema(name)
     reader = _Reader(schema.get("$defs", {}))
     parts = [reader.table(schema, "")]
     done: set[str] = set()

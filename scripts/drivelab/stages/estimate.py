@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from drivelab.drives.purge import METHODS
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.protocol.plan_fields import fills, pause_s, rounds_at_least, rounds_at_most
@@ -138,7 +139,7 @@ def _purge(plan: Plan, capacity_bytes: int, terms: Terms) -> Estimate:
         return Estimate()
     if plan.virtual and method == "auto":
         return Estimate(settle_s, settle_s + 1.0)
-    if method == "overwrite":
+    if method in METHODS and METHODS[method].host_writes:
         least_s, most_s = (settle_s + capacity_bytes / rate for rate in (terms.fastest_bytes_s, terms.bytes_s))
         return Estimate(least_s, most_s, capacity_bytes, capacity_bytes)
     overwritten = capacity_bytes if method == "auto" else 0

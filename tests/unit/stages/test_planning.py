@@ -82,12 +82,10 @@ def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> N
 
 
 def test_the_schema_knows_the_methods_of_purging() -> None:
-    from drivelab.config.schema import ROOT
-    from drivelab.config.yaml_file import load_yaml
+    from drivelab.config.schema import load_schema
     from drivelab.drives.purge import AUTO, METHODS
 
-    schema = load_yaml(ROOT / "workflow/schemas/study.schema.yaml")
-    assert sorted(schema["properties"]["purge"]["enum"]) == sorted([AUTO, *METHODS])
+    assert load_schema("study")["properties"]["purge"]["enum"] == [AUTO, *METHODS]
 
 
 def study(measurement: str) -> Campaign:

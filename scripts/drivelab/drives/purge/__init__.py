@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pkgutil
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge import ata_erase, by_host, nvme_format, nvme_sanitize, scsi_erase
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
-from drivelab.drives.purge.order import methods_for
+from drivelab.drives.purge.order import drives_of
 from drivelab.drives.purge.verification import purge_verified
 from drivelab.drives.purge.waiting import Say
 from drivelab.errors import UserError
@@ -15,16 +17,30 @@ from drivelab.errors import UserError
 __all__ = ["AUTO", "METHODS", "Leaves", "Method", "Promise", "SpoiltError", "purge"]
 
 AUTO = "auto"
-METHODS: dict[str, Method] = {
-    method.name: method
-    for module in (nvme_format, nvme_sanitize, ata_erase, scsi_erase, by_host)
-    for method in module.METHODS
-}
-"""Methods by the name that users write."""
+
+
+def _discovered() -> dict[str, Method]:
+    """Return the methods of all modules of this package; raises ValueError for a name that two methods have."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    methods = [method for module in modules for method in getattr(module, "METHODS", ())]
+    by_name = {method.name: method for method in sorted(methods, key=lambda method: (method.rank, method.name))}
+    if len(by_name) < len(methods):
+        raise ValueError(f"two purge methods have the same name: {sorted(method.name for method in methods)}")
+    return by_name
+
+
+METHODS = _discovered()
+"""Methods by the name that users write, in the order in which `auto` tries them."""
+
+
+def methods_for(name: str, sys_root: Path = Path("/sys")) -> tuple[str, ...]:
+    """Return the names of the methods that `auto` tries on a drive, given by kernel name."""
+    drives = drives_of(name, sys_root)
+    return tuple(method.name for method in METHODS.values() if drives in method.drives)
 
 
 def purge(device: HeldDevice, method: str = AUTO, say: Say = lambda text, fraction: None) -> dict[str, Any]:
-    """Purge a drive with one method, or with `auto` by the first of `order.methods_for` that works, and verify it.
+    """Purge a drive with one method, or with `auto` by the first of `methods_for` that works, and verify it.
 
     Returns the facts to record: `method`, `title`, `verified` (in words), `content`, `leaves` (see `Leaves`),
     `duration_s`, `evidence` (commands and the drive's answers) and `tried`, the earlier methods with the reason why

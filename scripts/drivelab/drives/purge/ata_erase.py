@@ -8,6 +8,7 @@ from drivelab.drives import ata, erasing
 from drivelab.drives.ata import Ata
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Say, attended
 from drivelab.drives.sysfs import block_dir
 from drivelab.errors import UserError
@@ -111,10 +112,12 @@ METHODS = (
         "ata-erase", "ATA security erase", Promise.PATTERN, Leaves.UNWRITTEN,
         lambda device: _unavailable(device, enhanced=False),
         lambda device, say: _carry_out(device, say, enhanced=False),
+        Rank.USER_DATA, frozenset({Drives.SCSI_FLASH}),
     ),
     Method(
         "ata-erase-enhanced", "ATA enhanced security erase", Promise.PATTERN, Leaves.UNWRITTEN,
         lambda device: _unavailable(device, enhanced=True),
         lambda device, say: _carry_out(device, say, enhanced=True),
+        Rank.WEAKER_KEY, frozenset({Drives.SCSI_FLASH}),
     ),
 )  # fmt: skip

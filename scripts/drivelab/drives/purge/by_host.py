@@ -9,6 +9,7 @@ from drivelab.drives import sysfs
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import raw
 from drivelab.drives.purge.method import Leaves, Method, Promise
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Say, attended
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.errors import UserError
@@ -63,9 +64,12 @@ def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
 
 
 METHODS = (
-    Method("trim", "TRIM of the whole drive", Promise.PATTERN, Leaves.UNWRITTEN, _no_trim, _trim),
+    Method(
+        "trim", "TRIM of the whole drive", Promise.PATTERN, Leaves.UNWRITTEN,
+        _no_trim, _trim, Rank.TRIM, frozenset(Drives),
+    ),
     Method(
         "overwrite", "one overwrite of the whole drive with zeros", Promise.ZEROS, Leaves.OVERWRITTEN,
-        lambda device: None, _overwrite,
+        lambda device: None, _overwrite, Rank.OVERWRITE_BY_HOST, frozenset(Drives), host_writes=True,
     ),
 )  # fmt: skip

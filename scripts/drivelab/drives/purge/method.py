@@ -1,4 +1,7 @@
-"""The definition of a purge method."""
+"""The definition of a purge method.
+
+A new method is one module of this package with `METHODS`, a tuple of `Method`, see docs/how-to/purge-method.md.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from drivelab.drives.guard import HeldDevice
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Say
 from drivelab.errors import UserError
 
@@ -44,6 +48,12 @@ class Method:
     """Returns why the method cannot be used on a drive, or None. Changes nothing; raises UserError without its tool."""
     carry_out: Callable[[HeldDevice, Say], dict[str, Any]]
     """Returns evidence for the recording: commands and the drive's answers. Raises UserError if the method fails."""
+    rank: Rank
+    """Where `auto` tries it, see `drivelab.drives.purge.order`."""
+    drives: frozenset[Drives]
+    """Drives on which `auto` tries it; a study can name it for any drive."""
+    host_writes: bool = False
+    """Whether the host writes the whole drive, for the estimates of bytes and time."""
 
 
 class SpoiltError(UserError):

@@ -9,6 +9,7 @@ from drivelab.drives import nvme
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
 from drivelab.drives.purge.nvme_scope import not_alone
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Say, attended
 from drivelab.errors import UserError
 
@@ -80,15 +81,16 @@ def _layout(device: HeldDevice) -> Layout:
     return Layout.from_answer(answer)
 
 
-def _method(name: str, title: str, setting: int) -> Method:
+def _method(name: str, title: str, setting: int, rank: Rank) -> Method:
     return Method(
         name, title, Promise.PATTERN, Leaves.UNWRITTEN,
         lambda device: _unavailable(device, setting),
         lambda device, say: _carry_out(device, say, setting),
+        rank, frozenset({Drives.NVME}),
     )  # fmt: skip
 
 
 METHODS = (
-    _method("nvme-format-user-data", "NVMe format with user data erase", _USER_DATA),
-    _method("nvme-format-crypto", "NVMe format with cryptographic erase", _CRYPTO),
+    _method("nvme-format-user-data", "NVMe format with user data erase", _USER_DATA, Rank.USER_DATA),
+    _method("nvme-format-crypto", "NVMe format with cryptographic erase", _CRYPTO, Rank.WEAKER_KEY),
 )

@@ -10,6 +10,7 @@ from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.deallocated import declared_byte
 from drivelab.drives.purge.method import Leaves, Method, Promise
 from drivelab.drives.purge.nvme_scope import not_alone
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Progress, Say, until_done
 from drivelab.errors import UserError
 
@@ -109,16 +110,17 @@ def _log(device: HeldDevice, controller: str) -> dict[str, Any]:
     return log
 
 
-def _method(name: str, title: str, action: int) -> Method:
+def _method(name: str, title: str, action: int, rank: Rank) -> Method:
     return Method(
         name, title, Promise.PATTERN, Leaves.UNWRITTEN,
         lambda device: _unavailable(device, action),
         lambda device, say: _carry_out(device, say, action),
+        rank, frozenset({Drives.NVME}),
     )  # fmt: skip
 
 
 METHODS = (
-    _method("nvme-sanitize-block", "NVMe sanitize, block erase", _BLOCK),
-    _method("nvme-sanitize-crypto", "NVMe sanitize, cryptographic erase", _CRYPTO),
-    _method("nvme-sanitize-overwrite", "NVMe sanitize, one overwrite of all media", _OVERWRITE),
+    _method("nvme-sanitize-block", "NVMe sanitize, block erase", _BLOCK, Rank.ALL_MEDIA),
+    _method("nvme-sanitize-crypto", "NVMe sanitize, cryptographic erase", _CRYPTO, Rank.KEY),
+    _method("nvme-sanitize-overwrite", "NVMe sanitize, one overwrite of all media", _OVERWRITE, Rank.OVERWRITE_BY_DRIVE),
 )

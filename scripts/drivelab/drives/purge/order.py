@@ -10,28 +10,41 @@ has the same effect and takes as long as the drive's own erase commands, and can
 
 from __future__ import annotations
 
+from enum import Enum, IntEnum, auto
 from pathlib import Path
 
 from drivelab.drives.sysfs import block_dir, read_text
 
-NVME = (
-    "nvme-sanitize-block", "nvme-format-user-data", "nvme-sanitize-crypto", "nvme-format-crypto", "trim",
-    "nvme-sanitize-overwrite", "overwrite",
-)  # fmt: skip
-SCSI_FLASH = (
-    "scsi-sanitize-block", "ata-erase", "scsi-sanitize-crypto", "ata-erase-enhanced", "trim", "scsi-format",
-    "scsi-sanitize-overwrite", "overwrite",
-)  # fmt: skip
-"""SATA and SAS, which the kernel both calls sdX. An enhanced erase may write a vendor pattern, so a normal erase comes
-before it. A format writes a pattern, so TRIM comes before it."""
-BY_HOST = ("trim", "overwrite")
-"""Rotating drives, virtual drives and all other devices."""
+
+class Drives(Enum):
+    """Drives with an order of their own."""
+
+    NVME = auto()
+    SCSI_FLASH = auto()
+    """SATA and SAS flash, which the kernel both calls sdX."""
+    OTHER = auto()
+    """Rotating drives, virtual drives and all other devices."""
 
 
-def methods_for(name: str, sys_root: Path = Path("/sys")) -> tuple[str, ...]:
-    """Return the names of the methods for a drive, given by kernel name."""
+class Rank(IntEnum):
+    """The place of a method in the order; methods of the same rank are in the order of their names."""
+
+    ALL_MEDIA = auto()
+    USER_DATA = auto()
+    KEY = auto()
+    WEAKER_KEY = auto()
+    """Changes the key of the user data only, or may write a vendor pattern, as an enhanced ATA erase does."""
+    TRIM = auto()
+    FORMAT = auto()
+    """Writes a pattern."""
+    OVERWRITE_BY_DRIVE = auto()
+    OVERWRITE_BY_HOST = auto()
+
+
+def drives_of(name: str, sys_root: Path = Path("/sys")) -> Drives:
+    """Return the group of a drive, given by kernel name."""
     if name.startswith("nvme"):
-        return NVME
+        return Drives.NVME
     if name.startswith("sd") and read_text(block_dir(name, sys_root) / "queue/rotational") == "0":
-        return SCSI_FLASH
-    return BY_HOST
+        return Drives.SCSI_FLASH
+    return Drives.OTHER

@@ -8,6 +8,7 @@ from typing import Any
 from drivelab.drives import erasing, scsi, tools
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.waiting import Progress, Say, until_done
 from drivelab.errors import UserError
 
@@ -104,22 +105,23 @@ def _leave_failure(device: HeldDevice) -> None:
     erasing.run(device.name, "sg_sanitize", "--fail", "--quick", device.path)
 
 
-def _sanitizing(kind: str, title: str, promises: Promise) -> Method:
+def _sanitizing(kind: str, title: str, promises: Promise, rank: Rank) -> Method:
     return Method(
         f"scsi-sanitize-{kind}", title, promises,
         Leaves.OVERWRITTEN if kind == "overwrite" else Leaves.UNWRITTEN,
         lambda device: _no_sanitize(device, kind),
         lambda device, say: _sanitize(device, say, kind),
+        rank, frozenset({Drives.SCSI_FLASH}),
     )  # fmt: skip
 
 
 METHODS = (
     # After these two a drive may answer reads with errors until a block is written (SBC-4, WABEREQ and WACEREQ).
-    _sanitizing("block", "SCSI sanitize, block erase", Promise.NOTHING),
-    _sanitizing("crypto", "SCSI sanitize, cryptographic erase", Promise.NOTHING),
-    _sanitizing("overwrite", "SCSI sanitize, one overwrite with zeros", Promise.ZEROS),
+    _sanitizing("block", "SCSI sanitize, block erase", Promise.NOTHING, Rank.ALL_MEDIA),
+    _sanitizing("crypto", "SCSI sanitize, cryptographic erase", Promise.NOTHING, Rank.KEY),
+    _sanitizing("overwrite", "SCSI sanitize, one overwrite with zeros", Promise.ZEROS, Rank.OVERWRITE_BY_DRIVE),
     Method(
         "scsi-format", "SCSI format unit", Promise.PATTERN, Leaves.UNWRITTEN,
-        _no_format, _format,
+        _no_format, _format, Rank.FORMAT, frozenset({Drives.SCSI_FLASH}),
     ),
 )  # fmt: skip

@@ -7,10 +7,19 @@ from pathlib import Path
 import pytest
 from fake_drives import FakeNvme, reasons
 
-from drivelab.drives.purge import METHODS, SpoiltError, purge
+from drivelab.drives.purge import METHODS, SpoiltError, methods_for, purge
 from drivelab.drives.purge.canaries import Geometry
-from drivelab.drives.purge.order import BY_HOST, NVME, SCSI_FLASH, methods_for
 from drivelab.errors import UserError
+
+NVME = (
+    "nvme-sanitize-block", "nvme-format-user-data", "nvme-sanitize-crypto", "nvme-format-crypto", "trim",
+    "nvme-sanitize-overwrite", "overwrite",
+)  # fmt: skip
+SCSI_FLASH = (
+    "scsi-sanitize-block", "ata-erase", "scsi-sanitize-crypto", "ata-erase-enhanced", "trim", "scsi-format",
+    "scsi-sanitize-overwrite", "overwrite",
+)  # fmt: skip
+BY_HOST = ("trim", "overwrite")
 
 
 def test_auto_uses_the_strongest_method_and_records_the_others(nvme: FakeNvme) -> None:
@@ -64,7 +73,7 @@ def test_order_depends_on_transport(tmp_path: Path, name: str, rotational: str, 
 
 
 def test_unknown_method_is_refused(nvme: FakeNvme) -> None:
-    with pytest.raises(UserError, match=r"'nvme-format' is not a purge method; use auto or one of nvme-format-user"):
+    with pytest.raises(UserError, match=r"'nvme-format' is not a purge method; use auto or one of nvme-sanitize-block"):
         purge(nvme.approved, "nvme-format")
 
 
