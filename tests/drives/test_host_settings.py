@@ -21,7 +21,8 @@ import sys
 from drivelab.host import settings
 from drivelab.host.temporary import Temporary
 # Change only two settings of the loop device, and nothing else on the real host.
-settings.CATALOGUE = tuple(entry for entry in settings.CATALOGUE if entry.name in ("Read-ahead", "I/O scheduler"))
+chosen = tuple(entry for entry in settings.catalogue() if entry.name in ("Read-ahead", "I/O scheduler"))
+settings.catalogue = lambda: chosen
 temporary = Temporary("host")
 with temporary.claim():
     print(*settings.apply("synthetic", [sys.argv[1]], temporary), sep="; ", flush=True)

@@ -41,7 +41,8 @@ MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 # Change only two settings of the loop device, and nothing else on the real host.
 DOCTOR = f"""
 from drivelab.host import settings
-settings.CATALOGUE = tuple(entry for entry in settings.CATALOGUE if entry.name in ("Read-ahead", "I/O scheduler"))
+chosen = tuple(entry for entry in settings.catalogue() if entry.name in ("Read-ahead", "I/O scheduler"))
+settings.catalogue = lambda: chosen
 {MAIN}
 """
 

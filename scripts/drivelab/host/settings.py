@@ -14,7 +14,7 @@ from typing import Any
 
 from drivelab.drives.undo import Undo, Write, perform
 from drivelab.errors import UserError
-from drivelab.host.catalogue import CATALOGUE
+from drivelab.host.catalogue import catalogue
 from drivelab.host.entry import SCENARIOS, Part, Setting, Wish
 from drivelab.host.machine import Machine
 from drivelab.host.temporary import Temporary
@@ -143,7 +143,7 @@ def _readings(drives: Sequence[str], scenario: str, machine: Machine) -> list[Re
     if scenario not in SCENARIOS:
         raise UserError(f"scenario '{scenario}' does not exist; use {' or '.join(SCENARIOS)}")
     readings = []
-    for setting in CATALOGUE:
+    for setting in catalogue():
         wish = setting.wish(scenario, machine)
         for scope in drives if setting.per_drive else [HOST]:
             readings.append(Reading(setting, scope, wish, setting.read(machine, "" if scope == HOST else scope)))

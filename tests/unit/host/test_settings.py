@@ -15,7 +15,7 @@ from made_up_hosts import BLOCK_DEVICES, CPU, LAPTOP, NVME, POLICY, SERVER, VM, 
 from drivelab.drives.undo import Undo, Write, current_value, perform
 from drivelab.errors import UserError
 from drivelab.host import settings as module
-from drivelab.host.catalogue import CATALOGUE
+from drivelab.host.catalogue import catalogue
 from drivelab.host.machine import Machine
 from drivelab.host.settings import NOT_AVAILABLE, apply, deviations, for_study, snapshot
 from drivelab.host.temporary import Temporary
@@ -34,8 +34,8 @@ def deviating(machine: Machine, scenario: str, *drives: str) -> set[str]:
 
 def test_rows_have_the_same_keys_for_every_setting(build: Build) -> None:
     snapshot_rows = snapshot(["nvme0n1", "sda"], "synthetic", build(SERVER))
-    per_drive = sum(setting.per_drive for setting in CATALOGUE)
-    assert len(snapshot_rows) == len(CATALOGUE) + per_drive
+    per_drive = sum(setting.per_drive for setting in catalogue())
+    assert len(snapshot_rows) == len(catalogue()) + per_drive
     assert all(list(row) == KEYS for row in snapshot_rows)
     assert {row["scope"] for row in snapshot_rows} == {"host", "nvme0n1", "sda"}
 

@@ -122,5 +122,7 @@ def _method(name: str, title: str, action: int, rank: Rank) -> Method:
 METHODS = (
     _method("nvme-sanitize-block", "NVMe sanitize, block erase", _BLOCK, Rank.ALL_MEDIA),
     _method("nvme-sanitize-crypto", "NVMe sanitize, cryptographic erase", _CRYPTO, Rank.KEY),
-    _method("nvme-sanitize-overwrite", "NVMe sanitize, one overwrite of all media", _OVERWRITE, Rank.OVERWRITE_BY_DRIVE),
+    _method(
+        "nvme-sanitize-overwrite", "NVMe sanitize, one overwrite of all media", _OVERWRITE, Rank.OVERWRITE_BY_DRIVE
+    ),
 )

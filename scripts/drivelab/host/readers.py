@@ -1,0 +1,208 @@
+"""Read the parts of host settings. The catalogue names these readers, see `drivelab.host.catalogue`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.drives.undo import Command, current_value
+from drivelab.host.entry import Part
+from drivelab.host.machine import Machine
+
+Reader = Callable[[Machine, str], list[Part] | None]
+"""Returns the parts on a host, or of the drive with a kernel name; None if not available."""
+SWITCH = "kernel parameter"
+"""Name of a part that is a kernel parameter."""
+
+
+def files(*patterns: str) -> Reader:
+    """Read files below /sys; the first pattern with a file counts."""
+    return lambda machine, drive: _parts(machine.sys_root, patterns)
+
+
+def proc_files(*patterns: str) -> Reader:
+    """Read files below /proc."""
+    return lambda machine, drive: _parts(machine.proc_root, patterns)
+
+
+def drive_files(*patterns: str) -> Reader:
+    """Read files below the drive's folder in /sys/class/block."""
+    return lambda machine, drive: _parts(block_dir(drive, machine.sys_root), patterns)
+
+
+def upward_files(pattern: str) -> Reader:
+    """Read files of every device between the drive and the root of its bus."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        parts = [part for folder in machine.ancestors(drive) for part in _parts(folder, (pattern,)) or []]
+        return parts or None
+
+    return read
+
+
+def programs(*names: str) -> Reader:
+    """List which of these programs run."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        running = machine.running(names)
+        return None if running is None else [Part(name, name) for name in running]
+
+    return read
+
+
+def timers(*patterns: str) -> Reader:
+    """List the active systemd timers that match; a study can stop them."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        active = machine.timers()
+        return None if active is None else [_timer(unit) for unit in active if _is_one_of(unit, patterns)]
+
+    return read
+
+
+def _timer(unit: str) -> Part:
+    return Part(unit, unit, do=Command(("systemctl", "stop", unit)), undo=Command(("systemctl", "start", unit)))
+
+
+def other_timers(*patterns: str) -> Reader:
+    """List the active systemd timers that match none of the patterns."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        active = machine.timers()
+        return None if active is None else [Part(unit, unit) for unit in active if not _is_one_of(unit, patterns)]
+
+    return read
+
+
+def vulnerabilities(*switches: str) -> Reader:
+    """Read the kernel's vulnerabilities, and the kernel parameters that begin with one of `switches`."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        parts = files("devices/system/cpu/vulnerabilities/*")(machine, drive)
+        words = [word for word in machine.kernel_parameters() or [] if word.startswith(switches)]
+        return parts and [*parts, *(Part(SWITCH, word) for word in words)]
+
+    return read
+
+
+def kernel_parameters(*beginnings: str) -> Reader:
+    """List the kernel parameters that begin with one of these texts."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        words = machine.kernel_parameters()
+        return None if words is None else [Part(word, word) for word in words if word.startswith(beginnings)]
+
+    return read
+
+
+def modules(*names: str) -> Reader:
+    """List which of these kernel modules are loaded."""
+
+    def read(machine: Machine, drive: str) -> list[Part] | None:
+        text = read_text(machine.proc_root / "modules")
+        if text is None:
+            return None
+        loaded = {line.split()[0] for line in text.splitlines() if line.split()}
+        return [Part(name, name) for name in names if name in loaded]
+
+    return read
+
+
+def frequency_drivers(machine: Machine, drive: str) -> list[Part] | None:
+    parts = files("devices/system/cpu/cpufreq/policy*/scaling_driver")(machine, drive)
+    modes = [
+        read_text(machine.sys_root / f"devices/system/cpu/{name}/status") for name in ("intel_pstate", "amd_pstate")
+    ]
+    mode = next((f", {text}" for text in modes if text), "")
+    return parts and [Part(part.name, part.value + mode) for part in parts]
+
+
+def hypervisor(machine: Machine, drive: str) -> list[Part] | None:
+    cpuinfo = read_text(machine.proc_root / "cpuinfo")
+    if cpuinfo is None:
+        return None
+    name = read_text(machine.sys_root / "hypervisor/type") or read_text(machine.sys_root / "class/dmi/id/sys_vendor")
+    flags = next((line.split() for line in cpuinfo.splitlines() if line.startswith("flags")), [])
+    return [Part("hypervisor", f"virtual machine ({name or 'maker unknown'})")] if "hypervisor" in flags else []
+
+
+def power_supply(machine: Machine, drive: str) -> list[Part] | None:
+    """Return the supply of a host with a battery; other hosts always run on mains."""
+    folder = machine.sys_root / "class/power_supply"
+    if not folder.is_dir():
+        return None
+    if not machine.laptop:
+        return []
+    mains = [supply for supply in folder.glob("*") if read_text(supply / "type") in ("Mains", "USB")]
+    online = any(read_text(supply / "online") == "1" for supply in mains)
+    return [Part("supply", "mains" if online else "battery")]
+
+
+def idle_action(machine: Machine, drive: str) -> list[Part] | None:
+    """Return logind's action on an idle host (logind.conf(5)).
+
+    Later files override earlier ones.
+    """
+    if not (machine.run_root / "systemd/system").is_dir():
+        return None
+    folder = machine.etc_root / "systemd"
+    action = "ignore"
+    for path in (folder / "logind.conf", *sorted((folder / "logind.conf.d").glob("*.conf"))):
+        for line in (read_text(path) or "").splitlines():
+            key, _, value = line.partition("=")
+            if key.strip() == "IdleAction":
+                action = value.strip() or "ignore"
+    return [Part("IdleAction", action)]
+
+
+def swaps(machine: Machine, drive: str) -> list[Part] | None:
+    """Return the swap areas.
+
+    Used ones stay unchanged, because their pages would first be read back into memory.
+    """
+    table = machine.proc_root / "swaps"
+    text = read_text(table)
+    if text is None:
+        return None
+    parts = []
+    for line in text.splitlines()[1:]:
+        path, _, size, used, priority = line.split()
+        value = f"{path} ({int(size) // 1024} MiB, {'unused' if used == '0' else f'{int(used) // 1024 or 1} MiB used'})"
+        # The kernel chooses negative priorities; swapon cannot request them.
+        wanted = ("--priority", priority) if int(priority) >= 0 else ()
+        undo = Command(("swapon", *wanted, path), unless_listed_in=str(table))
+        escaped = "\\" in path  # proc_swaps(5) escapes special characters
+        do = Command(("swapoff", path)) if used == "0" and not escaped else None
+        parts.append(Part(path, value, do=do, undo=undo))
+    return parts
+
+
+def clock(machine: Machine, drive: str) -> list[Part] | None:
+    state = machine.synchronised()
+    return None if state is None else [Part("clock", "synchronised" if state else "not synchronised")]
+
+
+def _is_one_of(unit: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(unit, pattern) for pattern in patterns)
+
+
+def _parts(root: Path, patterns: Sequence[str]) -> list[Part] | None:
+    for pattern in patterns:
+        values = [(path, current_value(path)) for path in sorted(root.glob(pattern))]
+        if parts := [Part(str(path), value, path) for path, value in values if value is not None]:
+            return parts
+    return None
+
+
+READERS: Mapping[str, Reader] = {
+    reader.__name__: reader for reader in (frequency_drivers, hypervisor, power_supply, idle_action, swaps, clock)
+}
+LISTING: Mapping[str, Callable[..., Reader]] = {
+    reader.__name__: reader
+    for reader in (
+        files, proc_files, drive_files, upward_files, programs, timers, vulnerabilities, kernel_parameters, modules
+    )
+}  # fmt: skip
+"""Readers that need a list of patterns or names."""
