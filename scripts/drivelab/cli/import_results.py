@@ -6,32 +6,24 @@ import argparse
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drivelab.errors import UserError
-from drivelab.imported import IMPORTED
+from drivelab.imported import IMPORTED, importers, read
 
-if TYPE_CHECKING:
-    from drivelab.imported.tables import Recording
-
-KINDS = {
-    "tkperf": "XML file of TKperf",
-    "fio-json": "fio's JSON output: a file, or a folder of files",
-    "fio-plot": "folder of bench-fio (fio-plot)",
-    "values": "CSV file of printed numbers",
-    "fio-log": "fio's log of single I/Os, converted to one Parquet file",
-}
+LOG, LOG_READS = "fio-log", "fio's log of single I/Os, converted to one Parquet file"
 
 
 def add_parser(commands: Any) -> None:
     """Register `import`."""
+    kinds = {kind: what for kind, (_, what) in importers().items()} | {LOG: LOG_READS}
     parser = commands.add_parser(
         "import",
         help="import results of TKperf, fio or bench-fio, or printed ones, as tables and report",
         description="Turns results that drivelab did not measure into the tables of a study. Facts that the "
-        "source does not give stay unknown. " + "; ".join(f"{kind}: {what}" for kind, what in KINDS.items()) + ".",
+        "source does not give stay unknown. " + "; ".join(f"{kind}: {what}" for kind, what in kinds.items()) + ".",
     )
-    parser.add_argument("kind", choices=KINDS, metavar="KIND", help=", ".join(KINDS))
+    parser.add_argument("kind", choices=kinds, metavar="KIND", help=", ".join(kinds))
     parser.add_argument("path", type=Path, metavar="PATH", help="file or folder of the results")
     parser.add_argument("--drive", metavar="NAME", help="name for the drive; not for fio-log")
     parser.add_argument(
@@ -56,14 +48,15 @@ def add_parser(commands: Any) -> None:
 
 
 def _import(options: argparse.Namespace) -> int:
-    if options.kind == "fio-log":
+    if options.kind == LOG:
         return _log(options)
     if not options.drive or "/" in options.drive:
         raise UserError("an import needs the name of the drive, without a slash; give --drive NAME")
     from drivelab.imported.tables import tables_of, write_tables
 
     _check_output(options.output)
-    recordings = _recordings(options)
+    own = {name: getattr(options, name) for name in ("date", "unit", "pattern")}
+    recordings = read(options.kind, options.path, options.drive, own)
     tables = tables_of(recordings)
     write_tables(tables, recordings, options.path, options.output)
     if options.report:
@@ -101,17 +94,6 @@ def _check_output(out: Path) -> None:
             f"{out}: holds the results of a study ({foreign[0]}), which the import would overwrite; name a new "
             "folder with -o"
         )
-
-
-def _recordings(options: argparse.Namespace) -> list[Recording]:
-    from drivelab.imported import fio_json, fio_plot, printed, tkperf
-
-    path, drive = options.path, options.drive
-    if options.kind == "tkperf":
-        return tkperf.read(path, drive, options.date)
-    if options.kind == "values":
-        return printed.read(path, drive, unit=options.unit, pattern=options.pattern)
-    return fio_json.read(path, drive) if options.kind == "fio-json" else fio_plot.read(path, drive)
 
 
 def _log(options: argparse.Namespace) -> int:

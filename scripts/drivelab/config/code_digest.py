@@ -16,6 +16,7 @@ def code_digest(*sources: str) -> str:
     """Return a digest of `sources` and all modules of this library that they import.
 
     A source is a script of the workflow, such as `summary.py`, or a module, such as `analysis.steady_state`.
+    A package that looks for its modules (`__path__`) uses all of them.
     The syntax tree is hashed, so comments, formatting and docstrings do not count.
     Raises ValueError for an unknown source.
     """
@@ -61,6 +62,9 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
             names += imported if not base and all(map(_path, imported)) else [base, *imported]
         elif isinstance(node, ast.Import):
             names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]
+        elif isinstance(node, ast.Name) and node.id == "__path__":
+            package = ".".join(path.parent.relative_to(_LIBRARY).parts)
+            names += [f"{package}.{module.stem}" for module in sorted(path.parent.glob("*.py")) if module != path]
         elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(names)

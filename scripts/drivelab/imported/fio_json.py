@@ -23,6 +23,7 @@ from drivelab.plan.cell import Cell
 from drivelab.tables.steps import ROUNDS
 
 KIND = "fio-json"
+READS = "fio's JSON output: a file, or a folder of files"
 TEST = "runs"
 VIRTUAL_CLOCK = "virtual-clock"
 """What drivelab's virtual drives on the virtual clock give as fio's version."""

@@ -26,6 +26,7 @@ from drivelab.imported.fio_options import PATTERNS, asked_depth, size_bytes
 from drivelab.imported.tables import Recording
 
 KIND = "fio-plot"
+READS = "folder of bench-fio (fio-plot)"
 _MODES = "|".join(sorted(PATTERNS, key=len, reverse=True))
 _NAME = re.compile(rf"({_MODES})-(\d+)-(\d+)\.json")
 _MIX = re.compile(r"(?:randrw|readwrite|rw)(\d{1,3})")

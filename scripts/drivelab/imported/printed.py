@@ -30,6 +30,7 @@ from drivelab.imported.tables import MIB, Recording
 from drivelab.plan.cell import Cell
 
 KIND = "values"
+READS = "CSV file of printed numbers"
 UNIT_NAMES: dict[str, tuple[str, float]] = {
     "IOPS": ("iops", 1.0),
     "1/s": ("iops", 1.0),

@@ -26,6 +26,7 @@ from drivelab.plan.cell import Cell
 from drivelab.tables.steps import STEADY_STATE
 
 KIND = "tkperf"
+READS = "XML file of TKperf"
 RUNTIME_S = 60
 """Run time of every cell, before TKperf had an option for it."""
 _AVERAGE_TOLERANCE = 1e-3

@@ -36,3 +36,9 @@ def test_a_script_counts_with_all_that_it_imports(monkeypatch: pytest.MonkeyPatc
 def test_an_unknown_module_is_refused() -> None:
     with pytest.raises(ValueError, match=r"analysis\.sumary"):
         code_digest("summary.py", "analysis.sumary")
+
+
+def test_a_package_that_looks_for_its_modules_counts_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = code_digest("findings.py")
+    _tampered(monkeypatch, module._LIBRARY / "analysis/detectors/knee.py")
+    assert code_digest("findings.py") != before

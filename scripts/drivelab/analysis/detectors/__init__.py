@@ -1,38 +1,33 @@
-"""Run the detectors over recordings and make the table `findings`."""
+"""Run the detectors over recordings and make the table `findings`.
+
+A new detector is one module of this package with `DETECTOR`, see docs/how-to/detector.md.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Mapping
 from dataclasses import asdict
+from importlib import import_module
 
 import pandas as pd
 
-from drivelab.analysis.detectors.alignment import alignment
-from drivelab.analysis.detectors.bathtub import bathtub
-from drivelab.analysis.detectors.bimodality import bimodality
-from drivelab.analysis.detectors.dips import periodic_dips
-from drivelab.analysis.detectors.drift import drift
 from drivelab.analysis.detectors.finding import Detector
-from drivelab.analysis.detectors.knee import queue_depth_knee
-from drivelab.analysis.detectors.neighbours import neighbours
-from drivelab.analysis.detectors.outliers import outlier_runs
 from drivelab.analysis.detectors.recording import Recording
-from drivelab.analysis.detectors.recovery_times import recovery_times
-from drivelab.analysis.detectors.thermal import thermal_throttling
 from drivelab.tables.schemas import KEY, SCHEMAS
 
-DETECTORS: dict[str, Detector] = {
-    "thermal throttling": thermal_throttling,
-    "neighbours": neighbours,
-    "outlier runs": outlier_runs,
-    "drift": drift,
-    "periodic dips": periodic_dips,
-    "bimodality": bimodality,
-    "bathtub": bathtub,
-    "alignment": alignment,
-    "queue-depth knee": queue_depth_knee,
-    "recovery": recovery_times,
-}
+
+def _discovered() -> dict[str, Detector]:
+    """Return the detectors of all modules of this package; raises ValueError for a name that two detectors have."""
+    modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
+    declared = [module.DETECTOR for module in modules if hasattr(module, "DETECTOR")]
+    by_name = {entry.name: entry.detect for entry in sorted(declared, key=lambda entry: (entry.place, entry.name))}
+    if len(by_name) < len(declared):
+        raise ValueError(f"two detectors have the same name: {sorted(entry.name for entry in declared)}")
+    return by_name
+
+
+DETECTORS = _discovered()
 """Detectors of disturbances first, then those of drive characteristics; docs/detectors.md describes each."""
 
 _BY_RECORDING = ("cells", "series", "telemetry", "latency_bins")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
 from drivelab.analysis.detectors.recording import Recording
 
@@ -67,3 +67,6 @@ def alignment(recording: Recording) -> Iterator[Finding]:
         words = f"unaligned I/O is at most {max(worst_pct, 0.0):.0f} % slower{scatter}"
         nothing = Finding(False, words, None, "iops", worst_pct, LEAST_PENALTY_PCT, "%")
     yield from findings_or_nothing(findings, nothing)
+
+
+DETECTOR = Declared("alignment", alignment, place=13)

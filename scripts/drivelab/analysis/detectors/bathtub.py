@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
 from drivelab.analysis.detectors.recording import Recording
 
@@ -133,3 +133,6 @@ def bathtub(recording: Recording) -> Iterator[Finding]:
         )
         nothing = Finding(False, words, None, "iops", deepest_pct, LEAST_INDEX_PCT, "%")
     yield from findings_or_nothing(findings, nothing)
+
+
+DETECTOR = Declared("bathtub", bathtub, place=12)

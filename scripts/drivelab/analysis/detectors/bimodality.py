@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.ndimage import gaussian_filter1d
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 BINS_PER_OCTAVE = 8
@@ -175,3 +175,6 @@ def _bins(recording: Recording) -> dict[tuple[str, str], pd.DataFrame]:
     bins = recording.latency_bins[[*place, "direction", "latency_ns", "count"]].merge(labels, on=place)
     groups = bins.astype({"direction": object}).groupby(["cell_label", "direction"])
     return {(str(label), str(direction)): rows for (label, direction), rows in groups}
+
+
+DETECTOR = Declared("bimodality", bimodality, place=11)

@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_DEPTH_PCT = 10.0
@@ -103,3 +103,6 @@ def periodic_dips(recording: Recording) -> Iterator[Finding]:
     seconds = sum(len(course) for course in courses.values())
     nothing = Finding(False, f"no periodic dips in {seconds} seconds of soaks") if courses else None
     yield from findings_or_nothing(findings, nothing)
+
+
+DETECTOR = Declared("periodic dips", periodic_dips, place=5)

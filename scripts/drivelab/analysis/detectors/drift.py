@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 LEAST_VALUES = 8
@@ -94,3 +94,6 @@ def drift(recording: Recording) -> Iterator[Finding]:
     ]
     nothing = Finding(False, f"no drift in the values of {len(courses)} cells") if courses else None
     yield from findings_or_nothing(findings, nothing)
+
+
+DETECTOR = Declared("drift", drift, place=4)

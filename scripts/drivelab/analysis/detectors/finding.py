@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from drivelab.analysis.detectors.recording import Recording
 
@@ -28,6 +29,16 @@ class Finding:
 
 Detector = Callable[[Recording], Iterable[Finding]]
 """Returns the findings in one recording, or one finding that says "nothing found"; no finding without data."""
+
+
+class Declared(NamedTuple):
+    """A detector as its module declares it, as `DETECTOR`."""
+
+    name: str
+    """Name in table `findings` and in reports."""
+    detect: Detector
+    place: int = 100
+    """Place in reports: disturbances are below 10, characteristics of drives above."""
 
 
 def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:

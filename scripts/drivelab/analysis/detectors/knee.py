@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
 from drivelab.analysis.detectors.recording import Recording
 
@@ -83,3 +83,6 @@ def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
     words = f"no knee in {sweeps} queue-depth sweeps: IOPS rise up to the deepest queue, or hardly rise at all"
     nothing = Finding(False, words) if sweeps else None
     yield from findings_or_nothing(findings, nothing)
+
+
+DETECTOR = Declared("queue-depth knee", queue_depth_knee, place=14)

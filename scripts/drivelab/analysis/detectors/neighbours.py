@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.finding import Finding
+from drivelab.analysis.detectors.finding import Declared, Finding
 from drivelab.analysis.detectors.recording import Recording
 from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall, samples
 from drivelab.analysis.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
@@ -73,3 +73,6 @@ def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Values, V
     firsts = np.searchsorted(cells["elapsed_s"].to_numpy(dtype=float), (begins_s + ends_s) / 2, side="right") - 1
     by_cell = cells[column].to_numpy(dtype=float)
     return relative, by_cell[firsts] if len(by_cell) else np.full(len(relative), np.nan), begins_s, ends_s
+
+
+DETECTOR = Declared("neighbours", neighbours, place=2)

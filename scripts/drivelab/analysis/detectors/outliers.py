@@ -9,7 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_median, robust_sigma, spells
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 
 MODIFIED_Z = 3.5
@@ -154,3 +154,6 @@ def _slow_spells(label: str, course: pd.DataFrame) -> Iterator[Finding]:
         begin_s=float(begins_s[begin]),
         end_s=float(ends_s[end - 1]),
     )
+
+
+DETECTOR = Declared("outlier runs", outlier_runs, place=3)

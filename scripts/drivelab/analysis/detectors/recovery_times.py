@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.finding import Finding, findings_or_nothing
+from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
 from drivelab.analysis.detectors.recording import Recording
 from drivelab.analysis.recovery import cross_stimulus, idle_recovery
 
@@ -41,3 +41,6 @@ def recovery_times(recording: Recording) -> Iterator[Finding]:
     checked = [f"{len(stimuli)} stimuli"] * bool(stimuli) + [f"{len(waits)} waits"] * bool(len(waits))
     words = f"immediately at its usual rate after {' and '.join(checked)}"
     yield from findings_or_nothing(findings, Finding(False, words) if checked else None)
+
+
+DETECTOR = Declared("recovery", recovery_times, place=15)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.detectors.courses import spells
-from drivelab.analysis.detectors.finding import Finding
+from drivelab.analysis.detectors.finding import Declared, Finding
 from drivelab.analysis.detectors.recording import Recording
 from drivelab.analysis.detectors.timeline import beside, chance_of_fall, samples
 
@@ -97,3 +97,6 @@ def _words(with_limit: pd.DataFrame, counts: pd.DataFrame) -> str:
         slowed_s = rises["thermal_1_s"] + rises["thermal_2_s"]
         parts.append(f"the drive counted {times:.0f} throttling events, {slowed_s:.0f} s in all")
     return ", ".join(parts)
+
+
+DETECTOR = Declared("thermal throttling", thermal_throttling, place=1)
