@@ -12,8 +12,8 @@ block give further instructions:
 * `<!-- test: entry PATH -->`: the shipped file with this entry at its end
 * `<!-- test: status N -->`: the command ends with that status
 * `<!-- test: output -->`: the block before prints these lines; … matches anything
-* `<!-- test: protocol|steps|applications|virtual drives|profile -->`: the kind of a YAML example that is not part of a
-  study
+* `<!-- test: protocol|steps|applications|virtual drives|host settings|profile -->`: the kind of a YAML example that is
+  not part of a study
 * `<!-- test: query FOLDER -->`: the results folder of an SQL block, if it is not the demo's
 * `<!-- test: serve -->`: the command runs until it is interrupted
 """
@@ -232,6 +232,8 @@ class Page:
                 validate({**base, "measure": part}, "protocol", block.place)
             case "protocol":
                 validate(part, "protocol", block.place)
+            case "host settings":
+                validate(part, "host_settings", block.place)
             case "applications":
                 for name, body in part.items():
                     application.from_mapping(name, body, block.place)

@@ -12,6 +12,7 @@ import pytest
 from drivelab.drives import lock, node
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import METHODS, Leaves, Method, Promise, purge
+from drivelab.drives.purge.order import Drives, Rank
 from drivelab.drives.purge.verification import purge_verified
 from drivelab.errors import UserError
 from drivelab.virtual import manage
@@ -80,7 +81,8 @@ def a_method(carry_out: Callable[[HeldDevice], object], promises: Promise = Prom
         carry_out(device)
         return {}
 
-    return Method("fake", "a fake method", promises, Leaves.UNWRITTEN, lambda device: None, perform)
+    nothing, no_drives = Rank.TRIM, frozenset[Drives]()
+    return Method("fake", "a fake", promises, Leaves.UNWRITTEN, lambda device: None, perform, nothing, no_drives)
 
 
 def fill(device: str) -> None:

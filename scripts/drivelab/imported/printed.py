@@ -20,13 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.delta_doubts import PRINTED
-from drivelab.analysis.labels import KINDS, UNITS, demand
+from drivelab.analysis.labels import UNITS, demand
 from drivelab.analysis.steady_state import WINDOW, determine
-from drivelab.analysis.verdict import AS_ASKED
 from drivelab.errors import UserError
 from drivelab.imported.fio_options import size_bytes
-from drivelab.imported.tables import MIB, Recording
+from drivelab.imported.tables import MIB, Recording, printed_value
 from drivelab.plan.cell import Cell
 
 KIND = "values"
@@ -141,17 +139,7 @@ class _File:
         seen[key] = line
 
     def value(self, drive: str, label: str, metric: str, value: float) -> dict[str, Any]:
-        """Return a row of table `summary` without the columns of the recording."""
-        return {
-            "cell_label": label,
-            "metric": metric,
-            "kind": KINDS.get(metric, "time"),
-            "unit": UNITS.get(metric, "us"),
-            "value": value,
-            "statistic": PRINTED,
-            "verdict": AS_ASKED[1],
-            "evidence": [f"{self.recording(drive).name}/{self.path.name}"],
-        }
+        return printed_value(label, metric, value, f"{self.recording(drive).name}/{self.path.name}")
 
 
 def _by_block(file: _File, drive: str, unit: str | None, pattern: str | None) -> Recording:

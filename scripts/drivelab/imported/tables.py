@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from drivelab.analysis.labels import cell_labels
+from drivelab.analysis.delta_doubts import PRINTED
+from drivelab.analysis.labels import KINDS, UNITS, cell_labels
 from drivelab.analysis.saturation_table import saturation_table
 from drivelab.analysis.summary import summary_table
+from drivelab.analysis.verdict import AS_ASKED
 from drivelab.analysis.windows import windows_table
 from drivelab.imported import IMPORTED
 from drivelab.plan.cell import Cell
@@ -124,6 +126,23 @@ def cell_row(cell: Cell, *, kind: str, number: int, place: int, until: str | Non
     }
     at = {"step": 0, "kind": kind, "round": number, "cell": place, "until": until}
     return {**empty, **workload, **at, **measured}
+
+
+def printed_value(label: str, metric: str, value: float, evidence: str) -> dict[str, Any]:
+    """Return a row of table `summary` without the columns of the recording, for one printed number.
+
+    `label` is the workload, `metric` as in the table; `evidence` is the file that has the number.
+    """
+    return {
+        "cell_label": label,
+        "metric": metric,
+        "kind": KINDS.get(metric, "time"),
+        "unit": UNITS.get(metric, "us"),
+        "value": value,
+        "statistic": PRINTED,
+        "verdict": AS_ASKED[1],
+        "evidence": [evidence],
+    }
 
 
 def tables_of(recordings: Sequence[Recording]) -> dict[str, pd.DataFrame]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
-ROOT = Path(__file__).resolve().parents[3]
+from doors import carried_out
+
 STEPS = """
 import sys
 import pandas as pd
@@ -23,16 +21,9 @@ draw({"rate_histogram": Path(sys.argv[2])}, {"cells": pd.read_pickle(sys.argv[1]
 
 
 def test_the_example_of_the_page_is_a_figure_with_values(made: ModuleType, tmp_path: Path) -> None:
-    page = (ROOT / "docs/how-to/figure.md").read_text(encoding="utf-8")
-    (name,) = re.findall(r"Save this as `scripts/(\S+\.py)`", page)
-    (module,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    library = tmp_path / "scripts"
-    shutil.copytree(ROOT / "scripts", library, ignore=shutil.ignore_patterns("__pycache__"))
-    (library / name).write_text(module, encoding="utf-8")
     cells = made.soak()
     cells.to_pickle(tmp_path / "cells")
-    command = [sys.executable, "-c", STEPS, str(tmp_path / "cells"), str(tmp_path / "rate_histogram")]
-    subprocess.run(command, check=True, env={"PYTHONPATH": str(library)}, cwd=tmp_path)
+    carried_out("figure.md", tmp_path, STEPS, tmp_path / "cells", tmp_path / "rate_histogram")
     svg = (tmp_path / "rate_histogram.svg").read_text(encoding="utf-8")
     assert "How often each I/O rate" in svg
     heights = re.findall(r'"name":"_container0"|"y":\[([\d,]+)\]', svg)

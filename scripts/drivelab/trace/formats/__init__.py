@@ -1,7 +1,7 @@
 """Foreign trace formats: each module of this package defines one as FORMAT.
 
-A format's name is its module's name with dashes. A new format is one new file here, see docs/trace_formats.md. Shared
-code is in the package `common`.
+A format's name is its module's name with dashes. A new format is one new file here, see
+docs/how-to/trace-format.md. Shared code is in the package `common`.
 """
 
 from __future__ import annotations

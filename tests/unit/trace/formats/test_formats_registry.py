@@ -29,7 +29,7 @@ def test_each_module_defines_the_format_of_its_name() -> None:
 
 
 def test_a_new_file_adds_a_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = (Path(__file__).resolve().parents[4] / "docs" / "trace_formats.md").read_text()
+    page = (Path(__file__).resolve().parents[4] / "docs/how-to/trace-format.md").read_text()
     module = page.split("```python\n")[1].split("```")[0]
     (tmp_path / "nanolog.py").write_text(module)
     monkeypatch.setattr(formats, "__path__", [*formats.__path__, str(tmp_path)])
