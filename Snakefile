@@ -1,115 +1,59 @@
-"""drivelab: reproducible performance studies of storage drives.
+"""drivelab: reproducible performance studies of storage drives, one study per run.
 
-One study per run: snakemake --config study=config/demo.yaml
-`--config png=no` skips the PNG figures, which the report does not need, and saves a third of the drawing time.
+Plan of a study: snakemake -n --config study=config/demo.yaml. Add png=no to draw no PNG figures: a third less time.
 """
 
-import shlex
-
-from snakemake.exceptions import WorkflowError
-from snakemake.script import PythonScript
+from snakemake.utils import min_version, validate
 
 from drivelab.config.code_digest import code_digest, files_digest
-from drivelab.config.study import DEFAULT_STUDY
-from drivelab.errors import UserError
-from drivelab.figures.registry import DRAWING
-from drivelab.forks import Forks
-from drivelab.parent import ending_with_parent
-from drivelab.snakemake_records import require_file_backend
-from drivelab.stages.cluster import Cluster
-from drivelab.stages.fleet import Fleet
-from drivelab.stages.layout import KEY, Layout
-from drivelab.stages.locks import held
-from drivelab.stages.planning import Campaign
-from drivelab.stages.scheduling import Scheduling
-from drivelab.stages.writable import require_writable
-from drivelab.termination import on_termination
+from drivelab.parent import shell_function
+from drivelab.stages import snakemake_internals
+from drivelab.stages.workflow import IMPORTS, load
 
-try:
-    require_file_backend(workflow.workflow_settings.persistence_backend)
-    png = str(config.get("png", "yes")).lower() in ("yes", "true")  # --config gives text
-    cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
-    study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")
-    layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
-    layout.check_owner()
-    if workflow.is_main_process:
-        require_writable(layout.campaign.study.results)
-        if not held(layout.campaign.study.results):
-            layout.drop_stale_plans()
-    scheduling = Scheduling(layout.campaign, cluster)
-    fleet = Fleet(layout, judges=workflow.is_main_process) if layout.campaign.fleet else None
-except UserError as error:
-    raise WorkflowError(str(error)) from None
-
-workflow.global_resources.update(fleet.limits(scheduling) if fleet else scheduling.limits())
-# If Snakemake is killed, its stage ends too: no process uses a drive unsupervised.
-STAGE = shlex.join(["exec", *ending_with_parent("TERM"), "drivelab"])
+min_version("9.27")
+validate(config, "workflow/config.schema.yaml")
+with snakemake_internals.user_errors():
+    layout, scheduling, fleet = load(config, starts=workflow.is_main_process)  # validates the study by its schema
+    snakemake_internals.prepare(workflow, layout.locks)
+for name, limit in scheduling.limits().items():
+    workflow.register_resource(name, limit)
+shell.prefix(shell_function("drivelab", "TERM"))  # its stages end even if Snakemake is killed
 
 
 report: "workflow/report/workflow.rst"
 
 
+pathvars:
+    results=layout.results,
+
+
 wildcard_constraints:
     drive="[a-z0-9-]+(@[a-z0-9-]+)?",
     measurement="[A-Za-z0-9.-]+",
-    key=KEY,
-
-
-localrules:
-    all,
-    plan,
-    capture,
-    exclusions,
-    summary,
-    differences,
-    deltas,
+    key=layout.KEY,
 
 
 rule all:
+    """Make the reports, and all other files of a study."""
     input:
-        fleet.targets() if fleet else layout.targets(),
+        (fleet or layout).targets(),
 
 
-include: "workflow/rules/records.smk"
+for name in (
+    ["fleet"] if fleet else ["plan", "condition", "measure", "trace", "tables", "analysis", "figures", "report"]
+):
 
-
-if fleet:
-
-    include: "workflow/rules/fleet.smk"
-
-else:
-
-    include: "workflow/rules/plan.smk"
-    include: "workflow/rules/condition.smk"
-    include: "workflow/rules/measure.smk"
-    include: "workflow/rules/trace.smk"
-    include: "workflow/rules/tables.smk"
-    include: "workflow/rules/analysis.smk"
-    include: "workflow/rules/figures.smk"
-    include: "workflow/rules/report.smk"
+    include: f"workflow/rules/{name}.smk"
 
 
 onstart:
     layout.claim()
-    on_termination(workflow.scheduler.exit_gracefully)
-    if workflow.local_exec and workflow.is_main_process:
-        # The scripts of each recording import these modules.
-        imported = [
-            "snakemake.script",
-            "drivelab.tables.collect",
-            "drivelab.tables.inventory",
-            "drivelab.analysis.detectors",
-        ]
-        forks = Forks([*imported, *DRAWING])
-        PythonScript.execute_script = lambda script, path, edit=False: forks.run(path)
-        # With a limit of jobs per second, Snakemake polls once a second for each job that has ended (its pull request
-        # 3744). After some hours that takes a whole core of the measuring host.
-        workflow.scheduler.job_rate_limiter = None
+    snakemake_internals.start(workflow, IMPORTS)
 
 
 onsuccess:
-    shell(layout.release_command(keep=False))
+    layout.release(keep=False)
 
 
 onerror:
-    shell(layout.release_command(keep=True))
+    layout.release(keep=True)

@@ -19,7 +19,8 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from pathlib import Path
 from socketserver import ForkingMixIn, StreamRequestHandler, UnixStreamServer
@@ -51,13 +52,19 @@ class Forks:
             )  # fmt: skip
         atexit.register(self.end)
 
-    def run(self, script: str) -> None:
-        """Run a script like `python FILE`; raises CalledProcessError if it fails, or if it or the server dies."""
+    def run(self, script: str, during: Callable[[int], AbstractContextManager[object]] = nullcontext) -> None:
+        """Run a script like `python FILE`; raises CalledProcessError if it fails, or if it or the server dies.
+
+        While the script runs, the context of `during`, called with its process ID, is entered.
+        """
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(f"/proc/self/fd/{self._socket}")
                 connection.sendall(f"{Path(script).resolve()}\n".encode())
-                status = connection.makefile().read()
+                reply = connection.makefile()
+                pid = reply.readline()
+                with during(int(pid)) if pid else nullcontext():
+                    status = reply.read()
             except OSError:
                 status = ""
         if status != "0":
@@ -77,6 +84,7 @@ class _Handler(StreamRequestHandler):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         script = self.rfile.readline().decode().rstrip("\n")
+        self.wfile.write(f"{os.getpid()}\n".encode())
         status = _status(script)
         sys.stdout.flush()
         sys.stderr.flush()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,15 @@ def ending_with_parent(signal: str) -> list[str]:
     started the command ends, so that thread has to wait for the command.
     """
     return [_SETPRIV, "--pdeathsig", signal, _SHELL, "-c", _STILL_THERE, str(os.getpid())]
+
+
+def shell_function(program: str, signal: str) -> str:
+    """Return a shell function with the name of a program: it runs the program with `ending_with_parent`.
+
+    The program replaces the shell, so the function has to be the last command of its shell. Braces are doubled, for
+    `shell.prefix` of Snakemake.
+    """
+    return f'{program}() {{{{ exec {shlex.join(ending_with_parent(signal))} {program} "$@"; }}}};'
 
 
 def run(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:

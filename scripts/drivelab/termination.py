@@ -3,7 +3,7 @@
 These signals raise KeyboardInterrupt in the main thread, so a command ends through its `finally` clauses: it restores
 host settings, ends its programs and keeps finished measurements. After SIGTERM or SIGHUP, further ones are ignored: a
 shell sends SIGHUP to its jobs after the kernel did, and the second must not cut the clean-up short. Ctrl-C still does.
-Snakemake has its own handlers, see `on_termination`.
+Snakemake has its own handlers, see `end_in_thread`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 
@@ -57,15 +57,19 @@ def deferred() -> Iterator[None]:
             raise KeyboardInterrupt
 
 
-def on_termination(act: Callable[[], object]) -> None:
-    """Make SIGTERM and SIGHUP call `act` in a separate thread; for Snakemake, in its main thread.
+def end_in_thread() -> None:
+    """Make SIGTERM and SIGHUP call the present handler of SIGTERM in a separate thread; call it in the main thread.
 
-    Snakemake's handler takes the scheduler's lock (JobScheduler.exit_gracefully). A handler runs in the main thread,
-    between two of its instructions. If the main thread held the lock there, the run would hang for ever.
+    For Snakemake, whose handler takes the lock of its scheduler. A handler runs in the main thread, between two of its
+    instructions. If the main thread held the lock there, the run would hang for ever. Raises RuntimeError if SIGTERM
+    has no handler.
     """
+    act = signal.getsignal(signal.SIGTERM)
+    if not callable(act):
+        raise RuntimeError("SIGTERM has no handler, so the run would not end in order")
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, lambda *_: threading.Thread(target=act, name="termination").start())
+            signal.signal(number, lambda *facts: threading.Thread(target=act, args=facts, name="termination").start())
 
 
 def _end(number: int, _: object) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.termination import on_termination
+from drivelab.termination import end_in_thread
 
 PATIENCE_S = 60.0
 """Time limit, reached only by a failed test."""
@@ -48,15 +48,23 @@ def test_handler_does_not_deadlock_with_the_main_thread(number: signal.Signals) 
     """With the handler in the main thread, this test would hang."""
     lock, ended = threading.Lock(), threading.Event()
 
-    def end() -> None:
+    def end(*_: object) -> None:
         with lock:
             ended.set()
 
-    on_termination(end)
+    signal.signal(signal.SIGTERM, end)
+    end_in_thread()
     with lock:
         os.kill(os.getpid(), number)
         assert not ended.wait(0.0)
     assert ended.wait(PATIENCE_S)
+
+
+@pytest.mark.usefixtures("own_handlers")
+def test_missing_handler_is_an_error() -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with pytest.raises(RuntimeError, match="SIGTERM has no handler"):
+        end_in_thread()
 
 
 def run(tmp_path: Path, body: str, *before: str) -> str:

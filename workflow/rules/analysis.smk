@@ -1,10 +1,20 @@
+localrules:
+    exclusions,
+    summary,
+    differences,
+    deltas,
+
+
 rule steady_state:
+    """Find the steady-state windows of a recording."""
     input:
-        cells=layout.path("tables/RECORDING/cells.parquet"),
+        cells="<results>/tables/{drive}/{measurement}/{key}/cells.parquet",
     output:
-        windows=layout.path("tables/RECORDING/steady_state.parquet"),
+        windows="<results>/tables/{drive}/{measurement}/{key}/steady_state.parquet",
     log:
-        layout.path("logs/steady_state/RECORDING.log"),
+        "<results>/logs/steady_state/{drive}/{measurement}/{key}.log",
+    benchmark:
+        "<results>/logs/benchmarks/steady_state/{drive}/{measurement}/{key}.tsv"
     params:
         code=code_digest("steady_state.py"),
         steps=lambda wildcards: layout.planned(wildcards).plan.subject["measure"],
@@ -13,15 +23,18 @@ rule steady_state:
 
 
 rule exclusions:
+    """List the evidence that counts in no result, with the reasons."""
     input:
-        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
-        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
-        replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
-        application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
+        cells=expand("<results>/tables/{recording}/cells.parquet", recording=layout.recordings),
+        replays=expand("<results>/tables/{recording}/replays.parquet", recording=layout.recordings),
+        application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
     output:
-        exclusions=layout.path("tables/exclusions.parquet"),
+        exclusions="<results>/tables/exclusions.parquet",
     log:
-        layout.path("logs/exclusions.log"),
+        "<results>/logs/exclusions.log",
+    benchmark:
+        "<results>/logs/benchmarks/exclusions.tsv"
     params:
         code=code_digest("exclusions.py"),
         others=layout.other_folders(),
@@ -32,18 +45,21 @@ rule exclusions:
 
 
 rule summary:
+    """Summarise all recordings: medians, percentiles and their spread."""
     input:
-        exclusions=layout.path("tables/exclusions.parquet"),
-        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
-        latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet"),
-        steady_state=layout.of_every_recording("tables/RECORDING/steady_state.parquet"),
-        replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
-        replay_passes=layout.of_every_recording("tables/RECORDING/replay_passes.parquet"),
-        application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
+        exclusions="<results>/tables/exclusions.parquet",
+        cells=expand("<results>/tables/{recording}/cells.parquet", recording=layout.recordings),
+        latency_bins=expand("<results>/tables/{recording}/latency_bins.parquet", recording=layout.recordings),
+        steady_state=expand("<results>/tables/{recording}/steady_state.parquet", recording=layout.recordings),
+        replays=expand("<results>/tables/{recording}/replays.parquet", recording=layout.recordings),
+        replay_passes=expand("<results>/tables/{recording}/replay_passes.parquet", recording=layout.recordings),
+        application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
     output:
-        summary=layout.path("tables/summary.parquet"),
+        summary="<results>/tables/summary.parquet",
     log:
-        layout.path("logs/summary.log"),
+        "<results>/logs/summary.log",
+    benchmark:
+        "<results>/logs/benchmarks/summary.tsv"
     params:
         code=code_digest("summary.py"),
         scores=layout.scores(),
@@ -53,15 +69,18 @@ rule summary:
 
 
 rule differences:
+    """List the conditions in which drives were measured differently."""
     input:
-        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
-        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
-        exclusions=layout.path("tables/exclusions.parquet"),
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
+        cells=expand("<results>/tables/{recording}/cells.parquet", recording=layout.recordings),
+        exclusions="<results>/tables/exclusions.parquet",
     output:
-        conditions=layout.path("tables/conditions.parquet"),
-        differences=layout.path("tables/differences.parquet"),
+        conditions="<results>/tables/conditions.parquet",
+        differences="<results>/tables/differences.parquet",
     log:
-        layout.path("logs/differences.log"),
+        "<results>/logs/differences.log",
+    benchmark:
+        "<results>/logs/benchmarks/differences.tsv"
     params:
         code=code_digest("differences.py"),
         altered=layout.altered(),
@@ -72,13 +91,16 @@ rule differences:
 
 
 rule deltas:
+    """Compare each drive with the basis."""
     input:
-        summary=layout.path("tables/summary.parquet"),
-        differences=layout.path("tables/differences.parquet"),
+        summary="<results>/tables/summary.parquet",
+        differences="<results>/tables/differences.parquet",
     output:
-        deltas=layout.path("tables/deltas.parquet"),
+        deltas="<results>/tables/deltas.parquet",
     log:
-        layout.path("logs/deltas.log"),
+        "<results>/logs/deltas.log",
+    benchmark:
+        "<results>/logs/benchmarks/deltas.tsv"
     params:
         code=code_digest("deltas.py"),
         basis=layout.campaign.study.basis,
@@ -89,17 +111,20 @@ rule deltas:
 
 
 rule findings:
+    """Search a recording for anomalies, and its write saturation for phases."""
     input:
-        manifest=layout.path("recordings/RECORDING/recording.json"),
-        cells=layout.path("tables/RECORDING/cells.parquet"),
-        series=layout.path("tables/RECORDING/series.parquet"),
-        telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
-        latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
+        manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
+        cells="<results>/tables/{drive}/{measurement}/{key}/cells.parquet",
+        series="<results>/tables/{drive}/{measurement}/{key}/series.parquet",
+        telemetry="<results>/tables/{drive}/{measurement}/{key}/telemetry.parquet",
+        latency_bins="<results>/tables/{drive}/{measurement}/{key}/latency_bins.parquet",
     output:
-        findings=layout.path("tables/RECORDING/findings.parquet"),
-        saturation=layout.path("tables/RECORDING/saturation.parquet"),
+        findings="<results>/tables/{drive}/{measurement}/{key}/findings.parquet",
+        saturation="<results>/tables/{drive}/{measurement}/{key}/saturation.parquet",
     log:
-        layout.path("logs/findings/RECORDING.log"),
+        "<results>/logs/findings/{drive}/{measurement}/{key}.log",
+    benchmark:
+        "<results>/logs/benchmarks/findings/{drive}/{measurement}/{key}.tsv"
     params:
         code=code_digest("findings.py"),
     script:

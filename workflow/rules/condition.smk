@@ -1,11 +1,14 @@
-# Purge, precondition and measure are a group: a cluster runs them as one job, so that no other job comes between.
 rule purge:
+    """Purge the drive.
+
+    Purge, precondition and measure are a group: a cluster runs them as one job, so that no other job comes between.
+    """
     input:
-        plan=ancient(layout.path("plans/RECORDING.json")),
+        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
     output:
-        seal=temp(layout.path("seals/RECORDING.purge.json")),
+        seal=temp("<results>/seals/{drive}/{measurement}/{key}.purge.json"),
     log:
-        layout.path("logs/purge/RECORDING.log"),
+        "<results>/logs/purge/{drive}/{measurement}/{key}.log",
     priority: scheduling.priority("purge")
     group:
         "chain"
@@ -13,17 +16,18 @@ rule purge:
     resources:
         **scheduling.chain("purge"),
     shell:
-        "{STAGE} purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
+        "drivelab purge {input.plan:q} --seal {output.seal:q} > {log:q} 2>&1"
 
 
 rule precondition:
+    """Bring the drive to the state that the measurement starts from."""
     input:
-        plan=ancient(layout.path("plans/RECORDING.json")),
-        seal=ancient(layout.path("seals/RECORDING.purge.json")),
+        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
+        seal=ancient("<results>/seals/{drive}/{measurement}/{key}.purge.json"),
     output:
-        seal=temp(layout.path("seals/RECORDING.precondition.json")),
+        seal=temp("<results>/seals/{drive}/{measurement}/{key}.precondition.json"),
     log:
-        layout.path("logs/precondition/RECORDING.log"),
+        "<results>/logs/precondition/{drive}/{measurement}/{key}.log",
     priority: scheduling.priority("precondition")
     group:
         "chain"
@@ -31,4 +35,4 @@ rule precondition:
     resources:
         **scheduling.chain("precondition"),
     shell:
-        "{STAGE} precondition {input.plan:q} --after {input.seal:q} --seal {output.seal:q} > {log:q} 2>&1"
+        "drivelab precondition {input.plan:q} --after {input.seal:q} --seal {output.seal:q} > {log:q} 2>&1"

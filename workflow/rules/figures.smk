@@ -12,7 +12,9 @@ for number, kinds in enumerate(layout.figure_sets(), start=1):
         output:
             **layout.figures("RECORDING", kinds, update, report),
         log:
-            layout.path("logs/figures/RECORDING.log"),
+            "<results>/logs/figures/{drive}/{measurement}/{key}.log",
+        benchmark:
+            "<results>/logs/benchmarks/figures/{drive}/{measurement}/{key}.tsv"
         wildcard_constraints:
             **layout.with_figures(kinds),
         params:
@@ -32,7 +34,9 @@ for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1
         output:
             **layout.figures("comparison/{measurement}", kinds, update, report),
         log:
-            layout.path("logs/comparison_figures/{measurement}.log"),
+            "<results>/logs/comparison_figures/{measurement}.log",
+        benchmark:
+            "<results>/logs/benchmarks/comparison_figures/{measurement}.tsv"
         wildcard_constraints:
             measurement=layout.measurements_with(kinds),
         params:
@@ -41,14 +45,16 @@ for number, kinds in enumerate(sorted(set(layout.over_drives.values())), start=1
             "../../scripts/figures.py"
 
 
-# Measurements of one protocol with different block sizes share figures over block size, with all drives.
 rule size_figures:
+    """Draw the figures over block size, with all drives: measurements of one protocol share them."""
     input:
         **layout.tables_over_sizes(),
     output:
         **layout.figures("comparison/{measurement}", OVER_SIZES, update, report),
     log:
-        layout.path("logs/comparison_figures/{measurement}.log"),
+        "<results>/logs/comparison_figures/{measurement}.log",
+    benchmark:
+        "<results>/logs/benchmarks/comparison_figures/{measurement}.tsv"
     wildcard_constraints:
         measurement=layout.names_by_size(),
     params:
@@ -58,12 +64,15 @@ rule size_figures:
 
 
 rule trace_figures:
+    """Draw the figures of a trace."""
     input:
         **layout.trace_tables(),
     output:
         **layout.figures("traces/{trace}", ["trace"], update, report),
     log:
-        layout.path("logs/trace_figures/{trace}.log"),
+        "<results>/logs/trace_figures/{trace}.log",
+    benchmark:
+        "<results>/logs/benchmarks/trace_figures/{trace}.tsv"
     wildcard_constraints:
         trace=layout.trace_names(),
     params:

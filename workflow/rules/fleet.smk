@@ -1,9 +1,9 @@
-# A large study: one job per drive, which runs the whole workflow for that drive, and rules that join the drives.
 rule drive:
+    """Run the whole workflow for one drive of a large study. The other rules join the drives."""
     output:
-        outcome=fleet.path("drives/{drive}/outcome.{turn}.json"),
+        outcome="<results>/drives/{drive}/outcome.{turn}.json",
     log:
-        fleet.path("logs/drives/{drive}.{turn}.log"),
+        "<results>/logs/drives/{drive}.{turn}.log",
     wildcard_constraints:
         turn="[0-9]+",
     priority: fleet.priority
@@ -15,20 +15,23 @@ rule drive:
         stamp=lambda wildcards: fleet.stamps[wildcards.drive],
         png="yes" if png else "no",
     shell:
-        "{STAGE} part {params.study:q} {wildcards.drive:q} --stamp {params.stamp} --cores {threads} "
+        "drivelab part {params.study:q} {wildcards.drive:q} --stamp {params.stamp} --cores {threads} "
         "--config png={params.png} -o {output.outcome:q} > {log:q} 2>&1"
 
 
 rule fleet_tables:
+    """Join the drives in tables of the fleet."""
     input:
         outcomes=fleet.outcomes(),
     output:
-        fleet_drives=fleet.path("tables/fleet_drives.parquet"),
-        fleet_spread=fleet.path("tables/fleet_spread.parquet"),
-        fleet_deviations=fleet.path("tables/fleet_deviations.parquet"),
-        fleet_hosts=fleet.path("tables/fleet_hosts.parquet"),
+        fleet_drives="<results>/tables/fleet_drives.parquet",
+        fleet_spread="<results>/tables/fleet_spread.parquet",
+        fleet_deviations="<results>/tables/fleet_deviations.parquet",
+        fleet_hosts="<results>/tables/fleet_hosts.parquet",
     log:
-        fleet.path("logs/fleet_tables.log"),
+        "<results>/logs/fleet_tables.log",
+    benchmark:
+        "<results>/logs/benchmarks/fleet_tables.tsv"
     params:
         code=code_digest("tables.fleet"),
         margin_pct=fleet.campaign.study.margin_pct,
@@ -37,12 +40,15 @@ rule fleet_tables:
 
 
 rule fleet_deltas:
+    """Compare each drive with the basis."""
     input:
         outcomes=fleet.outcomes(),
     output:
-        deltas=fleet.path("tables/deltas/drives.txt"),
+        deltas="<results>/tables/deltas/drives.txt",
     log:
-        fleet.path("logs/fleet_deltas.log"),
+        "<results>/logs/fleet_deltas.log",
+    benchmark:
+        "<results>/logs/benchmarks/fleet_deltas.tsv"
     params:
         code=code_digest("tables.fleet"),
         study=fleet.report_facts(),
@@ -51,17 +57,20 @@ rule fleet_deltas:
 
 
 rule fleet_report:
+    """Write the report of the fleet."""
     input:
         outcomes=fleet.outcomes(),
-        fleet_drives=fleet.path("tables/fleet_drives.parquet"),
-        fleet_spread=fleet.path("tables/fleet_spread.parquet"),
-        fleet_deviations=fleet.path("tables/fleet_deviations.parquet"),
-        fleet_hosts=fleet.path("tables/fleet_hosts.parquet"),
-        deltas=fleet.path("tables/deltas/drives.txt"),
+        fleet_drives="<results>/tables/fleet_drives.parquet",
+        fleet_spread="<results>/tables/fleet_spread.parquet",
+        fleet_deviations="<results>/tables/fleet_deviations.parquet",
+        fleet_hosts="<results>/tables/fleet_hosts.parquet",
+        deltas="<results>/tables/deltas/drives.txt",
     output:
-        report(fleet.path("report/index.html"), caption="../report/report.rst", category="Report"),
+        report("<results>/report/index.html", caption="../report/report.rst", category="Report"),
     log:
-        fleet.path("logs/fleet_report.log"),
+        "<results>/logs/fleet_report.log",
+    benchmark:
+        "<results>/logs/benchmarks/fleet_report.tsv"
     params:
         code=code_digest("report.fleet"),
         templates=files_digest(
@@ -72,14 +81,14 @@ rule fleet_report:
         "../../scripts/fleet_report.py"
 
 
-# The last rule: it fails if a drive failed, after all other drives are measured, joined and reported.
 rule fleet_complete:
+    """Fail if a drive failed, after all other drives are measured, joined and reported."""
     input:
         outcomes=fleet.outcomes(),
-        report=fleet.path("report/index.html"),
+        report="<results>/report/index.html",
     output:
-        complete=fleet.path("complete.txt"),
+        complete="<results>/complete.txt",
     log:
-        fleet.path("logs/fleet_complete.log"),
+        "<results>/logs/fleet_complete.log",
     script:
         "../../scripts/fleet_complete.py"

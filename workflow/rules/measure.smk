@@ -1,11 +1,12 @@
 rule measure:
+    """Measure the drive."""
     input:
-        plan=ancient(layout.path("plans/RECORDING.json")),
-        seal=ancient(layout.path("seals/RECORDING.precondition.json")),
+        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
+        seal=ancient("<results>/seals/{drive}/{measurement}/{key}.precondition.json"),
     output:
-        manifest=layout.path("recordings/RECORDING/recording.json"),
+        manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
     log:
-        layout.path("logs/measure/RECORDING.log"),
+        "<results>/logs/measure/{drive}/{measurement}/{key}.log",
     wildcard_constraints:
         measurement=f"(?!({layout.traced_measurements()})/)[A-Za-z0-9.-]+",
         key=layout.keys_of_single(),
@@ -16,21 +17,23 @@ rule measure:
     resources:
         **scheduling.chain("measure"),
     shell:
-        "{STAGE} measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
+        "drivelab measure {input.plan:q} --after {input.seal:q} > {log:q} 2>&1"
 
 
 use rule measure as replay with:
+    # Replay traces on the drive.
     input:
-        plan=ancient(layout.path("plans/RECORDING.json")),
-        seal=ancient(layout.path("seals/RECORDING.precondition.json")),
+        plan=ancient("<results>/plans/{drive}/{measurement}/{key}.json"),
+        seal=ancient("<results>/seals/{drive}/{measurement}/{key}.precondition.json"),
         traces=ancient(layout.traces_of),
     log:
-        layout.path("logs/replay/RECORDING.log"),
+        "<results>/logs/replay/{drive}/{measurement}/{key}.log",
     wildcard_constraints:
         measurement=layout.traced_measurements(),
         key=layout.keys_of_single(),
 
 
+# Each group of drives that are measured at the same time is one job.
 for number, group in enumerate(layout.simultaneous(), start=1):
 
     rule:
@@ -51,4 +54,4 @@ for number, group in enumerate(layout.simultaneous(), start=1):
         resources:
             **scheduling.together(group.recordings),
         shell:
-            "{STAGE} measure-together {input.plans:q} --after {input.seals:q} > {log:q} 2>&1"
+            "drivelab measure-together {input.plans:q} --after {input.seals:q} > {log:q} 2>&1"

@@ -1,31 +1,34 @@
 rule report:
+    """Write the report, a page for the browser."""
     input:
-        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
-        cells=layout.of_every_recording("tables/RECORDING/cells.parquet"),
-        steady_state=layout.of_every_recording("tables/RECORDING/steady_state.parquet"),
-        replays=layout.of_every_recording("tables/RECORDING/replays.parquet"),
-        replay_passes=layout.of_every_recording("tables/RECORDING/replay_passes.parquet"),
-        replay_operations=layout.of_every_recording("tables/RECORDING/replay_operations.parquet"),
-        replay_streams=layout.of_every_recording("tables/RECORDING/replay_streams.parquet"),
-        replay_mappings=layout.of_every_recording("tables/RECORDING/replay_mappings.parquet"),
-        application_runs=layout.of_every_recording("tables/RECORDING/application_runs.parquet"),
-        latency_bins=layout.of_every_recording("tables/RECORDING/latency_bins.parquet", "nines"),
-        findings=layout.of_every_recording("tables/RECORDING/findings.parquet"),
-        saturation=layout.of_every_recording("tables/RECORDING/saturation.parquet"),
-        exclusions=layout.path("tables/exclusions.parquet"),
-        conditions=layout.path("tables/conditions.parquet"),
-        differences=layout.path("tables/differences.parquet"),
-        summary=layout.path("tables/summary.parquet"),
-        deltas=layout.path("tables/deltas.parquet"),
-        drives=layout.path("tables/drives.parquet"),
-        hosts=layout.path("tables/hosts.parquet"),
-        traces=layout.path("tables/traces.parquet"),
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
+        cells=expand("<results>/tables/{recording}/cells.parquet", recording=layout.recordings),
+        steady_state=expand("<results>/tables/{recording}/steady_state.parquet", recording=layout.recordings),
+        replays=expand("<results>/tables/{recording}/replays.parquet", recording=layout.recordings),
+        replay_passes=expand("<results>/tables/{recording}/replay_passes.parquet", recording=layout.recordings),
+        replay_operations=expand("<results>/tables/{recording}/replay_operations.parquet", recording=layout.recordings),
+        replay_streams=expand("<results>/tables/{recording}/replay_streams.parquet", recording=layout.recordings),
+        replay_mappings=expand("<results>/tables/{recording}/replay_mappings.parquet", recording=layout.recordings),
+        application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
+        latency_bins=expand("<results>/tables/{recording}/latency_bins.parquet", recording=layout.with_kind("nines")),
+        findings=expand("<results>/tables/{recording}/findings.parquet", recording=layout.recordings),
+        saturation=expand("<results>/tables/{recording}/saturation.parquet", recording=layout.recordings),
+        exclusions="<results>/tables/exclusions.parquet",
+        conditions="<results>/tables/conditions.parquet",
+        differences="<results>/tables/differences.parquet",
+        summary="<results>/tables/summary.parquet",
+        deltas="<results>/tables/deltas.parquet",
+        drives="<results>/tables/drives.parquet",
+        hosts="<results>/tables/hosts.parquet",
+        traces="<results>/tables/traces.parquet",
         figures=layout.all_figures(),
         every_table=layout.tables(),
     output:
-        report(layout.path("report/index.html"), caption="../report/report.rst", category="Report"),
+        report("<results>/report/index.html", caption="../report/report.rst", category="Report"),
     log:
-        layout.path("logs/report.log"),
+        "<results>/logs/report.log",
+    benchmark:
+        "<results>/logs/benchmarks/report.tsv"
     params:
         code=code_digest("report.py"),
         templates=files_digest(
@@ -37,14 +40,16 @@ rule report:
         "../../scripts/report.py"
 
 
-# The printable test pages, from the same files.
 rule report_pdf:
+    """Write the printable test pages, from the same files."""
     input:
         **{name: paths for name, paths in rules.report.input.items() if name != "every_table"},
     output:
-        report(layout.path("report/pts-pages.pdf"), caption="../report/pts-pages.rst", category="Report"),
+        report("<results>/report/pts-pages.pdf", caption="../report/pts-pages.rst", category="Report"),
     log:
-        layout.path("logs/report_pdf.log"),
+        "<results>/logs/report_pdf.log",
+    benchmark:
+        "<results>/logs/benchmarks/report_pdf.tsv"
     params:
         code=code_digest("report_pdf.py"),
         templates=files_digest("scripts/drivelab/report/templates/pages.*"),

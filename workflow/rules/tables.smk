@@ -1,15 +1,18 @@
 rule tables:
+    """Read the evidence of a recording into tables."""
     input:
-        manifest=layout.path("recordings/RECORDING/recording.json"),
+        manifest="<results>/recordings/{drive}/{measurement}/{key}/recording.json",
     output:
         **layout.replay_tables(),
-        cells=layout.path("tables/RECORDING/cells.parquet"),
-        latency_bins=layout.path("tables/RECORDING/latency_bins.parquet"),
-        series=layout.path("tables/RECORDING/series.parquet"),
-        application_runs=layout.path("tables/RECORDING/application_runs.parquet"),
-        telemetry=layout.path("tables/RECORDING/telemetry.parquet"),
+        cells="<results>/tables/{drive}/{measurement}/{key}/cells.parquet",
+        latency_bins="<results>/tables/{drive}/{measurement}/{key}/latency_bins.parquet",
+        series="<results>/tables/{drive}/{measurement}/{key}/series.parquet",
+        application_runs="<results>/tables/{drive}/{measurement}/{key}/application_runs.parquet",
+        telemetry="<results>/tables/{drive}/{measurement}/{key}/telemetry.parquet",
     log:
-        layout.path("logs/tables/RECORDING.log"),
+        "<results>/logs/tables/{drive}/{measurement}/{key}.log",
+    benchmark:
+        "<results>/logs/benchmarks/tables/{drive}/{measurement}/{key}.tsv"
     params:
         code=code_digest("tables.py"),
         reduced=lambda wildcards: bool(layout.planned(wildcards).altered),
@@ -19,17 +22,20 @@ rule tables:
 
 
 rule inventory:
+    """List the drives, hosts and traces of the study."""
     input:
-        manifests=layout.of_every_recording("recordings/RECORDING/recording.json"),
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
         traces=list(layout.traces().values()),
-        trace_overview=layout.of_every_trace("trace_overview"),
-        trace_operations=layout.of_every_trace("trace_operations"),
+        trace_overview=expand("<results>/tables/traces/{trace}/trace_overview.parquet", trace=layout.traces()),
+        trace_operations=expand("<results>/tables/traces/{trace}/trace_operations.parquet", trace=layout.traces()),
     output:
-        drives=layout.path("tables/drives.parquet"),
-        hosts=layout.path("tables/hosts.parquet"),
-        traces=layout.path("tables/traces.parquet"),
+        drives="<results>/tables/drives.parquet",
+        hosts="<results>/tables/hosts.parquet",
+        traces="<results>/tables/traces.parquet",
     log:
-        layout.path("logs/inventory.log"),
+        "<results>/logs/inventory.log",
+    benchmark:
+        "<results>/logs/benchmarks/inventory.tsv"
     params:
         code=code_digest("inventory.py"),
         traces=list(layout.traces()),

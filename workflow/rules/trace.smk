@@ -1,8 +1,13 @@
+localrules:
+    capture,
+
+
 rule capture:
+    """Record a trace of an application."""
     output:
-        trace=layout.path("traces/{trace}.parquet"),
+        trace="<results>/traces/{trace}.parquet",
     log:
-        layout.path("logs/capture/{trace}.log"),
+        "<results>/logs/capture/{trace}.log",
     priority: scheduling.first
     threads: scheduling.cores(workflow.cores)
     resources:
@@ -10,16 +15,19 @@ rule capture:
     params:
         study=str(layout.campaign.study.path),
     shell:
-        "{STAGE} capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
+        "drivelab capture-trace {params.study:q} {wildcards.trace:q} -o {output.trace:q} > {log:q} 2>&1"
 
 
 rule trace_statistics:
+    """Count the requests of a trace."""
     input:
         trace=lambda wildcards: layout.traces()[wildcards.trace],
     output:
         **layout.trace_tables(),
     log:
-        layout.path("logs/trace_statistics/{trace}.log"),
+        "<results>/logs/trace_statistics/{trace}.log",
+    benchmark:
+        "<results>/logs/benchmarks/trace_statistics/{trace}.tsv"
     wildcard_constraints:
         trace=layout.trace_names(),
     params:

@@ -110,7 +110,7 @@ def _refuse_other_records(profile: Path | None) -> None:
     if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in default_profile:
         return
     options = [] if profile is None else ["--profile", str(profile)]
-    command = [sys.executable, "-m", "drivelab.snakemake_records", "--cores", "1", *options]
+    command = [sys.executable, "-m", "drivelab.stages.snakemake_internals", "--cores", "1", *options]
     done = parent.run(command, stdout=subprocess.PIPE, env=_environment())
     if done.returncode == 2:
         raise UserError(done.stdout.strip())

@@ -97,10 +97,6 @@ class Fleet:
         first = min(self.campaign.order(planned.plan) for planned in self.plans[wildcards.drive])
         return len(self.campaign.wanted) - first
 
-    def limits(self, scheduling: Scheduling) -> dict[str, int]:
-        """Return the limits of these resources. Drives need no limit, as each drive has only one job."""
-        return {name: limit for name, limit in scheduling.limits().items() if not name.startswith("drive_")}
-
     def report_facts(self) -> dict[str, Any]:
         """Return the facts of the study for the fleet's tables and report."""
         study, plans = self.campaign.study, self.campaign.plans

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from drivelab import parent
 from drivelab.config.study_parts import IN_RESULTS
 from drivelab.errors import UserError
 from drivelab.imported import IMPORTED
@@ -16,6 +16,7 @@ from drivelab.recording.places import OWNER, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
 from drivelab.stages.figure_kinds import REPLAY_TABLES
 from drivelab.stages.figure_layout import FigureLayout, any_of
+from drivelab.stages.locks import place
 from drivelab.stages.places import announce
 from drivelab.stages.planning import Planned
 from drivelab.stages.simultaneous import Simultaneous, simultaneous_jobs
@@ -35,8 +36,6 @@ TRACE_TABLES = (
     "trace_reuse",
 )
 """Tables of each trace. Their schemas are not imported, for speed."""
-KEY = "[0-9a-f]{12}-run[0-9]+"
-"""Regular expression for the last part of RECORDING."""
 APPLICATION_TABLES = ("application_runs",)
 """Application tables of each recording; empty for a recording without an application."""
 
@@ -44,34 +43,49 @@ APPLICATION_TABLES = ("application_runs",)
 class Layout(FigureLayout):
     """Paths of one study, relative to the project's folder."""
 
+    KEY = "[0-9a-f]{12}-run[0-9]+"
+    """Regular expression for the last part of RECORDING."""
+
     def other_folders(self) -> list[str]:
         """Return recording folders that match no plan of the study, such as a folder that was copied there."""
         known = {Path(folder) for folder in self.of_every_recording("recordings/RECORDING")}
         present = {path.parent for path in (Path(self.results) / "recordings").glob("*/*/*/plan.json")}
         return sorted(str(folder) for folder in present - known if not UNFINISHED.search(folder.name))
 
+    @property
+    def recordings(self) -> list[str]:
+        """Names of all recordings of the study: DRIVE/MEASUREMENT/KEY."""
+        return [planned.plan.recording for planned in self.campaign.plans]
+
+    def with_kind(self, kind: str) -> list[str]:
+        """Return the names of the recordings that have figures of a kind."""
+        return [recording for recording in self.recordings if kind in self.kinds_of[recording]]
+
     def measurements(self) -> list[str]:
         """Return the names of the study's measurements, including those that another host still has to make."""
         return sorted({wanted.plan.measurement for wanted in self.campaign.wanted})
-
-    def of_every_trace(self, table: str) -> list[str]:
-        """Return the paths of a table for every trace of the study."""
-        return [self.path(f"tables/traces/{name}/{table}.parquet") for name in self.campaign.study.traces]
 
     def planned(self, wildcards: object) -> Planned:
         """Return the plan for the wildcards of a recording."""
         return self.campaign.by_recording["/".join(getattr(wildcards, w) for w in ("drive", "measurement", "key"))]
 
     def targets(self) -> list[str]:
-        """Return all files of a finished study; deleted ones are made again."""
-        return [
-            self.path("report/index.html"),
-            self.path("report/pts-pages.pdf"),
-            *self.of_every_recording("recordings/RECORDING/recording.json"),
-            *self.tables(),
-            *self.all_figures("svg"),
-            *self.all_figures("png"),
-        ]
+        """Return the files that a run has to make: the reports, and each other file of a finished study that is lost.
+
+        The reports need all other files but PNG figures. Snakemake does not miss such a file while its report exists.
+        """
+        reports = [self.path("report/index.html"), self.path("report/pts-pages.pdf")]
+        figures = zip(self.all_figures("png"), self.all_figures("svg"), strict=False)
+        files = [png for png, svg in figures if Path(svg).exists()]
+        if Path(reports[0]).exists():
+            files += [*self.of_every_recording("recordings/RECORDING/recording.json"), *self.tables()]
+            files += self.all_figures()
+        return [*reports, *(path for path in files if not Path(path).exists())]
+
+    @property
+    def locks(self) -> Path:
+        """Folder of Snakemake's locks of this study."""
+        return place(self.campaign.study.results)
 
     def tables(self) -> list[str]:
         """Return all tables of the study, its recordings and its traces."""
@@ -90,7 +104,7 @@ class Layout(FigureLayout):
         return [
             *(self.path(f"tables/{name}.parquet") for name in study),
             *(path for name in recording for path in self.of_every_recording(f"tables/RECORDING/{name}.parquet")),
-            *(path for name in TRACE_TABLES for path in self.of_every_trace(name)),
+            *(path.format(trace=trace) for trace in self.traces() for path in self.trace_tables().values()),
         ]
 
     def compared_pairs(self) -> list[tuple[str, str]]:
@@ -159,7 +173,7 @@ class Layout(FigureLayout):
     def keys_of_single(self) -> str:
         """Return a regular expression for the keys of recordings that are measured alone."""
         keys = {plan.recording.rpartition("/")[2] for plan in self.campaign.here if "simultaneous" in plan.subject}
-        return f"(?!({'|'.join(sorted(keys))})/)" * bool(keys) + KEY
+        return f"(?!({'|'.join(sorted(keys))})/)" * bool(keys) + self.KEY
 
     def scores(self) -> dict[str, dict[str, Any]]:
         """Return the `analysis` key of each measurement's protocol; empty if the protocol has none."""
@@ -233,8 +247,11 @@ class Layout(FigureLayout):
         """Return the folder for the state of virtual drives between two runs of an unfinished study."""
         return self.campaign.study.results / KEPT_DRIVES
 
-    def release_command(self, *, keep: bool) -> str:
-        """Return the shell command that stops the study's virtual drives, except those that another study uses."""
-        names = self.virtual_drives()
-        option = f" --keep {shlex.quote(str(self.kept_drives()))}" if keep else ""
-        return f"drivelab virtual stop {' '.join(names)}{option} > /dev/null 2>&1 || true" if names else "true"
+    def release(self, *, keep: bool) -> None:
+        """Stop the study's virtual drives, except those that another study uses.
+
+        With `keep`, their state is kept for the next run. A drive that cannot be stopped is left running.
+        """
+        if names := self.virtual_drives():
+            options = ["--keep", str(self.kept_drives())] if keep else []
+            parent.run(["drivelab", "virtual", "stop", *names, *options])

@@ -45,9 +45,12 @@ class Scheduling:
             cluster.refuse(campaign)
 
     def limits(self) -> dict[str, int]:
-        """Return Snakemake resources with their limits: a resource without a limit is unlimited."""
+        """Return Snakemake resources with their limits: a resource without a limit is unlimited.
+
+        The drives of a fleet need no limit, as each has only one job.
+        """
         places = {_name("host", host): limit for host, limit in self._hosts.items()}
-        return places | {_name("drive", drive): 1 for drive in self._side_by_side}
+        return places | {_name("drive", drive): 1 for drive in self._side_by_side if not self.campaign.fleet}
 
     def cores(self, cores: int | None) -> int:
         """Return the cores of a measuring job: its share of all cores, so that no analysis disturbs it."""

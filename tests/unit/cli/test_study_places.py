@@ -40,7 +40,7 @@ def test_workflow_writes_only_reserved_names() -> None:
     found = {
         re.split(r"[/{]", pattern)[0]
         for source in sources
-        for pattern in re.findall(r"(?:layout|self)\.path\(f?[\"']([^\"']+)", source.read_text())
+        for pattern in re.findall(r"(?:self\.path\(f?[\"']|<results>/)([^\"']+)", source.read_text())
     }
     assert len(found) > 5
     assert found <= IN_RESULTS

@@ -1,4 +1,4 @@
-"""Snakemake's records are trusted only if they describe the present files.
+"""What drivelab uses of Snakemake's inside is still there, and records count only if they describe the present files.
 
 The truth table of reruns tests the consequences.
 """
@@ -6,23 +6,73 @@ The truth table of reruns tests the consequences.
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import snakemake.api  # noqa: F401 - first, because of circular imports
+from snakemake.benchmark import BenchmarkRecord, benchmarked
+from snakemake.dag import DAG
 from snakemake.exceptions import LockException
 from snakemake.io import IOFile
 from snakemake.iocontainers import Namedlist
-from snakemake.persistence import RECORD_FORMAT_VERSION, MetadataRecord
+from snakemake.persistence import RECORD_FORMAT_VERSION, MetadataRecord, PersistenceBase
+from snakemake.persistence.file import FilePersistence
+from snakemake.scheduling.job_scheduler import JobScheduler
+from snakemake.script import PythonScript, ScriptBase
+from snakemake.workflow import Workflow
 
-from drivelab.snakemake_records import Records
+from drivelab.forks import Forks
 from drivelab.stages.locks import held, place
+from drivelab.stages.snakemake_internals import Records, run_in_forks
 
 CODE = {"code": "digest of the code"}
+USED: list[tuple[Callable[..., Any], str]] = [
+    (benchmarked, "a46ffec11db9"),
+    (DAG.update_needrun, "2cc7fc071416"),
+    (FilePersistence.__init__, "2bfcbdfcbd1d"),
+    (FilePersistence._write_locks, "0f786fb184b3"),
+    (PersistenceBase.has_metadata, "4aab50f9421d"),
+    (PersistenceBase.has_outdated_metadata, "eea761814d77"),
+    (PersistenceBase.input_changed, "da42b0227982"),
+    (PersistenceBase.params_changed, "7f12dc9015f5"),
+    (PersistenceBase.lock, "a0dd9daec26e"),
+    (JobScheduler.__init__, "996627fdef14"),
+    (JobScheduler._schedule_reevalutation, "bb09f100ea57"),
+    (JobScheduler.exit_gracefully, "71dc8bb2df12"),
+    (JobScheduler.job_selector, "11a654075403"),
+    (PythonScript.execute_script, "f8f5d2f25a69"),
+    (ScriptBase.evaluate, "bea24041e99f"),
+    (Workflow.register_resource, "02c0cb662d30"),
+]
+"""Functions of Snakemake that snakemake_internals.py replaces, extends or relies on, with digests of their sources."""
+
+
+@pytest.mark.parametrize(("function", "digest"), USED, ids=[function.__qualname__ for function, _ in USED])
+def test_snakemake_is_inside_as_drivelab_knows_it(function: Callable[..., Any], digest: str) -> None:
+    """After a change, read the function, adapt snakemake_internals.py, and enter the new digest above."""
+    assert hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12] == digest
+
+
+def test_snakemake_takes_the_class_of_its_records_from_the_module() -> None:
+    assert "persistence = FilePersistence\n" in inspect.getsource(inspect.getmodule(Workflow) or Workflow)
+
+
+def test_forked_scripts_are_benchmarked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PythonScript, "execute_script", None)
+    run_in_forks(forks := Forks([]))
+    (tmp_path / "script.py").write_text("import time; time.sleep(0.2)")
+    record = BenchmarkRecord()
+    for bench_record in (record, None):
+        PythonScript.execute_script(SimpleNamespace(bench_record=bench_record), str(tmp_path / "script.py"))
+    forks.end()
+    assert record.running_time > 0.2
 
 
 @pytest.fixture
@@ -101,6 +151,11 @@ def test_missing_file_is_left_to_snakemake(records: Records) -> None:
     job = table(records)
     Path("cells").unlink()
     assert not records.params_changed(job)
+    for name in ("cells", "series"):
+        records._delete_record(name)
+        Path(name).unlink(missing_ok=True)
+    records._clear_cache()
+    assert not records.params_changed(job), "a file that was never made has no earlier parameters"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,40 @@
+"""The workflow as Snakemake's own checks and plans show it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from mini_project import Project
+
+SOFTWARE = "Specify a conda environment or container for each rule."
+"""`./drivelab setup` makes one environment for all rules, from the locked requirements.txt; `drivelab run` starts
+Snakemake in it. An environment per rule would repeat it for each rule."""
+MOST_OF_ALL = 3
+"""Files that the rule `all` names for a new study."""
+
+
+def test_lint_finds_nothing_else(tmp_path: Path) -> None:
+    done = Project(tmp_path / "project").snakemake("--lint", "json")
+    findings = json.loads(done.stdout)
+    assert findings["snakefiles"] == []
+    assert {lint["title"] for rule in findings["rules"] for lint in rule["lints"]} == {SOFTWARE}
+
+
+def test_the_plan_of_a_new_study_gives_true_reasons(tmp_path: Path) -> None:
+    done = Project(tmp_path / "project").snakemake("--dry-run")
+    output = done.stdout + done.stderr
+    reasons = output.partition("\nReasons:\n")[2]
+    headings = re.findall(r"^    (\w.*):$", reasons, re.M)
+    assert headings == ["input files updated by another job", "output files have to be generated"]
+    (wanted,) = re.findall(r"^rule all:\n    input: (.*)$", output, re.M)
+    assert len(wanted.split(", ")) < MOST_OF_ALL
+
+
+def test_a_misspelt_setting_is_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    done = project.snakemake("--dry-run", "--config", "studdy=config/mini.yaml")
+    assert done.returncode != 0
+    assert "'studdy' was unexpected" in done.stdout + done.stderr
+    assert not (project.folder / "results").exists()
