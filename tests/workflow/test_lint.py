@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -16,10 +15,8 @@ MOST_OF_ALL = 3
 
 
 def test_lint_finds_nothing_else(tmp_path: Path) -> None:
-    done = Project(tmp_path / "project").snakemake("--lint", "json")
-    findings = json.loads(done.stdout)
-    assert findings["snakefiles"] == []
-    assert {lint["title"] for rule in findings["rules"] for lint in rule["lints"]} == {SOFTWARE}
+    done = Project(tmp_path / "project").snakemake("--lint")
+    assert set(re.findall(r"^    \* (.*):$", done.stdout + done.stderr, re.M)) == {SOFTWARE}
 
 
 def test_the_plan_of_a_new_study_gives_true_reasons(tmp_path: Path) -> None:
