@@ -1,4 +1,4 @@
-"""Fixtures for all tests: a copy of the configuration to change, and a report of skipped tests.
+"""Fixtures for all tests: a copy of the configuration to change, a report of skipped tests, and progress.
 
 `.ci/run` sets DRIVELAB_TEST_STRICT on a fully equipped machine. A skipped test then fails, unless its reason matches
 the regular expression DRIVELAB_TEST_LACKS, and the project's own folders are watched.
@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
+from progress import Progress
 from project_folders import FolderWatch
 
 # No deadline per example: other tests load the host too.
@@ -30,6 +31,21 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Send all device tests to one worker, which runs them one after another: they share this machine's devices."""
+    for item in items:
+        if item.get_closest_marker("device"):
+            item.add_marker(pytest.mark.xdist_group("devices"))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Show progress on a terminal, unless the options ask for more or less output."""
+    terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")
+    if terminal is not None and terminal.isatty and session.config.get_verbosity() == 0:
+        session.config.pluginmanager.register(Progress(terminal.write))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -53,6 +53,7 @@ def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) 
     assert remaining == []
 
 
+@pytest.mark.long
 def test_the_study_completes_and_each_kill_costs_at_most_one_cell(study: FaultStudy) -> None:
     print(f"CHAOS_SEED={SEED}")
     chance = random.Random(SEED)

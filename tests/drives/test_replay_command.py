@@ -214,6 +214,7 @@ def test_kernel_counters_match_the_report(
     assert foreign_writes(line) == {"foreign_written_bytes": 0, "foreign_discarded_bytes": 0}, line
 
 
+@pytest.mark.long
 def test_a_drive_that_hangs(
     project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

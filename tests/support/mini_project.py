@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import multiprocessing
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -81,21 +85,30 @@ class Project:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         for name in ("config", "traces", "workflow", "profiles", "scripts"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
         (folder / "config/mini.yaml").write_text(STUDY)
 
     def copied(self, folder: Path) -> Project:
         """Copy the project, with results and file times, to another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        again = Project.__new__(Project)
-        again.folder = folder
-        return again
+        return Project.at(folder)
+
+    @classmethod
+    def at(cls, folder: Path) -> Project:
+        """Return the project that is already in a folder."""
+        project = cls.__new__(cls)
+        project.folder = folder
+        return project
 
     @property
     def environment(self) -> dict[str, str]:
-        """Environment with the copy's library instead of the installed one, because some tests edit it."""
-        return {**os.environ, "PYTHONPATH": str(self.folder / "scripts"),
+        """Environment with the copy's library instead of the installed one, because some tests edit it.
+
+        Its modules are compiled once, as a user's are, and not by each of the many processes.
+        """
+        inherited = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+        return {**inherited, "PYTHONPATH": str(self.folder / "scripts"),
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}  # fmt: skip
 
     def snakemake(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -189,3 +202,19 @@ class Project:
         """Return the modification time (ns) of every cell's evidence in finished recordings, by path."""
         found = (p for m in self.recordings() for p in (self.folder / m).parent.glob("**/fio.json"))
         return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in found}
+
+
+def made_once(
+    factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]
+) -> Project:
+    """Return a project that `make` completes once for all workers of this test run."""
+    base = factory.getbasetemp() if worker_id == "master" else factory.getbasetemp().parent
+    folder = base / name
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        made = folder.with_suffix(".made")
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
+            make(Project(folder))
+            made.touch()
+    return Project.at(folder)

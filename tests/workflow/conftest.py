@@ -1,19 +1,18 @@
-"""The mini study, run once for all tests of the workflow."""
+"""The mini study, run once for all workers; each has a copy."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from mini_project import Project
+from mini_project import Project, made_once
 
 
 @pytest.fixture(scope="session")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+def finished(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Project:
     """The finished study; tests that change it use `copy`."""
-    project = Project(tmp_path_factory.mktemp("finished") / "project")
-    project.run()
-    return project
+    made = made_once(tmp_path_factory, worker_id, "finished", Project.run)
+    return made.copied(tmp_path_factory.mktemp("finished") / "project")
 
 
 @pytest.fixture

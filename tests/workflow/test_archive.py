@@ -37,11 +37,8 @@ def archive(finished: Project, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture
 def fresh(finished: Project, tmp_path: Path) -> Project:
     """The project as after a checkout: without results, all files new."""
-    again = Project.__new__(Project)
-    again.folder = tmp_path / "fresh"
     gone = shutil.ignore_patterns("results", ".snakemake", "__pycache__")
-    shutil.copytree(finished.folder, again.folder, ignore=gone, copy_function=shutil.copy)
-    return again
+    return Project.at(shutil.copytree(finished.folder, tmp_path / "fresh", ignore=gone, copy_function=shutil.copy))
 
 
 def test_the_same_study_makes_the_same_bytes(copy: Project, archive: Path, tmp_path: Path) -> None:
@@ -50,6 +47,7 @@ def test_the_same_study_makes_the_same_bytes(copy: Project, archive: Path, tmp_p
     assert again.read_bytes() == archive.read_bytes()
 
 
+@pytest.mark.long
 def test_a_running_study_is_not_archived_and_a_killed_one_is(tmp_path: Path) -> None:
     project, out = Project(tmp_path / "project"), tmp_path / "out"
     out.mkdir()
@@ -126,6 +124,7 @@ def test_commands_work_on_a_restored_study_in_place(finished: Project, fresh: Pr
     assert not (fresh.folder / ".snakemake").exists()
 
 
+@pytest.mark.long
 def test_a_restored_study_measures_nothing_until_its_sheet_allows_it(fresh: Project, restored: Project) -> None:
     gone = next(iter(restored.recordings()))
     shutil.rmtree((restored.folder / gone).parent)

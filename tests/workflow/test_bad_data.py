@@ -37,6 +37,7 @@ def table(project: Project, name: str) -> str:
     return str(project.folder / f"results/tables/{name}.parquet")
 
 
+@pytest.mark.long
 def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Project) -> None:
     iops = recording(copy, "op7", "pts-iops")
     without_checksums(iops)
@@ -80,6 +81,7 @@ def test_a_bad_value_and_a_foreign_recording_are_named_and_excluded(copy: Projec
     assert copy.to_do() == {}
 
 
+@pytest.mark.long
 def test_altered_evidence_is_named_at_the_end_of_the_run(copy: Project) -> None:
     """A changed file that gives no number, and a replay with a missing file."""
     iops, replay = recording(copy, "op7", "pts-iops"), recording(copy, "op28", "trace-replay")
@@ -139,6 +141,7 @@ def test_a_recording_in_another_recordings_folder_is_refused(copy: Project, tmp_
     assert words in log.splitlines()[0]
 
 
+@pytest.mark.long
 def test_figures_without_a_sound_cell_say_so(copy: Project) -> None:
     """The study continues: the other drive has results, and there is no comparison with missing values."""
     soak, replay = recording(copy, "op28", "pts-write-saturation"), recording(copy, "op28", "trace-replay")

@@ -15,6 +15,7 @@ KILLS = int(os.environ.get("CHAOS_KILLS", "50"))
 SEED = int(os.environ.get("CHAOS_SEED", "8"))
 
 
+@pytest.mark.long
 def test_a_study_killed_repeatedly_equals_the_undisturbed_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_a_missing_or_old_fio_is_refused_before_any_write(tmp_path: Path) -> Non
         assert not (project.folder / "results").exists()
 
 
+@pytest.mark.long
 def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())", "run"]
@@ -111,6 +112,7 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
         assert len(cells) == len(set(cells))
 
 
+@pytest.mark.long
 def test_the_study_as_shipped_runs_throughput_and_latency(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     done = project.drivelab("run")

@@ -26,6 +26,8 @@ from drivelab.telemetry.log import read_samples
 from drivelab.virtual.effects import Throttle
 
 ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.long
+
 DISTURBANCES = {"thermal throttling", "neighbours", "outlier runs", "periodic dips", "drift"}
 Tables = dict[str, pd.DataFrame]
 

@@ -133,6 +133,7 @@ def a_grown_study_measures_only_new_plans_in_the_order_of_its_seed(project: Flee
     assert project.jobs() == {}
 
 
+@pytest.mark.long
 def test_the_life_of_a_fleet(project: FleetProject) -> None:
     """One test, because each part continues from the previous one, and tests may run on several workers."""
     a_failed_drive_is_named_once_and_stops_no_other(project)

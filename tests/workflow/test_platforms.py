@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mini_project import Project
 
 from drivelab.tables import io
@@ -52,6 +53,7 @@ def compared(project: Project) -> set[tuple[str, str]]:
     return set(zip(deltas["basis"], deltas["comparison"], strict=True))
 
 
+@pytest.mark.long
 def test_measured_platforms_are_compared(tmp_path: Path) -> None:
     project, far = Project(tmp_path / "project"), Project(tmp_path / "far")
     for copy in (project, far):
@@ -79,6 +81,7 @@ def test_measured_platforms_are_compared(tmp_path: Path) -> None:
     assert not [identifier for identifier in identifiers if "@" in identifier]
 
 
+@pytest.mark.long
 def test_without_a_measured_basis_there_are_no_deltas(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     (project.folder / "config/mini.yaml").write_text(STUDY.replace("basis: op7@quiet", "basis: op7@far"))

@@ -12,6 +12,7 @@ from rerun_cases import CASES, PAGE, Case, measured, of, with_table
 from drivelab.tables import io
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=[case.change for case in CASES])
 def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None:
     case.make(copy)
@@ -23,6 +24,7 @@ def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None
         assert copy.evidence().items() >= before.items(), "recordings stay unchanged"
 
 
+@pytest.mark.long
 def test_a_firmware_update_keeps_earlier_recordings_and_mixes_nothing(copy: Project) -> None:
     after.PINNED(copy)
     copy.run()

@@ -9,6 +9,7 @@ import os
 import re
 from pathlib import Path
 
+import pytest
 from mini_project import Project
 
 
@@ -44,6 +45,7 @@ def redrawn(figures: list[Path]) -> list[Path]:
     return [path for path in figures if MARK not in path.read_text()]
 
 
+@pytest.mark.long
 def test_a_change_of_a_figures_code_redraws_only_that_figure(copy: Project) -> None:
     figures = marked(copy)
     for name in ("soak/saturation_time", "trace/trace_heat"):
@@ -57,6 +59,7 @@ def test_a_change_of_a_figures_code_redraws_only_that_figure(copy: Project) -> N
     assert copy.to_do() == {}
 
 
+@pytest.mark.long
 def test_a_changed_table_redraws_the_figures_that_read_it(copy: Project) -> None:
     figures = marked(copy)
     copy.edit("config/mini.yaml", "relative_standard_error: 5%", "margin: 1%")
@@ -79,6 +82,7 @@ def test_only_a_missing_figure_is_redrawn(copy: Project) -> None:
     assert copy.to_do() == {}
 
 
+@pytest.mark.long
 def test_a_deleted_manifest_measures_nothing(copy: Project) -> None:
     manifest = next(iter(sorted(copy.recordings())))
     cells = sorted((copy.folder / manifest).parent.rglob("fio.json"))
@@ -105,6 +109,7 @@ def test_a_mistake_gives_a_message_without_a_traceback(copy: Project) -> None:
     assert "Traceback" not in refused.stdout + refused.stderr
 
 
+@pytest.mark.long
 def test_recordings_of_different_captures_are_not_compared(copy: Project) -> None:
     manifest = next(m for m in sorted(copy.recordings()) if "trace-replay" in m)
     journal = (copy.folder / manifest).with_name("journal.jsonl")

@@ -38,6 +38,7 @@ measurements:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["fixed", "{random: 5}"])
 def test_measurements_are_made_in_the_order_of_the_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
@@ -58,6 +59,7 @@ def test_measurements_are_made_in_the_order_of_the_study(
 _ONE_DRIVE = _ORDERED.replace("[op7, op28]", "[op7]").replace("runs: 3\n", "").replace("order: {random: 5}\n", "")
 
 
+@pytest.mark.long
 def test_an_interrupted_measurement_comes_first_and_a_dry_run_changes_no_plan(
     tmp_path: Path,
 ) -> None:

@@ -39,6 +39,7 @@ def measuring(jobs: dict[str, int]) -> dict[str, int]:
     return {rule: count for rule, count in jobs.items() if rule.startswith(("purge", "precondition", "measure"))}
 
 
+@pytest.mark.long
 def test_one_job_for_all_drives_and_nothing_twice(project: Project) -> None:
     assert measuring(project.to_do()) == {"purge": 3, "precondition": 3, "measure": 1, "measure_together_1": 1}
     project.run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,21 +14,26 @@ from drivelab.errors import UserError
 from drivelab.parent import start
 
 ROOT = Path(__file__).resolve().parents[3]
-# pytest's exit statuses
-INTERRUPTED = 2
-NO_TESTS_COLLECTED = 5
+LEFT_OUT = """\
+Not run: the long tests of the same folders (./drivelab test long),
+and the report in a browser, a Slurm cluster, emulated drives (./drivelab test browser, cluster, emulated)."""
 
 
 def run_default(arguments: Sequence[str]) -> int:
-    """Run the tests of the default tier: first the device tests serially, then the rest in parallel."""
-    if any(argument.startswith("-m") for argument in arguments):  # the user's markers replace the split below
-        return _pytest(*arguments)
-    device = _pytest("-m", "device", *arguments)
-    if device == INTERRUPTED:
-        return device
-    parallel = _pytest("-n", "auto", "-m", "not device", *arguments)
-    statuses = [status for status in (device, parallel) if status != NO_TESTS_COLLECTED]
-    return next(filter(None, statuses), 0) if statuses else NO_TESTS_COLLECTED
+    """Run all tests but the long ones, and say what was left out.
+
+    Paths and markers in the arguments replace this choice: the tests that they name run, long ones too.
+    """
+    if any(argument.startswith("-m") or _is_path(argument) for argument in arguments):
+        return _parallel(*arguments)
+    status = _parallel("-m", "not long", *arguments)
+    print(LEFT_OUT)
+    return status
+
+
+def run_long(arguments: Sequence[str]) -> int:
+    """Run the tests that the default tier leaves out: long studies, kills and faults."""
+    return _parallel("-m", "long", *arguments)
 
 
 def run_fresh(arguments: Sequence[str]) -> int:
@@ -48,6 +54,15 @@ def run_cluster(arguments: Sequence[str]) -> int:
 def run_browser(arguments: Sequence[str]) -> int:
     """Run tests of the report in Chromium; status 77, with the reason, if it is not available."""
     return _pytest("tests/browser", *arguments)
+
+
+def _parallel(*arguments: str) -> int:
+    """Run tests on all cores, and the device tests one after another beside them, because these mostly wait."""
+    return _pytest("-n", str(len(os.sched_getaffinity(0)) + 1), "--dist", "loadgroup", *arguments)
+
+
+def _is_path(argument: str) -> bool:
+    return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()
 
 
 def _pytest(*arguments: str) -> int:
@@ -72,7 +87,8 @@ class Tier:
 
 
 TIERS = {
-    "default": Tier("unit, workflow and device tests; further arguments go to pytest", run_default),
+    "default": Tier("all but the long tests, within ten minutes; further arguments go to pytest", run_default),
+    "long": Tier("long studies, repeated kills and drive faults (fifteen minutes)", run_long),
     "browser": Tier("report in a browser (Chromium; two minutes)", run_browser),
     "cluster": Tier("studies on a two-host Slurm on this machine (root; four minutes)", run_cluster),
     "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; five minutes)", run_emulated),
@@ -88,7 +104,7 @@ def split_tier(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
     first, *rest = arguments or ["default"]
     if first in TIERS:
         return first, rest
-    if first.startswith("-") or (ROOT / first.partition("::")[0]).exists():
+    if first.startswith("-") or _is_path(first):
         return "default", arguments
     raise UserError(f"test: there is no tier or path '{first}'. Tiers: {', '.join(TIERS)}.")
 

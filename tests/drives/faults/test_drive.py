@@ -23,7 +23,7 @@ from leftovers import leftovers
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.long]
 
 
 @pytest.mark.parametrize("operation", ["read", "write"])

@@ -31,7 +31,7 @@ from drivelab.recording import writer
 from drivelab.stages.measure import measure
 from drivelab.tables.collect import collect
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.long]
 
 
 @pytest.fixture

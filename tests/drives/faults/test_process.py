@@ -23,7 +23,7 @@ from leftovers import afflict, kill, leftovers, processes
 from drivelab.plan.plan import Plan
 from drivelab.stages.progress import read_status
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.long]
 
 
 def test_fio_is_killed(conditioned: FaultStudy) -> None:

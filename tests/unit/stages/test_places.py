@@ -77,6 +77,9 @@ def test_the_strictest_limit_of_all_studies_applies(tmp_path: Path) -> None:
             second.leave.set()
             assert third.entered.wait(60)
             assert not fourth.entered.is_set()
+            first.leave.set()
+            third.leave.set()
+            assert fourth.entered.wait(60)
 
 
 def test_a_place_is_reserved_for_the_next_stage_of_the_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
