@@ -13,7 +13,7 @@ rule drive:
     params:
         study=str(fleet.campaign.study.path),
         stamp=lambda wildcards: fleet.stamps[wildcards.drive],
-        png="yes" if png else "no",
+        png="yes" if layout.png else "no",
     shell:
         "drivelab part {params.study:q} {wildcards.drive:q} --stamp {params.stamp} --cores {threads} "
         "--config png={params.png} -o {output.outcome:q} > {log:q} 2>&1"

@@ -22,6 +22,7 @@ _RESULTS = {
     "figures/": "Figures from the tables",
     "report/": "The report",
     "logs/": "Log of each job of the workflow",
+    "benchmarks/": "Time and memory of each analysis job",
     "traces/": "Traces of block I/O recorded for the study",
     "virtual/": "State of virtual drives between two runs",
     "status/": "Progress of each drive during the run",
