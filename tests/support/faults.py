@@ -85,6 +85,9 @@ class Outcome:
         return [line for line in lines if not line.startswith(CLOSING)]
 
 
+_TARGETS = 'return [*self.of_every_recording("recordings/RECORDING/recording.json"), *self.tables()]'
+
+
 class FaultStudy(Project):
     """A copy of the project with one tiny drive and the study `config/one.yaml` of one short loop on it.
 
@@ -96,8 +99,9 @@ class FaultStudy(Project):
         (folder / "config/virtual_drives.yaml").write_text(_MODEL)
         (folder / "config/drives.tsv").write_text(_SHEET)
         self.add_study("one")
-        for target in ('self.path("report/index.html"),', '*self.all_figures("svg"),', '*self.all_figures("png"),'):
-            self.edit("scripts/drivelab/stages/layout.py", f"            {target}\n", "")
+        self.edit(
+            "scripts/drivelab/stages/layout.py", "        reports = [", f"        {_TARGETS}\n        reports = ["
+        )
 
     def add_study(self, name: str) -> None:
         (self.folder / f"config/{name}.yaml").write_text(_STUDY.replace("NAME", name))
