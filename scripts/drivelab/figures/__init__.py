@@ -1,6 +1,6 @@
 """Figures from tables: DataFrames in, matplotlib Figures out; only `save` touches a file.
 
-`render`, `label` and `save` bring matplotlib with them when they are first asked for.
+`render`, `label` and `save` import matplotlib on first use.
 """
 
 from __future__ import annotations

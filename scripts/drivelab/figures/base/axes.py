@@ -1,4 +1,4 @@
-"""Axes as all figures want them: scale, ticks, and a legend that covers no data."""
+"""Axes of all figures: scale, ticks, and a legend outside of the data."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from drivelab.figures.base.layout import BELOW, BESIDE
 from drivelab.figures.base.quantities import Quantity, format_number, with_minus
 
 _ROW_CHARACTERS = 86
-"""Of a legend below the axes."""
+"""Length of a row of a legend below the axes."""
 _HANDLE_CHARACTERS = 7
 """Width of an entry's handle and of the space around it."""
 _NEAR_A_TICK, _NEAR_A_DECADE = 1.5, 3.0
-"""How many times a tick a value may be to be read by it, where there are several ticks to a decade, and where not."""
-_LOG_FROM = 30.0  # a linear axis shows nothing of a line thirty times below the highest
+"""Largest ratio of a value to the tick by which it can be read, with several ticks per decade and with one."""
+_LOG_FROM = 30.0  # a linear axis hides a line thirty times below the highest
 
 
 def is_wide(values: Sequence[float]) -> bool:
-    """Whether values spread so far that only a logarithmic axis shows them all; never with a zero among them."""
+    """Return whether only a logarithmic axis can show all values; False if one is zero."""
     return len(values) > 0 and min(values) > 0 and max(values) / min(values) >= _LOG_FROM
 
 
 def scale_y(axes: Axes, values: Sequence[float], quantity: Quantity, *, log: bool = False) -> None:
-    """Label and limit the y axis for `values` (in display units): from 0, or logarithmic when asked.
+    """Label and limit the y axis for `values` (in display units): from 0, or logarithmic with `log`.
 
-    Raises ValueError when there is no value to show.
+    Raises ValueError if `values` is empty.
     """
     if not values:
         raise ValueError(f"there is no value of '{quantity.name}' to show")
@@ -44,7 +44,7 @@ def scale_y(axes: Axes, values: Sequence[float], quantity: Quantity, *, log: boo
 
 
 def plain_numbers(axes: Axes, which: str) -> None:
-    """Ticks as `20k` instead of 20000."""
+    """Write ticks as `20k` instead of 20000."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     axis.set_major_formatter(FuncFormatter(lambda value, _: with_minus(format_number(value))))
 
@@ -52,7 +52,7 @@ def plain_numbers(axes: Axes, which: str) -> None:
 def log_axis(
     axes: Axes, which: str, smallest: float, largest: float, formatter: Callable[[float], str] = format_number
 ) -> None:
-    """A decimal logarithmic axis with as many ticks to a decade as there is room for."""
+    """Set a decimal logarithmic axis with as many ticks per decade as fit."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     low, high = smallest / 1.25, largest * 1.25
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
@@ -61,12 +61,12 @@ def log_axis(
     high = max(high, _tick_to_read(largest, high, ticks))
     (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
     axis.set_major_locator(LogLocator(subs=ticks, numticks=30))
-    axis.set_minor_locator(NullLocator())  # they would be made one by one, and nothing of them is shown
+    axis.set_minor_locator(NullLocator())  # slow to make, and not shown
     axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
 
 
 def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
-    """A tick by which `largest` can be read: one up to `high` that is near to it or above it, else the next above."""
+    """Return a tick by which `largest` can be read: one near it and up to `high`, else the next above it."""
     decade = 10.0 ** floor(log10(largest))
     places = [step * decade * factor for factor in (1, 10) for step in ticks]
     near = largest / (_NEAR_A_TICK if len(ticks) > 1 else _NEAR_A_DECADE)
@@ -75,15 +75,17 @@ def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
 
 
 def round_axis(axes: Axes, first: int, last: int) -> None:
-    """An x axis of whole rounds."""
+    """Set an x axis of whole rounds."""
     axes.set_xlim(first - 0.6, last + 0.6)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=13, min_n_ticks=1))
     axes.set_xlabel("Round (number)")
 
 
 def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequence[Artist] | None = None) -> None:
-    """Explain the lines (or `handles`) outside of the axes: on the right under a `title` while the names are short,
-    else below, where the figure grows by what the names need."""
+    """Add a legend of the lines (or `handles`): right of the axes under `title` if names are short.
+
+    Otherwise the legend is below the axes, and the figure grows by its rows.
+    """
     handles = axes.get_legend_handles_labels()[0] if handles is None else handles
     labels = [str(handle.get_label()) for handle in handles]
     widest = max(len(text) for text in labels)

@@ -1,4 +1,4 @@
-"""Which rounds of a loop count, and what each of its cells comes to."""
+"""Counted rounds of a loop, and the value of each of its cells."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _LABEL_COLUMNS = ("phase", "phase_value", "phase_pass", "point")
 
 
 def loop_cells(cells: pd.DataFrame, *metrics: str) -> pd.DataFrame:
-    """The loops' cells of one drive and run, labelled; raises ValueError for more than one, or none."""
+    """Return the labelled loop cells of one drive and run; raises ValueError for several or none."""
     selection.require(cells, (*COLUMNS, *_LABEL_COLUMNS, *metrics), "cells")
     return labels.named(selection.one_measurement(cells))
 
 
 def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
-    """The rounds that count: those of a steady-state window, else the warm ones, of which an odd number has a median.
+    """Return the counted rounds: those of a steady-state window, else an odd number of warm rounds.
 
-    As in the table `summary`.
+    The table `summary` uses the same rounds.
     """
     selection.require_columns(steady_state, _WINDOW, "steady_state")
     windows = selection.windows(steady_state)
@@ -50,14 +50,14 @@ def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
         elif len(numbers) >= FEWEST:
             numbers = numbers[: odd(len(numbers))]
         parts.append(rounds[rounds["round"].isin(numbers)])
-    found = pd.concat(parts) if parts else loop.iloc[:0]
-    if found.empty:
+    rounds_that_count = pd.concat(parts) if parts else loop.iloc[:0]
+    if rounds_that_count.empty:
         raise ValueError("table 'cells' has no rounds that count")
-    return found
+    return rounds_that_count
 
 
 def values(loop: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
-    """What each cell comes to, columns `by` and `metrics`: the average over a window, the median of other rounds."""
+    """Return columns `by` and `metrics` of each cell: window average, else median of counted rounds."""
     rounds = counted(loop, steady_state)
     groups = rounds.groupby(by, sort=False, as_index=False)[metrics]
     steady = not steady_state.empty
@@ -65,5 +65,5 @@ def values(loop: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], b
 
 
 def what(steady_state: pd.DataFrame) -> str:
-    """What `values` are, in words."""
+    """Return what `values` are, for a note."""
     return "average of the window" if not steady_state.empty else "median of the counted rounds"

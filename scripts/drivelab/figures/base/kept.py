@@ -1,8 +1,8 @@
-"""Which figures of a job are still right: those that the same code made from the same tables.
+"""Find the figures of a job that are up to date: made by the same code from the same tables.
 
-One job draws all figures of a recording, as starting a process for each would take longer than drawing it. So that a
-change of one figure draws no others anew, Snakemake leaves the files there (`update`), and each figure says in its
-SVG, the file that is written last, what it was made from.
+One job draws all figures of a recording, as starting a process for each figure takes longer than drawing it. So that
+a change of one figure does not redraw the others, Snakemake keeps the files (`update`), and each SVG, the file written
+last, records what it was made from.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from drivelab.figures.base.svg import values_of
 def origins(
     code: Mapping[str, str], tables: Mapping[str, str | Sequence[str]], needed: Callable[[str], Iterable[str]]
 ) -> dict[str, str]:
-    """By figure, a digest of what it is made from: of its code, and of the bytes of its tables.
+    """Return for each figure a digest of its code and of the bytes of its tables.
 
-    `code` has the digest of each figure's code, `tables` the file or files of each table; `needed` tells the tables of
-    a figure, of which some may not be among them.
+    `code` has the digest of each figure's code, `tables` the file or files of each table. `needed` returns the tables
+    that a figure may use; tables without files are ignored.
     """
     content = {name: _digest(_bytes([paths] if isinstance(paths, str) else paths)) for name, paths in tables.items()}
     return {
@@ -31,25 +31,25 @@ def origins(
 
 
 def not_right(files: Iterable[Path], made_from: Mapping[str, str]) -> dict[str, Path]:
-    """Paths without ending of the figures that must be drawn: of the `files` some are missing or made from others.
+    """Return the paths, without ending, of the figures whose `files` are missing or outdated.
 
-    Their SVG files are removed, so that a figure whose drawing is broken off is not taken for a whole one.
+    Their SVG files are removed, so that an interrupted drawing does not look complete.
     """
-    found = {}
+    outdated = {}
     for path in files:
         if not path.exists() or _made_from(path.with_suffix(".svg")) != made_from[path.stem]:
-            found[path.stem] = path.with_suffix("")
-    for stem in found.values():
+            outdated[path.stem] = path.with_suffix("")
+    for stem in outdated.values():
         stem.with_suffix(".svg").unlink(missing_ok=True)
-    return found
+    return outdated
 
 
 def _made_from(picture: Path) -> str | None:
     try:
-        found: str | None = json.loads(values_of(picture.read_text(encoding="utf-8"))).get("made_from")
+        origin: str | None = json.loads(values_of(picture.read_text(encoding="utf-8"))).get("made_from")
     except (FileNotFoundError, ValueError):
         return None
-    return found
+    return origin
 
 
 def _bytes(paths: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Where the panels of a figure lie: as large as the texts around them allow, in the rows and columns of its grid."""
+"""Layout of a figure: panels in a grid, as large as the texts around them allow."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from matplotlib.transforms import Bbox
 BESIDE, BELOW = "beside", "below"
 """Marks (gid) of a legend: at the right of all panels, or below them."""
 _PAD_IN = 0.07
-"""Around each panel with its texts."""
+"""Padding around each panel with its texts."""
 _MOST_PASSES = 3
 
 _Margins = tuple[float, float, float, float]
-"""What the texts of a panel take beyond it: left, bottom, right, top, in pixels."""
+"""Space that the texts of a panel need outside of it: left, bottom, right, top, in pixels."""
 
 
 class PageLayout(LayoutEngine):
     """Places the panels of one grid below the header, beside or above the legends.
 
-    matplotlib's own engines measure each panel twice to four times, and that is half of what a figure costs. This one
-    measures it once, and again only where a panel got other ticks with its size, such as 2.5k for 2k.
+    matplotlib's engines measure each panel two to four times, which takes half of the drawing time. This engine
+    measures each panel once, and again only if its ticks changed with its size, such as 2.5k for 2k.
     """
 
     def __init__(self) -> None:
@@ -38,20 +38,20 @@ class PageLayout(LayoutEngine):
 
     @property
     def adjust_compatible(self) -> bool:
-        """Whether `Figure.subplots_adjust` may move the panels: the next layout would move them back."""
+        """False: the next layout would undo `Figure.subplots_adjust`."""
         return False
 
     @property
     def colorbar_gridspec(self) -> bool:
-        """Whether a colour bar is placed in a grid of its own: here it is a column of the figure's grid."""
+        """True: a colour bar is a column of the figure's grid."""
         return True
 
     def set(self, *, top: float = 1.0) -> None:
-        """Set the top of what the panels may take, as a share of the page."""
+        """Set the top of the panels' area, as a share of the page."""
         self._top = top
 
     def execute(self, fig: Figure) -> None:
-        """Place all panels; leaves them where they are if the page has no room for them."""
+        """Place all panels, or leave them unchanged if the page has no room for them."""
         panels = [(axes, spec) for axes in fig.axes if (spec := axes.get_subplotspec()) is not None]
         if not panels:
             return
@@ -65,7 +65,7 @@ class PageLayout(LayoutEngine):
 
 
 def _room(figure: Figure, top: float, renderer: RendererBase) -> Bbox:
-    """Return what header and legends leave of the page, in pixels."""
+    """Return the area without header and legends, in pixels."""
     width, height = figure.bbox.width, figure.bbox.height
     boxes = {legend: legend.get_window_extent(renderer) for legend in figure.legends}
     below = max((box.height for legend, box in boxes.items() if legend.get_gid() == BELOW), default=0.0)
@@ -74,7 +74,7 @@ def _room(figure: Figure, top: float, renderer: RendererBase) -> Bbox:
 
 
 def _place(panels: Sequence[tuple[Axes, SubplotSpec]], room: Bbox, pad: float, renderer: RendererBase) -> bool:
-    """Measure the panels and place them; returns whether there was room."""
+    """Measure the panels and place them; return whether there was room."""
     margins = {axes: _margins(axes, renderer) for axes, _ in panels}
     grid: Any = panels[0][1].get_gridspec()
     columns = _ends(
@@ -94,15 +94,15 @@ def _place(panels: Sequence[tuple[Axes, SubplotSpec]], room: Bbox, pad: float, r
 
 
 def _margins(axes: Axes, renderer: RendererBase) -> _Margins:
-    """Return what tick labels, labels, titles and texts of a panel take beyond it.
+    """Return the space that tick labels, labels, titles and texts of a panel need outside of it.
 
-    `Axes.get_tightbbox` finds the same, and measures each tick label three times for it.
+    `Axes.get_tightbbox` returns the same, but measures each tick label three times.
     """
     panel = axes.bbox
     if axes.name == "3d":
         return 0.0, 0.0, 0.0, 0.0
-    written = [one for one in axes.get_children() if isinstance(one, Text | Legend) and one.get_in_layout()]
-    boxes = [one.get_tightbbox(renderer) for one in written if one.get_visible()]
+    written = [child for child in axes.get_children() if isinstance(child, Text | Legend) and child.get_in_layout()]
+    boxes = [child.get_tightbbox(renderer) for child in written if child.get_visible()]
     boxes += [child.get_tightbbox(renderer, for_layout_only=True) for child in axes.child_axes]
     left, bottom, right, top = 0.0, 0.0, 0.0, 0.0
     for axis in (axes.xaxis, axes.yaxis) if axes.axison else ():
@@ -117,7 +117,9 @@ def _margins(axes: Axes, renderer: RendererBase) -> _Margins:
         right = max(right, around.x1 - panel.x1 + pad + label.width) if place == "right" else right
         bottom = max(bottom, panel.y0 - around.y0 + pad + label.height) if place == "bottom" else bottom
         top = max(top, around.y1 - panel.y1 + pad + label.height) if place == "top" else top
-    box = Bbox.union([panel, *(one for one in boxes if one is not None and (one.width > 0 or one.height > 0))])
+    box = Bbox.union(
+        [panel, *(extent for extent in boxes if extent is not None and (extent.width > 0 or extent.height > 0))]
+    )
     return (max(panel.x0 - box.x0, left), max(panel.y0 - box.y0, bottom),
             max(box.x1 - panel.x1, right), max(box.y1 - panel.y1, top))  # fmt: skip
 
@@ -128,15 +130,15 @@ def _tick_labels(axis: Axis, renderer: RendererBase) -> list[Bbox]:
     axis.get_majorticklabels()  # brings the ticks up to date
     shown = [tick for tick in axis.get_major_ticks() if low - room <= tick.get_loc() <= high + room]
     labels = [label for tick in shown for label in (tick.label1, tick.label2)]
-    return [one.get_window_extent(renderer) for one in labels if one.get_visible() and one.get_text()]
+    return [label.get_window_extent(renderer) for label in labels if label.get_visible() and label.get_text()]
 
 
 def _ends(
     margins: Sequence[tuple[range, float, float]], ratios: Sequence[float], start: float, stop: float, pad: float
 ) -> list[tuple[float, float]]:
-    """Return where each column begins and ends between `start` and `stop`, or each row, for which stop is lower.
+    """Return begin and end of each column between `start` and `stop`, or of each row, if stop is lower.
 
-    `margins` has the columns of each panel and what it needs before and after them. Empty if there is no room.
+    `margins` has the columns of each panel and the space needed before and after. Returns an empty list without room.
     """
     before, after = [0.0] * len(ratios), [0.0] * len(ratios)
     for span, first, last in margins:
@@ -146,13 +148,13 @@ def _ends(
     if left <= 0:
         return []
     sign = 1.0 if stop > start else -1.0
-    found, at = [], start
+    ends, at = [], start
     for ratio, first, last in zip(ratios, before, after, strict=True):
         begin = at + sign * (pad + first)
         end = begin + sign * left * ratio / sum(ratios)
-        found.append((begin, end))
+        ends.append((begin, end))
         at = end + sign * (last + pad)
-    return found
+    return ends
 
 
 def _ticks(figure: Figure) -> list[list[float]]:

@@ -1,4 +1,4 @@
-"""What the marks of a drawn figure are called: by their own label, else by the legend entry that looks like them."""
+"""Names of the marks of a figure: their label, else the legend entry that looks like them."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class Legends:
     of_parts: dict[int, str]
     """Labels of containers by the identity of their parts."""
     colour_bars: tuple[tuple[Any, Colorbar], ...]
-    """What each colour bar is of, and the bar."""
+    """Artist of each colour bar, and the bar."""
 
     @classmethod
     def of(cls, figure: Figure) -> Legends:
         """Read the legends and colour bars of a figure and of its axes."""
-        legends: list[Legend] = [*figure.legends, *(one for axes in figure.axes if (one := axes.get_legend()))]
+        legends: list[Legend] = [*figure.legends, *(legend for axes in figure.axes if (legend := axes.get_legend()))]
         entries = [
             (text.get_text(), handle, text)
             for legend in legends
@@ -68,7 +68,7 @@ class Legends:
         return parts(bars[0].ax.get_ylabel() or bars[0].ax.get_xlabel()) if bars else ("", "")
 
     def _alike(self, artist: Artist) -> int | None:
-        """Return the only entry that looks like an artist: most closely, if several do in some way."""
+        """Return the number of the only entry that looks like an artist; a closer match has priority."""
         alike = [place for place, handle in enumerate(self.handles) if _looks_like(artist, handle)]
         closer = [place for place in alike if _look(self.handles[place]) == _look(artist)]
         return (closer or alike)[0] if len(closer or alike) == 1 else None
@@ -82,30 +82,30 @@ def _colour_bars(figure: Figure) -> Iterator[tuple[Any, Colorbar]]:
 
 
 def _labels_of_parts(figure: Figure) -> dict[int, str]:
-    found: dict[int, str] = {}
-    for container in (one for axes in figure.axes for one in axes.containers):
-        of_it: list[Any] = []
+    labels: dict[int, str] = {}
+    for container in (container for axes in figure.axes for container in axes.containers):
+        members: list[Any] = []
         if isinstance(container, BarContainer):
-            of_it = list(container.patches)
+            members = list(container.patches)
         elif isinstance(container, ErrorbarContainer):
             line, caps, bars = container.lines
-            of_it = [part for part in (line, *caps, *bars) if part is not None]
-        found |= {id(part): str(container.get_label()) for part in of_it}
-    return found
+            members = [part for part in (line, *caps, *bars) if part is not None]
+        labels |= {id(part): str(container.get_label()) for part in members}
+    return labels
 
 
 def _looks_like(artist: Any, handle: Any) -> bool:
-    """Return whether two artists are of one kind and colour, and if they are lines, of one dash or marker."""
+    """Return whether two artists have the same kind and colour, and lines the same dash or marker."""
     if isinstance(artist, Line2D) != isinstance(handle, Line2D) or _look(artist)[0] != _look(handle)[0]:
         return False
     if not isinstance(artist, Line2D):
         return True
     pairs = zip(_look(artist)[1:], _look(handle)[1:], strict=True)
-    return any(one == other and one not in _NOTHING for one, other in pairs)
+    return any(own == other and own not in _NOTHING for own, other in pairs)
 
 
 def _look(artist: Any) -> tuple[str, ...]:
-    """Return the colour, then what else tells artists apart."""
+    """Return the colour, then the other features of an artist."""
     if isinstance(artist, Line2D):
         return _hex(artist.get_color()), str(artist.get_linestyle()), str(artist.get_marker())
     if isinstance(artist, Patch):

@@ -23,20 +23,20 @@ from drivelab.figures.base.words import DIGITS, Floats, Side, called, floats, pl
 
 Mark = dict[str, Any]
 Found = tuple[Mark, list[Artist]]
-"""Values of a mark, and the artists that draw it."""
+"""Values of a mark, and its artists."""
 
 _POINTS_OF_A_RULE = 17
-"""A line across the panel tells its value along its whole length."""
+"""Points of a line across the panel, so that a reader can point at it anywhere."""
 _LEVELS = ("level", "median")
-"""Marks (gid) of short lines at one value, which is all that they tell."""
+"""Marks (gid) of short lines that show only one value."""
 _SILENT = ("alike", "interval", "basis")
-"""Marks that tell nothing measured: lines to compare with, and whiskers, whose interval the point tells."""
+"""Marks (gid) without values of their own: reference lines, and whiskers, whose interval is at the point."""
 _DIGITS_OF_A_MAP = 4
 
 
 @dataclass
 class Panel:
-    """Axes of a figure with what its marks are told by."""
+    """Axes of a figure with the names and units of its marks."""
 
     axes: Axes
     x: Side
@@ -44,23 +44,23 @@ class Panel:
     legends: Legends
 
     def mark(self, artist: Artist, x: Any, y: Any, *, only: str = "xy", moves: str = "xy", **more: Any) -> Mark:
-        """Return the values of points at x, y, which tell their values on the axes in `only`.
+        """Return the values of points at x, y on the axes in `only`.
 
-        `moves` names the axes that a zoom moves the mark along.
+        `moves` names the axes along which a zoom moves the mark.
         """
-        found: Mark = {**self._named(artist), **({} if moves == "xy" else {"moves": moves})}
-        found |= {"x": numbers(self.x.transformed(x)), "y": numbers(self.y.transformed(y))}
+        mark: Mark = {**self._named(artist), **({} if moves == "xy" else {"moves": moves})}
+        mark |= {"x": numbers(self.x.transformed(x)), "y": numbers(self.y.transformed(y))}
         for key, side in (("x", self.x), ("y", self.y)):
             if key not in only:
-                found[f"{key}w"] = None
+                mark[f"{key}w"] = None
             elif (words := side.words(x if key == "x" else y)) is not None:
-                found[f"{key}w"] = words
-        if (lines := said(artist, len(found["x"]))) is not None:
-            found["also"] = lines if len(set(lines)) > 1 else lines[0]
-        return found | more
+                mark[f"{key}w"] = words
+        if (lines := said(artist, len(mark["x"]))) is not None:
+            mark["also"] = lines if len(set(lines)) > 1 else lines[0]
+        return mark | more
 
     def silent(self, artist: Artist, moves: str = "xy") -> Mark:
-        """Return a mark that tells nothing."""
+        """Return a mark without values."""
         return {**self._named(artist), **({} if moves == "xy" else {"moves": moves})}
 
     def _named(self, artist: Artist) -> Mark:
@@ -70,7 +70,7 @@ class Panel:
 
 
 def numbers(values: Any, digits: int = DIGITS) -> list[float | int | None]:
-    """Return values for JSON: whole numbers with all their digits, others with `digits`, None where none is known."""
+    """Return values for JSON: whole numbers exactly, others with `digits`, unknown values as None."""
     exact = floats(values).reshape(-1)
     with np.errstate(divide="ignore", invalid="ignore"):
         places = digits - 1 - np.floor(np.log10(np.abs(exact)))
@@ -78,21 +78,25 @@ def numbers(values: Any, digits: int = DIGITS) -> list[float | int | None]:
         up, down = 10.0 ** np.maximum(places, 0), 10.0 ** np.maximum(-places, 0)
         shown = np.where(exact == np.rint(exact), exact, np.round(exact / down * up) / up * down)
     return [
-        None if not np.isfinite(one) else int(one) if one == int(one) else float(f"{one:.{digits}g}")
-        for one in shown.tolist()
+        None if not np.isfinite(number) else int(number) if number == int(number) else float(f"{number:.{digits}g}")
+        for number in shown.tolist()
     ]
 
 
 def marks(panel: Panel) -> list[Found]:
     """Return the marks of a panel, from the back to the front."""
-    bars = [one for one in panel.axes.containers if isinstance(one, BarContainer) and one.patches]
-    in_bars = {id(patch) for one in bars for patch in one.patches}
+    bars = [
+        container for container in panel.axes.containers if isinstance(container, BarContainer) and container.patches
+    ]
+    in_bars = {id(patch) for group in bars for patch in group.patches}
     drawn: list[tuple[float, Found]] = []
     for artist in panel.axes.get_children():
         if artist.get_visible() and id(artist) not in in_bars and artist is not panel.axes.patch:
             drawn += [(artist.get_zorder(), (mark, [artist])) for mark in _marks(artist, panel)]
-    drawn += [(one.patches[0].get_zorder(), (_bars(one, panel), list(one.patches))) for one in bars]
-    return [found for _, found in sorted(drawn, key=lambda pair: pair[0])]
+    drawn += [
+        (container.patches[0].get_zorder(), (_bars(container, panel), list(container.patches))) for container in bars
+    ]
+    return [mark for _, mark in sorted(drawn, key=lambda pair: pair[0])]
 
 
 @singledispatch
@@ -103,22 +107,22 @@ def _marks(artist: Artist, panel: Panel) -> Iterator[Mark]:
 @_marks.register
 def _line(artist: Line2D, panel: Panel) -> Iterator[Mark]:
     x, y = floats(artist.get_xdata(orig=False)), floats(artist.get_ydata(orig=False))
-    transform, only, moves, name = artist.get_transform(), _told_of(artist, x, y), "xy", panel.legends.name(artist)
+    transform, only, moves, name = artist.get_transform(), _axes_told(artist, x, y), "xy", panel.legends.name(artist)
     if transform == panel.axes.get_yaxis_transform(which="grid"):
         x, y, only, moves = _across(panel.axes.get_xlim(), panel.x), np.full(_POINTS_OF_A_RULE, y[0]), "y", "y"
     elif transform == panel.axes.get_xaxis_transform(which="grid"):
         x, y, only, moves = np.full(_POINTS_OF_A_RULE, x[0]), _across(panel.axes.get_ylim(), panel.y), "x", "x"
     elif not transform.contains_branch(panel.axes.transData) or not len(x):
         return
-    # a rule without a name is a mark for the eye
+    # a rule without a name has no value to show
     if artist.get_gid() in _SILENT or (moves != "xy" and not name):
         yield panel.silent(artist, moves)
     else:
         yield panel.mark(artist, x, y, only=only, moves=moves, **({"rule": 1} if moves != "xy" else {}))
 
 
-def _told_of(artist: Line2D, x: Floats, y: Floats) -> str:
-    """Return the axes whose values the points of a line tell."""
+def _axes_told(artist: Line2D, x: Floats, y: Floats) -> str:
+    """Return the axes whose values a line's points show."""
     if artist.get_gid() == "fills":  # between measured points
         return "x"
     if artist.get_gid() in _LEVELS and len(x) == 2:
@@ -134,7 +138,7 @@ def _across(limits: tuple[float, float], side: Side) -> Floats:
 
 @_marks.register
 def _segments(artist: LineCollection, panel: Panel) -> Iterator[Mark]:
-    """Whiskers of error bars: the ends of the intervals."""
+    """Yield the ends of the intervals of error bars."""
     ends = [floats(part).reshape(-1, 2) for part in artist.get_segments()]
     if ends and artist.get_transform().contains_branch(panel.axes.transData):
         at = np.concatenate(ends)
@@ -143,7 +147,7 @@ def _segments(artist: LineCollection, panel: Panel) -> Iterator[Mark]:
 
 @_marks.register
 def _steps(artist: StepPatch, panel: Panel) -> Iterator[Mark]:
-    """Steps tell their own height in the middle of each interval, also where they stand on other steps."""
+    """Yield steps with their own height in the middle of each interval, also if stacked."""
     values, edges, baseline = artist.get_data()
     tops, sides = floats(values), floats(edges)
     if len(tops):
@@ -152,22 +156,22 @@ def _steps(artist: StepPatch, panel: Panel) -> Iterator[Mark]:
         yield panel.mark(artist, middles, tops, **_instead(panel.y, "y", heights, tops))
 
 
-def _instead(side: Side, key: str, told: Floats, places: Floats) -> Mark:
-    """Return the words of the values that are told, where they are not those of their places."""
-    if bool(np.array_equal(told, places, equal_nan=True)):
+def _instead(side: Side, key: str, shown: Floats, places: Floats) -> Mark:
+    """Return the words of shown values that differ from their positions."""
+    if bool(np.array_equal(shown, places, equal_nan=True)):
         return {}
-    return {f"{key}w": side.words(told) or [side.plain(value) for value in told.tolist()]}
+    return {f"{key}w": side.words(shown) or [side.plain(value) for value in shown.tolist()]}
 
 
 @_marks.register
 def _area(artist: PolyCollection, panel: Panel) -> Iterator[Mark]:
-    """What is filled lies below a line that tells its values."""
+    """Yield a filled area without values, as the line above it has them."""
     yield panel.silent(artist)
 
 
 @_marks.register
 def _band(artist: Rectangle, panel: Panel) -> Iterator[Mark]:
-    """Bands across the panel (`axvspan`, `axhspan`) explain; they tell nothing that was measured."""
+    """Yield a band across the panel (`axvspan`, `axhspan`) without values."""
     along = artist.get_data_transform() == panel.axes.get_xaxis_transform(which="grid")
     up = artist.get_data_transform() == panel.axes.get_yaxis_transform(which="grid")
     if along or up:
@@ -192,10 +196,10 @@ def _image(artist: AxesImage, panel: Panel) -> Iterator[Mark]:
 
 
 def _map(artist: Any, x_edges: Floats, y_edges: Floats, values: Floats, panel: Panel) -> Mark:
-    """Cells of colours: edges, and a value for each cell, row by row; the name and unit are those of the colour bar."""
+    """Return edges and a value per cell, row by row, with name and unit of the colour bar."""
     middles = [(edges[:-1] + edges[1:]) / 2 for edges in (x_edges, y_edges)]
     name, unit = panel.legends.of_colours(artist)
-    found: Mark = panel.silent(artist) | {
+    mark: Mark = panel.silent(artist) | {
         "x": numbers(panel.x.transformed(x_edges)),
         "y": numbers(panel.y.transformed(y_edges)),
         "z": numbers(values, _DIGITS_OF_A_MAP),
@@ -203,12 +207,12 @@ def _map(artist: Any, x_edges: Floats, y_edges: Floats, values: Floats, panel: P
         "z_unit": unit,
     }
     for key, side, middle in zip("xy", (panel.x, panel.y), middles, strict=True):
-        found[f"{key}w"] = side.words(middle) or [side.plain(float(f"{value:.4g}")) for value in middle.tolist()]
-    return found
+        mark[f"{key}w"] = side.words(middle) or [side.plain(float(f"{value:.4g}")) for value in middle.tolist()]
+    return mark
 
 
 def _bars(container: BarContainer, panel: Panel) -> Mark:
-    """Bars tell their length; on a logarithmic axis, where they begin at what they are compared with, their end."""
+    """Return bars with their lengths; on a logarithmic axis, with their ends, as they begin at the basis."""
     upright = container.orientation != "horizontal"
     first = container.patches[0]
     x0, y0, x1, y1 = floats([patch.get_bbox().extents for patch in container.patches]).T
@@ -218,14 +222,14 @@ def _bars(container: BarContainer, panel: Panel) -> Mark:
     worth = panel.y if upright else panel.x
     ends = starts + lengths
     drawn = np.minimum(ends, _room(container, panel, upright))
-    told = ends if worth.scale == "log" else lengths
+    lengths = ends if worth.scale == "log" else lengths
     x, y = (middles, drawn) if upright else (drawn, middles)
-    mark = panel.mark(first, x, y) | _instead(worth, "y" if upright else "x", told, drawn)
+    mark = panel.mark(first, x, y) | _instead(worth, "y" if upright else "x", lengths, drawn)
     return mark | {"bar": 1}
 
 
 def _room(container: BarContainer, panel: Panel, upright: bool) -> Floats:
-    """Return where bars that are cut off end, as before a column of numbers; without an end for others."""
+    """Return the ends of bars that are cut off, as before a column of numbers, and infinity for others."""
     place, ends = (1 if upright else 0), []
     for patch in container.patches:
         box: Any = patch.get_clip_box()
@@ -235,14 +239,14 @@ def _room(container: BarContainer, panel: Panel, upright: bool) -> Floats:
 
 
 def columns(axes: Any) -> list[Found]:
-    """Return the columns of axes in three dimensions; each tells the lines that `say` gave it.
+    """Return the columns of axes in three dimensions, with the texts that `say` gave them.
 
-    `at` has the pixel in the middle of the top, from the lower left corner of the page.
+    `at` is the middle of the top in pixels from the lower left corner of the page.
     """
-    found: list[Found] = []
-    for one in axes.collections:
-        place = place_of(one) if isinstance(one, Poly3DCollection) else None
+    marks: list[Found] = []
+    for column in axes.collections:
+        place = place_of(column) if isinstance(column, Poly3DCollection) else None
         if place is not None:
             top = axes.transData.transform(proj_transform(*place, axes.get_proj())[:2])
-            found.append(({"at": [round(float(part), 1) for part in top], "also": said(one, 1)}, [one]))
-    return found
+            marks.append(({"at": [round(float(part), 1) for part in top], "also": said(column, 1)}, [column]))
+    return marks

@@ -1,4 +1,4 @@
-"""Names beside points, where they cover no other name and no point, and as little of the lines as can be."""
+"""Names beside points that cover no other name or point, and as little of the lines as possible."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from matplotlib.axes import Axes
 from drivelab.figures.base import style
 
 _SIDES = ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))
-"""Right or left, above or below: the first that is free; lines rise to the right as a rule."""
+"""Right or left, above or below, in order of preference, as most lines rise to the right."""
 _DISTANCES = (1.0, 2.2)
 _DIAGONAL = 0.85
-"""Of the distance, to each of two sides."""
+"""Share of the distance along each axis for a diagonal side."""
 _LETTER, _BOLD_LETTER, _HEIGHT = 0.68, 0.79, 1.25
-"""Of a text of capitals and digits, to the size of its font."""
+"""Width of a letter and height of a line of capitals and digits, relative to the font size."""
 _POINT_PT = 4.0
 _OVER_NAME, _OVER_POINT, _OVER_LINE, _FARTHER = 1000.0, 100.0, 3.0, 3.0
-"""What a place costs; a line counts for each of its samples under the name, which it would strike through."""
+"""Costs of a place; a line counts once for each of its samples under the name."""
 _STEP_PX = 3.0
 _H = {1: "left", 0: "center", -1: "right"}
 _V = {1: "bottom", 0: "center", -1: "top"}
@@ -30,7 +30,7 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclass
 class Names:
-    """Places names on axes whose limits and position are known; `lines` are in data coordinates, a point each row."""
+    """Places names on axes with final limits and position; `lines` are data coordinates, a row per point."""
 
     axes: Axes
     lines: Sequence[_Floats]
@@ -44,29 +44,31 @@ class Names:
         self._px_per_pt = self.axes.figure.dpi / 72
 
     def add(self, x: float, y: float, text: str, colour: object, *, gid: str, ring_pt: float = 0.0) -> None:
-        """Name the point x, y. With a ring around it (diameter in points) the name is bold and always there; else only
-        where there is room."""
+        """Name the point x, y if there is room.
+
+        A point with a ring (diameter in points) always gets a name, in bold.
+        """
         bold = ring_pt > 0
         place = self.axes.transData.transform((x, y))
         away_pt = max(ring_pt / 2, _POINT_PT) + 1.5
         width_pt = style.SMALL_PT * (_BOLD_LETTER if bold else _LETTER) * len(text)
-        found = [
+        candidates = [
             (self._cost(box) + _FARTHER * far, side, far, box)
             for far in _DISTANCES
             for side, box in _boxes(place, away_pt * far, width_pt, self._px_per_pt)
         ]
-        cost, side, far, box = min(found, key=lambda one: one[0])
+        cost, side, far, box = min(candidates, key=lambda candidate: candidate[0])
         if cost >= _OVER_POINT and not bold:
             return
         self.taken.append(box)
-        shift = [one * away_pt * far * (_DIAGONAL if all(side) else 1.0) for one in side]
+        shift = [direction * away_pt * far * (_DIAGONAL if all(side) else 1.0) for direction in side]
         self.axes.annotate(text, (x, y), (shift[0], shift[1]), textcoords="offset points", ha=_H[side[0]],
                            va=_V[side[1]], color=colour, weight="bold" if bold else "normal", fontsize=style.SMALL_PT,
                            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5},
                            gid=gid)  # fmt: skip
 
     def keep_clear(self, rings: _Floats, ring_pt: float) -> None:
-        """Have no name over the rings around these points."""
+        """Keep names off the rings around these points."""
         half = ring_pt / 2 * self._px_per_pt
         for place in self.axes.transData.transform(rings.reshape(-1, 2)):
             self.taken.append(np.concatenate([place - half, place + half]))
@@ -89,8 +91,8 @@ def _boxes(
         yield side, np.concatenate([middle - size / 2, middle + size / 2])
 
 
-def _overlap(one: _Floats, two: _Floats) -> bool:
-    return bool((one[:2] < two[2:]).all() and (two[:2] < one[2:]).all())
+def _overlap(first: _Floats, second: _Floats) -> bool:
+    return bool((first[:2] < second[2:]).all() and (second[:2] < first[2:]).all())
 
 
 def _within(points: _Floats, box: _Floats, margin: float) -> int:
@@ -98,8 +100,8 @@ def _within(points: _Floats, box: _Floats, margin: float) -> int:
 
 
 def _along(line: _Floats) -> _Floats:
-    """Points on a line, so many that none of its pixels is far from one."""
+    """Return points on a line, at most `_STEP_PX` pixels apart."""
     lengths = np.hypot(*np.diff(line, axis=0).T)
-    parts = [np.linspace(one, two, 2 + int(length / _STEP_PX))
-             for one, two, length in zip(line[:-1], line[1:], lengths, strict=True)]  # fmt: skip
+    parts = [np.linspace(start, end, 2 + int(length / _STEP_PX))
+             for start, end, length in zip(line[:-1], line[1:], lengths, strict=True)]  # fmt: skip
     return np.concatenate([line, *parts])

@@ -1,4 +1,4 @@
-"""What figures over several drives share: which drives there are, how each looks, and which of their rows count."""
+"""Shared parts of figures over several drives: looks of the drives, and rows that count."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from drivelab.figures.base import counted, selection, style
 
 _LINE_IN = 0.18
 _LINE_WIDTH = 0.003
-"""Relative difference that a line of a figure covers: its width against the height of the panel."""
+"""Relative difference that the width of a line hides."""
 _all_drives: ContextVar[tuple[str, ...]] = ContextVar("drives that there are, in order", default=())
 
 
 @dataclass(frozen=True)
 class Look:
-    """How a drive is told from the others, in colour and without."""
+    """Colour, marker and dash that distinguish a drive."""
 
     colour: style.Colour
     marker: str
@@ -30,7 +30,7 @@ class Look:
 
 @contextmanager
 def among(drives: Iterable[object]) -> Iterator[None]:
-    """Let each drive look as where all `drives` are shown: figures that leave some out must not change the others."""
+    """Give each drive the look that it has among all `drives`, also in figures that leave some out."""
     token = _all_drives.set(tuple(dict.fromkeys(map(str, drives))))
     try:
         yield
@@ -39,14 +39,14 @@ def among(drives: Iterable[object]) -> Iterator[None]:
 
 
 def looks(drives: Iterable[object]) -> dict[str, Look]:
-    """The look of each drive, by its place among all drives (`among`), else by the order of first appearance."""
+    """Return the look of each drive by its place among all drives (`among`), else by first appearance."""
     shown = list(dict.fromkeys(map(str, drives)))
     names = list(dict.fromkeys((*_all_drives.get(), *shown)))
     return {name: look for name, look in told_apart(names, style.colours(len(names))).items() if name in shown}
 
 
 def told_apart(names: Sequence[str], colours: Sequence[style.Colour]) -> dict[str, Look]:
-    """A look for each name, in these colours."""
+    """Return a look for each name, in these colours."""
     return {
         name: Look(colour, style.MARKERS[place % len(style.MARKERS)], style.DASHES[place % len(style.DASHES)])
         for place, (name, colour) in enumerate(zip(names, colours, strict=True))
@@ -54,9 +54,9 @@ def told_apart(names: Sequence[str], colours: Sequence[style.Colour]) -> dict[st
 
 
 def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> str | None:
-    """Which drives cannot be told apart because their series lie on each other, as `op7-512e lies on op7`, else None.
+    """Return which drives have coinciding series, such as `op7-512e lies on op7`, or None.
 
-    `table` has the columns drive, `by`, which name a point of the figure, and `values`, which place it there.
+    `table` has the columns drive, `by`, which identify a point of the figure, and `values`, its coordinates.
     """
     series = {
         str(drive): part.set_index(list(by))[list(values)].sort_index()
@@ -72,20 +72,20 @@ def coinciding(table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) ->
 
 
 def note_coinciding(figure: Figure, table: pd.DataFrame, by: Sequence[str], values: Sequence[str]) -> None:
-    """Say in a figure which drives lie on each other (see `coinciding`), and make room for it."""
+    """Add a note of the drives that coincide (see `coinciding`)."""
     if hidden := coinciding(table, by, values):
         style.note(figure, hidden)
         style.grow(figure, _LINE_IN)
 
 
-def _same_points(one: pd.DataFrame, other: pd.DataFrame) -> bool:
-    return one.index.equals(other.index) and bool(
-        np.allclose(one.to_numpy(dtype=float), other.to_numpy(dtype=float), rtol=_LINE_WIDTH, atol=0, equal_nan=True)
+def _same_points(points: pd.DataFrame, other: pd.DataFrame) -> bool:
+    return points.index.equals(other.index) and bool(
+        np.allclose(points.to_numpy(dtype=float), other.to_numpy(dtype=float), rtol=_LINE_WIDTH, atol=0, equal_nan=True)
     )
 
 
 def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
-    """Of each recording the rows of its last soak that is in no phase; raises ValueError without any.
+    """Return the rows of each recording's last soak outside of phases; raises ValueError for none.
 
     The PTS takes its histogram after the drive has settled.
     """
@@ -96,7 +96,7 @@ def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
 
 
 def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The bins with I/Os of each drive's last soak; raises ValueError for several workloads or measurements."""
+    """Return each drive's bins with I/Os of its last soak; raises ValueError for several workloads or measurements."""
     columns = ("recording", "drive", "measurement", "kind", "step", "phase", "workload", "latency_ns", "count")
     selection.require(latency_bins, columns, "latency_bins")
     bins = last_soaks(latency_bins, "latency_bins")
@@ -108,7 +108,7 @@ def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[str], by: list[str]) -> pd.DataFrame:
-    """Columns drive, `by` and `metrics`: what the cells of each drive's loops come to, its runs averaged.
+    """Return columns drive, `by` and `metrics`: values of each drive's loop cells, runs averaged.
 
     Raises ValueError for unsuitable tables and more than one measurement.
     """
@@ -124,14 +124,14 @@ def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[s
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:
-    """What to say aloud when drives did not settle, drive by drive, else None."""
+    """Return an alarm for the drives that are not steady, or None."""
     if steady_state.empty:
         return None
-    told = {
+    messages = {
         str(drive): message
         for drive, part in steady_state.groupby("drive", sort=False)
         if (message := selection.not_steady(part)) is not None
     }
-    if len(told) == 1 and steady_state["drive"].nunique() == 1:
-        return next(iter(told.values()))
-    return "; ".join(f"{drive}: {message}" for drive, message in told.items()) or None
+    if len(messages) == 1 and steady_state["drive"].nunique() == 1:
+        return next(iter(messages.values()))
+    return "; ".join(f"{drive}: {message}" for drive, message in messages.items()) or None

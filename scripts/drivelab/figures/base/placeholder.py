@@ -1,4 +1,4 @@
-"""What stands in the place of a figure whose values were all left out: no picture, and why."""
+"""Placeholder of a figure whose values are all left out, with the reasons."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _JUDGED = {
     "replays": ("taint_reason", "run"),
     "application_runs": ("taint_reason", "run"),
 }
-"""Column that says why rows of a table count nowhere, and what they are."""
+"""Column with the reason for which rows of a table do not count, and the name of a row."""
 JUDGED = (*_JUDGED, "exclusions")
-"""Tables that may leave something out."""
+"""Tables that can exclude values."""
 _MOST = 6
 _LINE_IN = 0.175
 
 
 def reasons(tables: Mapping[str, pd.DataFrame]) -> list[str]:
-    """What is left out of a figure's tables and why, a line for each reason; empty where everything counts.
+    """Return what is left out of a figure's tables and why, a line per reason.
 
-    The table `exclusions`, if it is among them, tells of whole recordings, and of all that the tables without rows of
-    recordings stand on.
+    The table `exclusions`, if given, adds whole recordings, and for tables without rows of recordings all exclusions of
+    their measurements.
     """
-    found = Counter(
+    counts = Counter(
         (recording, reason.partition("; ")[0], what)
         for name, (column, what) in _JUDGED.items()
         if name in tables and column in tables[name]
@@ -39,7 +39,7 @@ def reasons(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     )
     lines = [
         f"{fault}: {count} {what}{'' if count == 1 else 's'} of {recording}, {words}"
-        for (recording, reason, what), count in found.items()
+        for (recording, reason, what), count in counts.items()
         for fault, words in [split(reason)]
         if fault in FAULTS
     ]
@@ -48,8 +48,10 @@ def reasons(tables: Mapping[str, pd.DataFrame]) -> list[str]:
 
 def _of_exclusions(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     others = {name: table for name, table in tables.items() if name != "exclusions"}
-    recordings = {one for table in others.values() if "recording" in table for one in table["recording"]}
-    measurements = {one for name in ("deltas", "summary") if name in others for one in others[name]["measurement"]}
+    recordings = {recording for table in others.values() if "recording" in table for recording in table["recording"]}
+    measurements = {
+        measurement for name in ("deltas", "summary") if name in others for measurement in others[name]["measurement"]
+    }
     for row in tables["exclusions"].itertuples():
         shown = row.recording in recordings or row.measurement in measurements or not (recordings or measurements)
         if shown and row.place == WHOLE:
@@ -60,7 +62,7 @@ def _of_exclusions(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
 
 @style.styled
 def placeholder(name: str, lines: list[str]) -> Figure:
-    """The title of figure `name`, that there is nothing to show, and the first of the reasons."""
+    """Return a figure with the title of `name`, an alarm that nothing is shown, and the first reasons."""
     more = [f"and {len(lines) - _MOST} more reasons, see what is left out"] if len(lines) > _MOST else []
     figure = style.new_figure(ALL[name].title if name in ALL else name, height_in=1.0)
     figure.subplots().set_axis_off()

@@ -1,4 +1,4 @@
-"""What the columns of the tables measure, and the unit that suits a person reading an axis."""
+"""Names and units of the tables' columns, as readers of an axis need them."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ _DERIVED = {
     "figure_of_merit": "figure of merit",
     "duration_s": "duration",
 }
-"""Names of metrics that are compared, but have no axis of their own."""
+"""Names of metrics that are only compared and have no axis."""
 AXES = frozenset(_NAMES)
 """Metrics that `quantity` knows."""
 _SCORE_UNIT = "√(MiB/s · 1/s)"
-"""A score is a geometric mean: its unit says of what."""
+"""A score is a geometric mean; its unit contains both factors."""
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """A measured quantity in the unit that an axis shows; a stored value divided by `divisor` is in that unit."""
+    """A quantity in the unit of an axis: a stored value divided by `divisor` has that unit."""
 
     name: str
     unit: str
@@ -54,27 +54,27 @@ class Quantity:
 
     @property
     def label(self) -> str:
-        """Axis label with the unit, for example `Mean latency (ms)`."""
+        """Label of the axis with the unit, for example `Mean latency (ms)`."""
         return f"{self.name} ({self.unit})"
 
 
 def metric_name(metric: str) -> str:
-    """Name of a metric column without its unit; raises ValueError for a column that is no metric."""
+    """Return the name of a metric column without its unit; raises ValueError for other columns."""
     if metric not in _NAMES:
         raise ValueError(f"'{metric}' is not a metric that figures know; known are {', '.join(_NAMES)}")
     return _NAMES[metric]
 
 
 def short_name(metric: str) -> str:
-    """Name of a metric within a sentence; a metric of an application's own is its own name."""
+    """Return the name of a metric within a sentence; unknown metrics of applications keep their name."""
     name = _NAMES.get(metric) or _DERIVED.get(metric, metric)
     return name[0].lower() + name[1:] if name[0] in "ABMS" else name
 
 
 def quantity(metric: str, largest: float) -> Quantity:
-    """Quantity of a metric column whose largest value to show is `largest`, in the unit of the column.
+    """Return the quantity of a metric column; `largest`, in the column's unit, decides the unit shown.
 
-    Raises ValueError for a column that is no metric.
+    Raises ValueError for a column that is not a metric.
     """
     name = metric_name(metric)
     if metric.endswith("_us"):
@@ -86,19 +86,19 @@ def quantity(metric: str, largest: float) -> Quantity:
 
 
 def elapsed(longest_s: float) -> Quantity:
-    """Quantity of an axis of elapsed time that ends at `longest_s`."""
+    """Return the quantity of an axis of elapsed time that ends at `longest_s`."""
     unit, divisor = _largest_unit(_DURATIONS_S, longest_s, 3.0)
     return Quantity("Time since the start", unit, divisor)
 
 
 def volume(largest_bytes: float) -> Quantity:
-    """Quantity of an axis of bytes written that ends at `largest_bytes`."""
+    """Return the quantity of an axis of bytes written that ends at `largest_bytes`."""
     unit, divisor = _largest_unit(_SIZES, largest_bytes, 2.0)
     return Quantity("Written by the host", unit, divisor)
 
 
 def format_number(value: float) -> str:
-    """Three digits with k, M or G, for ticks and annotations: 61265 is `61.3k`."""
+    """Return three digits with k, M or G, for ticks and annotations: 61265 is `61.3k`."""
     magnitude = abs(value)
     for suffix, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
         if magnitude >= 0.9995 * factor:
@@ -107,35 +107,35 @@ def format_number(value: float) -> str:
 
 
 def format_exact(value: float) -> str:
-    """A number with digits enough to check a calculation by: 61265.2 is `61,265`, 56.6767 is `56.68`."""
+    """Return a number with enough digits to verify a calculation: 61265.2 is `61,265`, 56.6767 is `56.68`."""
     if abs(value) >= 1e7:
         return f"{value / 1e6:,.1f}M"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def with_minus(text: str) -> str:
-    """A formatted number with a true minus sign, as wide as the plus."""
+    """Return a formatted number with a true minus sign, as wide as the plus."""
     return text.replace("-", "\N{MINUS SIGN}")
 
 
 def format_latency(latency_us: float) -> str:
-    """A latency with its own unit: 1250 is `1.25 ms`."""
+    """Return a latency with its unit: 1250 is `1.25 ms`."""
     unit, divisor = _largest_unit(_TIMES_US, latency_us, 0.9995)
     return f"{_three_digits(latency_us / divisor)} {unit}"
 
 
 def format_kib(size_bytes: float) -> str:
-    """Block size as a bare number of KiB, as the PTS writes it on axes: 512 is `0.5`."""
+    """Return a block size in KiB without unit, as on the axes of the PTS: 512 is `0.5`."""
     return f"{size_bytes / KIB:g}"
 
 
 def format_mix(read_share_pct: float) -> str:
-    """Read/write mix as the PTS writes it: 65 is `65/35`."""
+    """Return a read/write mix as the PTS writes it: 65 is `65/35`."""
     return f"{read_share_pct:g}/{100 - read_share_pct:g}"
 
 
 def _largest_unit(units: tuple[tuple[str, float], ...], largest: float, at_least: float) -> tuple[str, float]:
-    """The largest unit of which `largest` holds `at_least` so many; the smallest unit for less."""
+    """Return the largest unit in which `largest` is `at_least` this number, else the smallest unit."""
     fitting = [unit for unit in units if abs(largest) >= at_least * unit[1]]
     return fitting[-1] if fitting else units[0]
 

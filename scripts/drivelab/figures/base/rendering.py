@@ -1,4 +1,4 @@
-"""One figure from tables: drawn, and labelled with its subject and the status of its data."""
+"""Draw one figure from tables, labelled with its subject and the status of its data."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from drivelab.figures.registry import FIGURES, FigureKind
 def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **options: object) -> Figure:
     """Draw the figure `name` from `tables` and label it with `subject` and the status of its data.
 
-    `options` go to the figure's function, for example `metric="max_latency_us"`. The tables must hold only what
-    belongs to the figure: a badge is shown as soon as one of their rows calls for it.
-    Raises ValueError for an unknown name, a missing table and whatever the figure refuses.
+    `options` are arguments of the figure's function, for example `metric="max_latency_us"`. The tables must have only
+    rows of the figure, as a single row can require a badge. Raises ValueError for an unknown name, a missing table and
+    tables that the figure refuses.
     """
     if name not in FIGURES:
         raise ValueError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
@@ -31,7 +31,7 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
     if kind.status == "replays":
         import_module("drivelab.figures.kinds.replay.replay_common").badges(
             figure, status
-        )  # their figures have it, others need not
+        )  # only figures of replays import it
     style.label(
         figure,
         reduced=bool(status["reduced"].any()),

@@ -1,4 +1,4 @@
-"""Choosing the rows that a figure shows, with a clear refusal where they do not suit it."""
+"""Select the rows of a figure, and refuse unsuitable tables with a clear message."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ EXCURSIONS = (
 
 
 def require(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
-    """Raise ValueError unless `frame` has rows and all the `columns`; `table` names it in the message."""
+    """Raise ValueError unless table `table` has rows and all the `columns`."""
     require_columns(frame, columns, table)
     if frame.empty:
         raise ValueError(f"table '{table}' has no rows for this figure")
 
 
 def require_columns(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
-    """Raise ValueError unless `frame` has all the `columns`; it may be empty."""
+    """Raise ValueError unless table `table` has all the `columns`; it may be empty."""
     missing = [column for column in columns if column not in frame.columns]
     if missing:
         raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
 
 
 def require_one(frame: pd.DataFrame, column: str, table: str) -> object:
-    """The one value of `column`; raises ValueError for several, because they would be drawn as one."""
+    """Return the only value of `column`; raises ValueError for several, which would be drawn as one."""
     values = frame[column].drop_duplicates().tolist()
     if len(values) != 1:
         shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")
@@ -46,7 +46,7 @@ def require_one(frame: pd.DataFrame, column: str, table: str) -> object:
 
 
 def rows(frame: pd.DataFrame, table: str, **wanted: object) -> pd.DataFrame:
-    """Rows whose columns equal `wanted`; raises ValueError when none do."""
+    """Return the rows whose columns equal `wanted`; raises ValueError if there are none."""
     chosen = frame
     for column, value in wanted.items():
         chosen = chosen[chosen[column] == value]
@@ -56,13 +56,13 @@ def rows(frame: pd.DataFrame, table: str, **wanted: object) -> pd.DataFrame:
 
 
 def workload(pattern: object, block_size_bytes: object, read_share_pct: object) -> str:
-    """Name in the words of the PTS, `RND 4KiB 65/35`; the same as the `variable` of the table steady_state."""
+    """Return the name in PTS notation (`RND 4KiB 65/35`), as in column `variable` of table steady_state."""
     size, reads = int(block_size_bytes), int(read_share_pct)  # type: ignore[call-overload]
     return labels.workload(str(pattern), size, reads)
 
 
 def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:
-    """The loop's cells of one drive and one run; raises ValueError when there are more, or none."""
+    """Return the loop's cells of one drive and run; raises ValueError for several or none."""
     loop = rows(cells, "cells", kind="loop")
     for column in ("drive", "protocol", "measurement", "run"):
         require_one(loop, column, "cells")
@@ -70,17 +70,17 @@ def one_measurement(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def windows(steady_state: pd.DataFrame) -> dict[tuple[str, int], Window]:
-    """Window of each (recording, step); raises ValueError when tracked variables of a step disagree."""
-    found: dict[tuple[str, int], Window] = {}
+    """Return the window of each (recording, step); raises ValueError if variables of a step disagree."""
+    by_step: dict[tuple[str, int], Window] = {}
     columns = ["recording", "step", "window_start", "window_end"]
     for recording, step, start, end in steady_state[columns].drop_duplicates().itertuples(index=False):
-        if found.setdefault((recording, step), (int(start), int(end))) != (int(start), int(end)):
+        if by_step.setdefault((recording, step), (int(start), int(end))) != (int(start), int(end)):
             raise ValueError(f"table 'steady_state' holds two windows for step {step} of {recording}; expected one")
-    return found
+    return by_step
 
 
 def window_rows(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
-    """The cells of the rounds in the window of their step; raises ValueError for a step without a window."""
+    """Return the cells inside the window of their step; raises ValueError for a step without a window."""
     by_step = windows(steady_state)
     keep: list[bool] = []
     for recording, step, number in cells[["recording", "step", "round"]].itertuples(index=False):
@@ -95,11 +95,10 @@ def window_rows(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame
 
 
 def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Average of `metric` in the window: rows block_size_bytes ascending, columns read_share_pct descending.
+    """Return window averages of `metric`: rows by block size, columns by descending read share.
 
-    Where random and sequential cells are there, columns are named `RND 65/35`, those of each pattern together. The
-    largest value is taken for `max_latency_us`. Percentiles cannot be averaged: ValueError.
-    A cell that was not measured is NaN.
+    With random and sequential cells, columns are named `RND 65/35` and grouped by pattern. Of `max_latency_us` the
+    maximum is taken. Raises ValueError for percentiles, which cannot be averaged. A cell that was not measured is NaN.
     """
     if metric[0] == "p" and metric.endswith("_latency_us"):
         raise ValueError(f"'{metric}' cannot be averaged over rounds; merge the latency bins instead")
@@ -117,17 +116,17 @@ def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str
 
 
 def access(pattern: object) -> str:
-    """In the words of the PTS."""
+    """Return the access pattern in PTS notation."""
     return "RND" if pattern == "random" else "SEQ"
 
 
 def mix(column: object) -> str:
-    """What a column of `window_averages` is called."""
+    """Return the name of a column of `window_averages`."""
     return column if isinstance(column, str) else format_mix(float(str(column)))
 
 
 def tainted(frame: pd.DataFrame) -> str | None:
-    """What to say when something disturbed the cells, replays or values of a table, else None."""
+    """Return a note of what disturbed the rows of a table, or None."""
     if "taint_reason" not in frame.columns:
         return None
     reasons = digest(frame["taint_reason"].dropna())
@@ -135,7 +134,7 @@ def tainted(frame: pd.DataFrame) -> str | None:
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:
-    """What to say aloud when a tracked variable did not settle, else None."""
+    """Return an alarm for tracked variables that are not steady, or None."""
     failed = steady_state[~steady_state["reached"].astype(bool)]
     if failed.empty:
         return None

@@ -1,4 +1,4 @@
-"""Draws the figures of one measurement from its tables."""
+"""Draw the figures of one measurement from its tables."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def draw(
 ) -> None:
     """Draw the figures named by the keys of `stems` from one measurement's `tables` and save each (`style.save`).
 
-    Options that the tables decide: loops show the metric that they track first, if they track one. Recordings that the
-    table `exclusions` leaves out as a whole, if it is given, are not shown. A figure that has nothing to show because
-    of what is left out says so. `made_from` is by figure what `kept` knows it by.
+    Figures of loops show the first tracked metric, if there is one. Recordings that table `exclusions`, if given,
+    excludes as a whole are not shown. A figure without remaining values becomes a placeholder. `made_from` has the
+    digest of each figure (`kept`).
     """
     lost, whole = reasons(tables), tables
     if "exclusions" in tables:
@@ -38,13 +38,13 @@ def draw(
     if "cells" in tables:
         tables = {**tables, "cells": named(tables["cells"])}
     for name, stem in stems.items():
-        with overlay.among(whole[FIGURES[name].status]["drive"]):  # what is left out changes no drive's colour
+        with overlay.among(whole[FIGURES[name].status]["drive"]):  # exclusions do not change the colour of a drive
             figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
         style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
 
 
 def tables_of(name: str) -> list[str]:
-    """The tables that the figure `name` may depend on."""
+    """Return the tables that the figure `name` may depend on."""
     return [*FIGURES[name].required, FIGURES[name].values, *JUDGED]
 
 
@@ -55,13 +55,13 @@ def _figure(name: str, tables: Mapping[str, pd.DataFrame], subject: str) -> Figu
 def _what_is_left(
     name: str, tables: Mapping[str, pd.DataFrame], subject: str, lost: list[str], whole: Mapping[str, pd.DataFrame]
 ) -> Figure:
-    """The figure, or, where `lost` has left too little of it, a placeholder; `whole` are the tables without loss."""
+    """Return the figure, or a placeholder if the exclusions `lost` left too little of the tables `whole`."""
     status = FIGURES[name].status
     if len(_rows(name, tables)[status]):
         try:
             return _figure(name, tables, subject)
-        except ValueError as error:  # what a figure refuses; with all values there it would be a fault of ours
-            lost = [*lost, f"what is left does not make the figure: {error}"]
+        except ValueError as error:  # with all values, an error would be a bug
+            lost = [*lost, f"the remaining values are not enough: {error}"]
     labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
     figure = placeholder(name, lost)
     style.label(
@@ -81,7 +81,7 @@ def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Of the tables only the steps that the figure is about: a protocol may have loops and soaks, once or repeated."""
+    """Return the tables with only the steps of the figure, as a protocol may have loops and soaks."""
     chosen = {table: tables[table] for table in dict.fromkeys((*FIGURES[name].required, FIGURES[name].values))}
     choose = ROWS[FIGURES[name].rows]
     for table in ("cells", "latency_bins"):
@@ -99,12 +99,12 @@ def _loops(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _soaks(rows: pd.DataFrame) -> pd.DataFrame:
-    """Those that are not repeated by phase."""
+    """Return the soaks outside of phases."""
     return rows[(rows["kind"] == "soak") & rows["phase"].isna()]
 
 
 def _last_soak(rows: pd.DataFrame) -> pd.DataFrame:
-    """The PTS takes its histogram after the drive has settled."""
+    """Return the last soak: the PTS takes its histogram after the drive has settled."""
     soaks = _soaks(rows)
     return soaks[soaks["step"] == soaks["step"].max()]
 
@@ -120,4 +120,4 @@ ROWS: Mapping[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "last_soak": _last_soak,
     "turns": _turns,
 }
-"""Rows of the tables that a figure shows, by what it declares."""
+"""Functions that select the rows of a figure, by the `rows` of its declaration."""

@@ -1,4 +1,4 @@
-"""One place for size, fonts, colours, header with status badges, and files of all figures."""
+"""Size, fonts, colours, header with status badges, and files of all figures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from drivelab.figures.base.layout import PageLayout
 from drivelab.figures.base.svg import compact, with_values
 from drivelab.figures.base.values import marked
 
-WIDTH_IN = 6.4  # so narrow for the telephone: there the letters are scaled down by little
+WIDTH_IN = 6.4  # narrow, so that text stays readable on a phone
 HEIGHT_IN = 4.2
 PNG_DPI = 150
 SMALL_PT = 9.5
@@ -39,14 +39,14 @@ _BADGES = {"REDUCED protocol": "#ffb000", "VIRTUAL drive": "#8fd0ff", "virtual c
 _PAD_IN = 0.08
 _TITLE_IN = 0.27
 _TITLE_LINE_IN = 0.19
-"""Of the second line of a title."""
+"""Height of each further line of a title."""
 _LINE_IN = 0.175
 _FEWEST_LETTERS = 10
-"""Of a line, which is never too wide."""
+"""Shortest line when wrapping; it always fits."""
 
 RC: Any = {
     **sns.axes_style("whitegrid"),
-    "font.family": ["DejaVu Sans"],  # shipped with matplotlib, so the same everywhere
+    "font.family": ["DejaVu Sans"],  # shipped with matplotlib
     "font.size": TEXT_PT,
     "axes.labelsize": TEXT_PT,
     "axes.edgecolor": "#9a9a9a",
@@ -64,23 +64,23 @@ RC: Any = {
     "lines.linewidth": 1.6,
     "lines.markersize": 5.0,
     "figure.facecolor": "white",
-    "figure.dpi": 72,  # of SVG: a text that the layout has measured need not be measured again to be drawn
-    "axes.titley": 1.0,  # no title is in the way of an axis, which matplotlib need not find out again and again
-    "text.hinting": "none",  # else a text is up to a tenth wider in one resolution than in another, and cut off
-    "svg.fonttype": "none",  # letters as text: a quarter of the size, and it can be searched and read aloud
-    "svg.hashsalt": "drivelab",  # else identifiers are random and no two files are equal
+    "figure.dpi": 72,  # as in SVG, so that texts are measured only once
+    "axes.titley": 1.0,  # avoids a slow check for overlaps of titles
+    "text.hinting": "none",  # else the width of a text depends on the resolution
+    "svg.fonttype": "none",  # text instead of shapes: smaller, searchable and accessible
+    "svg.hashsalt": "drivelab",  # else random ids make every file different
 }
 
 _SVG: Any = RendererSVG  # without types
 _under_style = ContextVar("under the style", default=False)
-"""To set it anew takes a tenth of what a figure does."""
+"""Setting the style again would take a tenth of the time of a figure."""
 P = ParamSpec("P")
 R = TypeVar("R")
 Colour = tuple[float, float, float]
 
 
 def styled(function: Callable[P, R]) -> Callable[P, R]:
-    """Run `function` under the style: matplotlib reads it when artists are made and again when they are drawn."""
+    """Run `function` under the style, which matplotlib reads when it creates and when it draws artists."""
 
     @wraps(function)
     def under_style(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -97,20 +97,20 @@ def styled(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def colours(count: int) -> list[Colour]:
-    """Colours for things without an order (drives), safe for colour-blind readers."""
+    """Return colours for unordered things (drives), safe for colour-blind readers."""
     return list(sns.color_palette("colorblind", count)) if count <= 10 else ordered_colours(count)
 
 
 def ordered_colours(count: int) -> list[Colour]:
-    """Colours from dark to light for things with an order (block sizes, mixes); none too pale for paper."""
+    """Return colours from dark to light for ordered things (block sizes, mixes); none too pale for paper."""
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.8, count))
     return [(float(red), float(green), float(blue)) for red, green, blue, _ in shades]
 
 
 def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True) -> Figure:
-    """An empty figure with its title; no pyplot, so nothing outlives it.
+    """Return an empty figure with its title, without pyplot, which would keep it in memory.
 
-    `layout=False` is for 3-D axes, which the constrained layout cannot measure.
+    `layout=False` is for 3-D axes, which the layout cannot measure.
     """
     figure = Figure(figsize=(WIDTH_IN, height_in), layout=PageLayout() if layout else None)
     _AsInSvg(figure)
@@ -119,10 +119,10 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
 
 
 class _AsInSvg(FigureCanvasBase):
-    """Measures texts as they come out in SVG; to draw, matplotlib takes the canvas of the file's format."""
+    """Canvas that measures texts as in SVG; matplotlib draws with the canvas of the file's format."""
 
     def get_renderer(self) -> RendererBase:
-        """Return what the layout measures with: one for all figures, as matplotlib remembers the texts of each."""
+        """Return the renderer of the layout, shared by all figures, as matplotlib caches its texts."""
         return _measuring()
 
 
@@ -133,26 +133,26 @@ def _measuring() -> RendererBase:
 
 
 def grow(figure: Figure, extra_in: float) -> None:
-    """Make a figure higher by `extra_in`."""
+    """Make a figure higher by `extra_in` inches."""
     width, height = figure.get_size_inches()
     figure.set_size_inches(width, height + extra_in)
     _lay_out(figure)
 
 
 def alarm(figure: Figure, message: str) -> None:
-    """White on red under the title: the reader must not miss it."""
+    """Add a white-on-red message under the title."""
     box = {"facecolor": ALARM, "edgecolor": "none", "boxstyle": "square,pad=0.3"}
     _header_line(figure, message, "alarm", color="white", weight="bold", fontsize=TEXT_PT, bbox=box)
 
 
 def note(figure: Figure, message: str) -> None:
-    """A condition of the measurement that the reader must know, under the subject."""
+    """Add a condition of the measurement under the subject."""
     _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
 
 
 @styled
 def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: str) -> None:
-    """Print the subject (drive and test) under the title and the status badges at the right of it.
+    """Add the subject (drive and test) under the title, and the status badges on the right.
 
     Raises ValueError for an empty subject, a clock other than `wall` and `virtual`, and a figure labelled before.
     """
@@ -172,9 +172,9 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
 
 @styled
 def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str | None = None) -> list[Path]:
-    """Write `stem`.png, with `png`, and then `stem`.svg with the values of its marks (`values`).
+    """Write `stem`.png if `png` is set, then `stem`.svg with the values of its marks (`values`); return the paths.
 
-    The same figure gives the same bytes. `made_from` goes into the SVG (`kept`). Returns the paths.
+    The same figure gives the same bytes. The SVG contains `made_from` (`kept`).
     """
     picture = Path(f"{stem}.svg")
     text = svg(figure, made_from)
@@ -187,7 +187,7 @@ def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str |
 
 @styled
 def svg(figure: Figure, made_from: str | None = None) -> str:
-    """Return a figure as SVG that carries the values of its marks, and `made_from`."""
+    """Return a figure as SVG with the values of its marks and `made_from`."""
     _settle(figure)
     drawn = StringIO()
     titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
@@ -199,11 +199,11 @@ def svg(figure: Figure, made_from: str | None = None) -> str:
 
 
 def _settle(figure: Figure) -> None:
-    """Lay the axes out once for all files: it takes as long as drawing them."""
+    """Lay out the axes once for all files, as it takes as long as drawing."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
-        figure.set_layout_engine(None)  # "none" would still draw twice for each file
+        figure.set_layout_engine(None)  # layout "none" would draw each file twice
 
 
 def _texts(figure: Figure, gid: str) -> list[Text]:
@@ -217,17 +217,17 @@ def _width_in(text: Text) -> float:
 
 
 def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
-    """Add text of full width to the header, wrapped where it is too long."""
+    """Add text to the header, wrapped to the width of the figure."""
     text, letters = figure.text(0, 0, message, gid=gid, **style), len(message)
     room = figure.get_size_inches()[0] - 3 * _PAD_IN
-    while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # again where letters are wider than others
+    while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # repeated, as letters differ in width
         letters = max(_FEWEST_LETTERS, int(letters * room / width * 0.95))
         text.set_text(textwrap.fill(message, letters))
     _lay_out(figure)
 
 
 def _lay_out(figure: Figure) -> None:
-    """Stack title, subject, note and alarm from the top, badges right where there is room; the axes get the rest."""
+    """Stack title, subject, notes and alarm from the top, badges on the right; the axes get the rest."""
     width, height = figure.get_size_inches()
     titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
     needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)

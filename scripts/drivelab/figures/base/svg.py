@@ -33,16 +33,16 @@ _ID = re.compile(r' id="([^"]+)"')
 _ID_OR_REFERENCE = re.compile(r'( id="|#)([\w.-]+)(?=["\')])')
 _COLOUR = re.compile(r"#(\w)\1(\w)\2(\w)\3\b")
 _FEWEST_USES = 2
-"""A style with fewer uses is shorter without a rule."""
+"""Minimum number of uses for which a rule is shorter than the style itself."""
 
 
 def compact(svg: str) -> str:
     """Return the same picture in fewer bytes.
 
-    Coordinates have hundredths of a point, or tenths in long lines. Comments, document type, metadata and groups without
-    a mark are removed. Repeated styles become classes, ids become short, and the ids of marks (`figures.values`) become
-    the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not change. Each picture must
-    be complete, as in an `<img>`: ids and classes of several in one document would clash.
+    Coordinates have hundredths of a point, or tenths in long lines. Comments, document type, metadata and groups
+    without a mark are removed. Repeated styles become classes, ids become short, and the ids of marks
+    (`figures.values`) become the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not
+    change. Each picture must be complete, as in an `<img>`: ids and classes of several in one document would clash.
     """
     svg = _GROUP_ID.sub(_marked, _SILENT.sub("", svg))
     svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, tag[0])), svg)

@@ -1,4 +1,4 @@
-"""The figures of a trace by name, and how they are drawn from its tables."""
+"""Draw the figures of a trace from its tables."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from drivelab.figures.registry import TRACE_FIGURES
 
 
 def tables_of(name: str) -> list[str]:
-    """All tables that the figure `name` needs."""
+    """Return all tables that the figure `name` needs."""
     return list(TRACE_FIGURES[name].required)
 
 
 def render(name: str, tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Draw the figure `name` from the tables of one trace, and label it with what marks the trace.
+    """Draw the figure `name` from the tables of one trace, labelled with the trace's marks.
 
     Raises ValueError for an unknown name, missing tables, and tables of several traces.
     """

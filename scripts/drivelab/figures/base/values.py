@@ -1,6 +1,6 @@
-"""The values of a drawn figure, for its SVG: what each mark tells where one points, and where its panels lie.
+"""Values of a drawn figure for its SVG: texts of its marks for a pointing reader, and its panels.
 
-`marked` gives the SVG its marks, `values` says what they are worth. The page needs nothing else of a figure.
+`marked` adds ids of the marks to the SVG, `values` has their values. A page needs nothing else of a figure.
 """
 
 from __future__ import annotations
@@ -21,38 +21,39 @@ from drivelab.figures.base.marks import Found, Panel, columns, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
 _NEAR = 1e-3
-"""Of the page: panels so near to each other in one direction are in line."""
+"""Share of the page; panels with ends closer than this are aligned."""
 
 
 @contextmanager
 def marked(figure: Figure) -> Iterator[dict[str, Any]]:
     """Mark the artists of a laid out figure with ids for its SVG, and return its values for JSON.
 
-    Ids are `p0` of a panel, `m0` of a mark, `k0` of a legend entry, `n0` of a text at a place of the data, `c0` of a
-    second scale of a panel; they are numbered through the figure. The values (`panels`, `legend`) are in
-    this order.
+    Ids are `p0` of a panel, `m0` of a mark, `k0` of a legend entry, `n0` of a text at a place of the data and `c0` of a
+    second scale of a panel, numbered through the figure. The values (`panels`, `legend`) have the same order.
     """
     legends = Legends.of(figure)
     bars = [bar.ax for _, bar in legends.colour_bars]
-    panels = [one for one in figure.axes if one.get_visible() and one not in bars and (one.axison or one.name == "3d")]
+    panels = [
+        axes for axes in figure.axes if axes.get_visible() and axes not in bars and (axes.axison or axes.name == "3d")
+    ]
     ids = _Ids()
-    found = [_panel(axes, panels, legends, ids) for axes in panels]
+    of_panels = [_panel(axes, panels, legends, ids) for axes in panels]
     for entry in zip(legends.handles, legends.texts, strict=True):
         ids.add("k", *entry)
     before = {artist: artist.get_gid() for artist in ids.given}
     for artist, gid in ids.given.items():
         artist.set_gid(gid)
     try:
-        yield {"panels": found, "legend": [name.replace("\n", " ") for name in legends.names]}
+        yield {"panels": of_panels, "legend": [name.replace("\n", " ") for name in legends.names]}
     finally:
         for artist, own in before.items():
             artist.set_gid(own)
 
 
 def values(figure: Figure) -> dict[str, Any]:
-    """Return the values of a laid out figure alone."""
-    with marked(figure) as found:
-        return found
+    """Return only the values of a laid out figure."""
+    with marked(figure) as of_figure:
+        return of_figure
 
 
 class _Ids:
@@ -82,14 +83,14 @@ def _panel(axes: Axes, panels: list[Axes], legends: Legends, ids: _Ids) -> dict[
     x = Side.of(axes.xaxis, _label_of(axes, panels, "x"))
     panel = Panel(axes, x, Side.of(axes.yaxis, _label_of(axes, panels, "y")), legends)
     box = axes.bbox
-    found: dict[str, Any] = {
+    panel_values: dict[str, Any] = {
         "box": [_px(box.x0), _px(height - box.y1), _px(box.x1), _px(height - box.y0)],
         "x": _side(panel.x, "x", axes, panels),
         "y": _side(panel.y, "y", axes, panels),
         "marks": _numbered(marks(panel), ids),
     }
     notes = _notes(axes, height, ids)
-    return {**found, "notes": notes} if notes else found
+    return {**panel_values, "notes": notes} if notes else panel_values
 
 
 def _numbered(drawn: list[Found], ids: _Ids) -> list[dict[str, Any]]:
@@ -97,7 +98,7 @@ def _numbered(drawn: list[Found], ids: _Ids) -> list[dict[str, Any]]:
 
 
 def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, Any]:
-    """An axis for the page: its name, unit, scale and limits, where its ticks are, and what it moves with."""
+    """Return an axis for the page: name, unit, scale, limits, ticks, and the axis that it moves with."""
     ends = axes.get_xlim() if which == "x" else axes.get_ylim()
     box = axes.bbox
     at = side.axis.get_transform().transform(np.asarray(side.ticks, dtype=float))
@@ -105,24 +106,24 @@ def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, A
     share = (at - low) / (high - low)
     height = float(axes.figure.bbox.height)
     pixels = box.x0 + share * box.width if which == "x" else height - box.y0 - share * box.height
-    together = next(place for place, one in enumerate(panels) if one is axes or _share(axes, one, which))
-    found: dict[str, Any] = {
+    together = next(place for place, panel in enumerate(panels) if panel is axes or _share(axes, panel, which))
+    side_values: dict[str, Any] = {
         "name": side.name,
         "unit": side.unit,
         "scale": side.scale,
         "ends": numbers(side.transformed(ends)),
-        "ticks": [_px(one) for one in pixels.tolist()],
+        "ticks": [_px(pixel) for pixel in pixels.tolist()],
         "with": together,
     }
     if side.has_plain_numbers and side.labels:
-        found["plain"] = "k" if any(text.strip()[-1:] in ("k", "M", "G") for text in side.labels) else "n"
+        side_values["plain"] = "k" if any(text.strip()[-1:] in ("k", "M", "G") for text in side.labels) else "n"
     time = time_of(side.axis)
-    return {**found, "time": list(time)} if time else found
+    return {**side_values, "time": list(time)} if time else side_values
 
 
 def _notes(axes: Axes, height: float, ids: _Ids) -> list[list[Any]]:
-    """Texts at places of the data: their id, their anchor in pixels, and the axes that they move along."""
-    found = []
+    """Return texts at places of the data: id, anchor in pixels, and the axes along which they move."""
+    notes = []
     for text in axes.texts:
         along, up = _in_data(text, axes)
         if not (along or up) or not text.get_visible() or not text.get_text().strip():
@@ -130,12 +131,12 @@ def _notes(axes: Axes, height: float, ids: _Ids) -> list[list[Any]]:
         x, y = text.xy if isinstance(text, Annotation) else text.get_position()
         at_x = axes.transData.transform((x, axes.get_ylim()[0]))[0] if along else 0.0
         at_y = height - axes.transData.transform((axes.get_xlim()[0], y))[1] if up else 0.0
-        found.append([ids.add("n", text), _px(at_x), _px(at_y), "x" * along + "y" * up])
-    return found
+        notes.append([ids.add("n", text), _px(at_x), _px(at_y), "x" * along + "y" * up])
+    return notes
 
 
 def _in_data(text: Text, axes: Axes) -> tuple[bool, bool]:
-    """Return whether the place of a text is in the data, along and up; else it is in the panel."""
+    """Return whether the place of a text is in data coordinates, along x and along y."""
     if isinstance(text, Annotation):
         coords = text.xycoords if isinstance(text.xycoords, tuple) else (text.xycoords, text.xycoords)
         return coords[0] == "data", coords[1] == "data"
@@ -148,29 +149,29 @@ def _px(value: float) -> float:
 
 
 def _label_of(axes: Axes, panels: list[Axes], which: str) -> str:
-    """Return the label of an axis, or that of the axes that share it or are in line: a figure labels the outermost."""
+    """Return the label of an axis, or of a shared or aligned axis, as figures label only the outermost."""
     own = str(axes.get_xlabel() if which == "x" else axes.get_ylabel())
     if own:
         return own
-    others = [one for one in panels if _share(axes, one, which)] or _in_line(axes, panels, which)
-    labels = [str(one.get_xlabel() if which == "x" else one.get_ylabel()) for one in others]
+    others = [panel for panel in panels if _share(axes, panel, which)] or _in_line(axes, panels, which)
+    labels = [str(panel.get_xlabel() if which == "x" else panel.get_ylabel()) for panel in others]
     return next(filter(None, labels), "")
 
 
 def _in_line(axes: Axes, panels: list[Axes], which: str) -> list[Axes]:
-    """Return the panels of the same column, or of the same row and the same limits."""
+    """Return the panels in the same column, or in the same row with the same limits."""
     place, along = axes.get_position(), which == "x"
     ends = place.intervalx if along else place.intervaly
-    found = []
+    in_line = []
     for other in panels:
         there = other.get_position().intervalx if along else other.get_position().intervaly
         alike = (axes.get_xscale() == other.get_xscale()) if along else (
             axes.get_yscale() == other.get_yscale() and axes.get_ylim() == other.get_ylim())  # fmt: skip
         if other is not axes and alike and np.allclose(ends, there, atol=_NEAR):
-            found.append(other)
-    return found
+            in_line.append(other)
+    return in_line
 
 
-def _share(one: Axes, other: Axes, which: str) -> bool:
-    shared = one.get_shared_x_axes() if which == "x" else one.get_shared_y_axes()
-    return one is not other and bool(shared.joined(one, other))
+def _share(axes: Axes, other: Axes, which: str) -> bool:
+    shared = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
+    return axes is not other and bool(shared.joined(axes, other))

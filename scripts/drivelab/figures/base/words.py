@@ -1,4 +1,4 @@
-"""How a figure words the value of a point: by the unit of its axis, by the axis' own tick labels, or as it is told."""
+"""Words for the value of a point: by the unit of its axis, by its tick labels, or as declared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Words = Callable[[float], str]
 
 DIGITS = 7
-"""Of a value that is no whole number; whole numbers have all their digits."""
+"""Digits of a value with a fraction; whole numbers have all their digits."""
 _GROUP = re.compile(r"\s*\((?P<unit>(?:[^()]|\([^()]*\))*)\)(?= *(?:[,:\n]|$))")
 _PRAISE = re.compile(r",?\s*(?:← better|better →)")
 _NOT_A_UNIT = ("number", "")
@@ -34,7 +34,7 @@ _TICK_ERROR = 0.01
 
 @dataclass(frozen=True)
 class _Said:
-    """What `say` was given."""
+    """Arguments of `say`."""
 
     lines: Sequence[str] | str
     name: str | None
@@ -47,12 +47,12 @@ _of_artist: WeakKeyDictionary[Artist, _Said] = WeakKeyDictionary()
 
 
 def tell(axis: Axis, words: Words) -> None:
-    """Set how the values of `axis` are worded where the number is not what the axis shows; also on shared axes."""
+    """Set the words for the values of `axis` and shared axes, if the number is not what the axis shows."""
     _of_axis[axis] = words
 
 
 def time(axis: Axis, unit_s: float, start_s: float = 0.0) -> None:
-    """Declare a time axis in units of `unit_s` seconds whose 0 is `start_s` seconds into the recording.
+    """Declare a time axis in units of `unit_s` seconds that begins `start_s` seconds into the recording.
 
     A report zooms the time axes of one recording together.
     """
@@ -60,8 +60,8 @@ def time(axis: Axis, unit_s: float, start_s: float = 0.0) -> None:
 
 
 def time_of(axis: Axis) -> tuple[float, float] | None:
-    """Return what `time` declared for an axis or for one that it shares its values with."""
-    return next((_time_of_axis[one] for one in _alike(axis) if one in _time_of_axis), None)
+    """Return what `time` declared for an axis or a shared axis."""
+    return next((_time_of_axis[shared] for shared in _alike(axis) if shared in _time_of_axis), None)
 
 
 def say(
@@ -70,35 +70,35 @@ def say(
     name: str | None = None,
     at: tuple[float, float, float] | None = None,
 ) -> None:
-    """Add a line to what each point of `artist` tells: one line a point, or one for all points.
+    """Add a line of text to each point of `artist`: one line per point, or one for all points.
 
-    `name` replaces the label of the artist. `at` is the place of an artist in three dimensions, which then tells
-    its lines and nothing else.
+    `name` replaces the label of the artist. `at` is the place of an artist in three dimensions, which then has no other
+    text.
     """
     _of_artist[_first(artist)] = _Said(lines, name, at)
 
 
 def said(artist: Artist | BarContainer, points: int) -> list[str] | None:
-    """Return the line of each point of an artist; raises ValueError if there are fewer or more than `points`."""
-    found = _of_artist.get(_first(artist))
-    if found is None or not found.lines:
+    """Return the line of each of an artist's `points`; raises ValueError if their numbers differ."""
+    text = _of_artist.get(_first(artist))
+    if text is None or not text.lines:
         return None
-    lines = [found.lines] * points if isinstance(found.lines, str) else list(found.lines)
+    lines = [text.lines] * points if isinstance(text.lines, str) else list(text.lines)
     if len(lines) != points:
-        raise ValueError(f"{points} points cannot say {len(lines)} lines")
+        raise ValueError(f"{points} points cannot have {len(lines)} lines")
     return lines
 
 
 def called(artist: Artist | BarContainer) -> str | None:
     """Return the name that `say` gave an artist, or None."""
-    found = _of_artist.get(_first(artist))
-    return found.name if found else None
+    text = _of_artist.get(_first(artist))
+    return text.name if text else None
 
 
 def place_of(artist: Artist) -> tuple[float, float, float] | None:
     """Return the place in three dimensions that `say` gave an artist, or None."""
-    found = _of_artist.get(artist)
-    return found.at if found else None
+    text = _of_artist.get(artist)
+    return text.at if text else None
 
 
 def _first(artist: Any) -> Artist:
@@ -113,9 +113,9 @@ def floats(values: Any) -> Floats:
 
 
 def parts(label: str) -> tuple[str, str]:
-    """Split an axis label such as `I/O rate, reads (IOPS), log scale` into name and unit; the unit may be empty.
+    """Split an axis label such as `I/O rate, reads (IOPS), log scale` into name and unit (may be empty).
 
-    Of several units, one of which is at each tick, the first is returned.
+    Of several units, which alternate at the ticks, the first is returned.
     """
     plain = _PRAISE.sub("", label)
     groups = list(_GROUP.finditer(plain))
@@ -127,20 +127,20 @@ def parts(label: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Side:
-    """One axis of a panel: its scale, its ticks, and how it words a value."""
+    """One axis of a panel: its scale, its ticks, and its words for a value."""
 
     axis: Axis = field(repr=False)
     name: str
-    """What the axis shows, without the unit."""
+    """Name of the quantity, without the unit."""
     unit: str
     ticks: tuple[float, ...]
     labels: tuple[str, ...]
     counts: bool
-    """Whether the axis counts things; a logarithmic axis shows a count below 1 for none."""
+    """Whether the axis counts things; a logarithmic axis shows zero as a count below 1."""
 
     @classmethod
     def of(cls, axis: Axis, label: str) -> Side:
-        """Read a drawn axis; `label` is its own, or that of the axis which is labelled for both."""
+        """Read a drawn axis; `label` is its own, or that of the axis labelled for both."""
         name, unit = parts(label)
         ticks = _ticks(axis)
         hidden = isinstance(axis.get_major_formatter(), NullFormatter)
@@ -161,13 +161,13 @@ class Side:
         return True
 
     def transformed(self, values: Any) -> Floats:
-        """Return values on a linear or logarithmic scale, which a page can place without matplotlib."""
+        """Return values on a linear or logarithmic scale, the only scales of a page."""
         numbers = floats(values)
         native = self.axis.get_scale() in ("linear", "log")
         return numbers if native else floats(self.axis.get_transform().transform(numbers))
 
     def words(self, values: Any) -> list[str] | None:
-        """Return each value in words; None where the number and the unit say it."""
+        """Return each value in words, or None if number and unit are enough."""
         numbers = floats(values)
         how = self._how
         if how is not None:
@@ -184,23 +184,23 @@ class Side:
 
     @property
     def _how(self) -> Words | None:
-        told = next((_of_axis[one] for one in _alike(self.axis) if one in _of_axis), None)
-        if told is not None or self.has_plain_numbers:
-            return told
+        words = next((_of_axis[axis] for axis in _alike(self.axis) if axis in _of_axis), None)
+        if words is not None or self.has_plain_numbers:
+            return words
         by_labels = _words_of_labels(self.axis, self.ticks, self.labels, self.unit)
-        names = self.axis.get_scale() == "linear" and bool(self.ticks) and all(one == round(one) for one in self.ticks)
+        names = self.axis.get_scale() == "linear" and bool(self.ticks) and all(at == round(at) for at in self.ticks)
         return by_labels or (self._category if names else None)
 
     def _category(self, value: float) -> str:
-        """Return the label of the nearest tick: the ticks of this axis name things."""
+        """Return the label of the nearest tick, on an axis whose ticks are names."""
         nearest = int(np.argmin(np.abs(np.asarray(self.ticks) - value)))
         name = " ".join(self.labels[nearest].split()) or grouped(value)
-        found = _NUMBER.match(_ascii(name))
-        return f"{name} {self.unit}" if self.unit and found is not None and not found["unit"] else name
+        number = _NUMBER.match(_ascii(name))
+        return f"{name} {self.unit}" if self.unit and number is not None and not number["unit"] else name
 
 
 def grouped(value: float) -> str:
-    """Return a number with thousands separators: all digits of a whole number, else `DIGITS` of them."""
+    """Return a number with thousands separators: all digits of a whole number, else `DIGITS` digits."""
     return f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else f"{value:,.{DIGITS}g}"
 
 
@@ -211,7 +211,7 @@ def _alike(axis: Axis) -> list[Axis]:
     if not which:
         return [axis]
     group = axes.get_shared_x_axes() if which == "x" else axes.get_shared_y_axes()
-    return [axis, *(getattr(one, f"{which}axis") for one in group.get_siblings(axes))]
+    return [axis, *(getattr(other, f"{which}axis") for other in group.get_siblings(axes))]
 
 
 def _ticks(axis: Axis) -> tuple[float, ...]:
@@ -221,7 +221,7 @@ def _ticks(axis: Axis) -> tuple[float, ...]:
 
 
 def _labels(axis: Axis, ticks: Sequence[float]) -> tuple[str, ...]:
-    """Return the tick labels; matplotlib's formatters need all ticks, given labels go by their place."""
+    """Return the tick labels; formatters need all ticks, as fixed labels depend on their order."""
     places = floats(axis.get_majorticklocs()).tolist()
     by_place = dict(zip(places, axis.get_major_formatter().format_ticks(places), strict=True))
     return tuple(str(by_place[tick]) for tick in ticks)
@@ -243,7 +243,7 @@ def _as_number(text: str) -> float | None:
 def _words_of_labels(axis: Axis, ticks: Sequence[float], labels: Sequence[str], unit: str) -> Words | None:
     """Return words like the tick labels with more digits: `1.2 ms` for 1200 µs, `64 KiB` for 65536.
 
-    None where a label is no number of its place in any unit. `unit` is that of labels without one.
+    Returns None if a label is not the number of its place in any unit. `unit` is for labels without a unit.
     """
     formatter = axis.get_major_formatter()
     named = [(tick, label) for tick, label in zip(ticks, labels, strict=bool(labels)) if label.strip()]
@@ -256,22 +256,22 @@ def _words_of_labels(axis: Axis, ticks: Sequence[float], labels: Sequence[str], 
         if not isfinite(value):
             return ""
         text = formatter(value, None)
-        found, factor = _NUMBER.match(_ascii(text)), _factor(value, text)
-        if found is None or factor is None:
+        number, factor = _NUMBER.match(_ascii(text)), _factor(value, text)
+        if number is None or factor is None:
             return str(text)
-        own = found["unit"]
-        if own in _PREFIXES:  # of a short tick label; there is room for the whole number
+        own = number["unit"]
+        if own in _PREFIXES:  # tick labels are short; here is room for all digits
             own, factor = "", 1.0
-        return f"{found['sign']}{grouped(value / factor)}{own or (f' {unit}' if unit else '')}"
+        return f"{number['sign']}{grouped(value / factor)}{own or (f' {unit}' if unit else '')}"
 
     return words
 
 
 def _factor(value: float, text: str) -> float | None:
     """Return how many units of the axis are one unit of the text."""
-    found = _NUMBER.match(_ascii(text))
-    number = float(found["number"].replace(",", "")) if found else 0.0
-    if found is None or number == 0:
-        return 1.0 if found is not None and value == 0 else None
-    nearest = min(_FACTORS, key=lambda one: abs(value / number - one) / one)
+    match = _NUMBER.match(_ascii(text))
+    number = float(match["number"].replace(",", "")) if match else 0.0
+    if match is None or number == 0:
+        return 1.0 if match is not None and value == 0 else None
+    nearest = min(_FACTORS, key=lambda factor: abs(value / number - factor) / factor)
     return nearest if abs(value / number - nearest) <= _ROUNDED * nearest else None

@@ -36,8 +36,8 @@ FIGURES = (
 _MOST_LABELS = 16
 """With more points, only the ends of the lines are named."""
 _ALIKE = 0.97
-"""Rates of which the lowest is above this part of the highest lie within the width of a few dots if the axis begins at
-0: their lines would hide each other. All others begin there, else a tenth more looks like many times more."""
+"""If all rates are above this share of the highest, the axis does not begin at 0, which would merge their dots.
+All other axes begin at 0, so that small differences do not look large."""
 _RING_PT = 13.0
 
 
