@@ -85,13 +85,13 @@ def _download(name: str, paths: list[Path]) -> Download:
 
 
 def _parquet(table: pa.Table, name: str) -> bytes:
-    """Return a table as a small file: without statistics and Arrow's copy of the schema, as most have few rows."""
+    """Return a table as a small file: without dictionaries, statistics and Arrow's copy of the schema."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.parquet"
         io.write(table, path, name)
         whole = pq.read_table(path)
-        with pq.ParquetWriter(path, whole.schema, compression="zstd", compression_level=19, write_statistics=False,
-                              store_schema=False) as file:  # fmt: skip
+        with pq.ParquetWriter(path, whole.schema, compression="zstd", compression_level=19, use_dictionary=False,
+                              write_statistics=False, store_schema=False) as file:  # fmt: skip
             file.write_table(whole)
             file.add_key_value_metadata(whole.schema.metadata)
         return path.read_bytes()

@@ -41,7 +41,7 @@ def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
     return Figure(
         title=title,
         caption=caption,
-        alt=". ".join(part.rstrip(".") for part in (named, caption) if part),
+        alt=named,
         uri=data_uri(without_values(svg)),
         width=width,
         height=height,

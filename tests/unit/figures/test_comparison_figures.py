@@ -324,18 +324,18 @@ def test_curves_that_lie_on_each_other_are_named() -> None:
 def test_nines_side_by_side_are_the_percentiles_of_each_drive() -> None:
     bins = frames.bins()
     figure = nines_of_drives(bins)
-    for (_, part), points in zip(bins.groupby("drive", sort=False), drawn(figure, "told"), strict=True):
+    for (_, part), points in zip(bins.groupby("drive", sort=False), drawn(figure, "reliable"), strict=True):
         assert points[:, 0] == pytest.approx(percentiles_us(part, [50, 90, 99, 99.9, 99.99, 99.999, 99.9999]))
 
 
 def test_quantiles_of_few_ios_are_hollow() -> None:
     figure = nines_of_drives(frames.bins(("op7",), 3000))
-    assert [len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))] == [3, 1]
+    assert [len(points) for points in (*drawn(figure, "reliable"), *drawn(figure, "unreliable"))] == [3, 1]
 
 
 def test_a_drive_of_fewer_ios_has_fewer_nines() -> None:
     figure = nines_of_drives(pd.concat([frames.bins(("op7",), 3000), frames.bins(("op28",))]))
-    assert sum(len(points) for points in (*drawn(figure, "told"), *drawn(figure, "barely told"))) == 4 + 7
+    assert sum(len(points) for points in (*drawn(figure, "reliable"), *drawn(figure, "unreliable"))) == 4 + 7
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()][-1] == "99.9999"
 
 
@@ -447,7 +447,7 @@ def test_a_panel_without_samples_is_left_out() -> None:
     assert len(telemetry_strip(**tables).axes) == 2
     none = telemetry_strip(**frames.heated(sampled=False))
     assert len(none.axes) == 1
-    assert "no temperature" in texts(none, "note")[0]
+    assert "neither temperature" in texts(none, "note")[0]
 
 
 def test_more_workloads_than_names_have_a_key_of_sizes_and_mixes() -> None:
@@ -470,6 +470,6 @@ def test_cold_runs_of_an_application_move_no_median() -> None:
     assert texts(figure, "number") == ["11 s (3)"]
 
 
-def test_a_simulated_application_is_told() -> None:
+def test_a_note_names_the_trace_of_a_simulated_application() -> None:
     notes: list[Any] = texts(application_durations(frames.applications(simulated_from="sqlite")), "note")
-    assert notes == ["no application ran: the replay of trace sqlite stands in for it"]
+    assert notes == ["no application ran; instead, trace sqlite was replayed"]

@@ -113,7 +113,9 @@ def test_what_is_left_out_changes_no_drives_colour(tmp_path: Path) -> None:
     for more in ({}, {"exclusions": out}):
         draw({"bathtub": tmp_path / "bathtub"}, tables | more, "all drives")
         svg = (tmp_path / "bathtub.svg").read_text()
-        of_entry = dict(re.findall(r'<g data-k="(\d)"><path[^>]*stroke: (#\w+)', svg))
+        of_class = dict(re.findall(r"\.(c\d+)\{[^}]*stroke:(#\w+)", svg))
+        looks = re.findall(r'<g data-k="(\d)"><path[^>]*(?:class="(\w+)"|stroke:(#\w+))', svg)
+        of_entry = {entry: colour or of_class[name] for entry, name, colour in looks if colour or name in of_class}
         names = json.loads(values_of(svg))["legend"]
         colours.append(
             {names[int(entry)]: colour for entry, colour in of_entry.items() if names[int(entry)] in (first, second)}

@@ -184,7 +184,7 @@ def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
     figure = histogram_by_turn(**frames.turns())
     figure.draw_without_rendering()
     for axes in figure.axes:
-        (head,) = [one for one in axes.get_children() if one.get_gid() == "told"]
+        (head,) = [one for one in axes.get_children() if one.get_gid() == "numbers"]
         assert "99.999 %" in head.get_text()  # type: ignore[attr-defined]
         assert head.get_window_extent().x1 <= figure.bbox.x1
 

@@ -87,7 +87,7 @@ def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: Mo
 def test_without_deadlines_nothing_is_late(made: ModuleType) -> None:
     figure = render("replay_fidelity", made.replayed(asap=True), "op7")
     assert len(figure.axes) == 1
-    assert "none can be late" in texts(figure, "note")[0]
+    assert "no deadline" in texts(figure, "note")[0]
     assert legend(figure) == ["issued"]
     over_time = render("replay_over_time", made.replayed(asap=True), "op7")
     assert legend(over_time) == ["replayed", "in the trace"]
@@ -106,7 +106,7 @@ def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
             assert (line.get_ydata()[0], len(line.get_xdata())) == (1.0, part["latency_ns"].nunique())
     assert not drawn(figure, "flush replay")
     without = found | {"replay_latency": bins[bins["source"] == "replay"]}
-    assert "does not say" in texts(render("replay_latency", without, "op7"), "note")[0]
+    assert "has no latencies" in texts(render("replay_latency", without, "op7"), "note")[0]
 
 
 def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleType) -> None:

@@ -123,7 +123,7 @@ def what_shows(svg: str) -> list[tuple[object, ...]]:
 
     found: list[tuple[object, ...]] = []
     for one in root.iter():
-        given = dict(one.attrib)
+        given = {key.removeprefix("{http://www.w3.org/1999/xlink}"): value for key, value in one.attrib.items()}
         if "class" in given:
             given["style"] = rules[given.pop("class")]
         given = {key: value for key, value in given.items() if key != "id" and not key.startswith("data-")}

@@ -345,7 +345,7 @@ def test_lines_of_points_must_be_as_many_as_these() -> None:
     say(line, ["a < b", "two", "three"])
     assert [lines[-1] for trace in marks(figure) for lines in told(trace)] == ["a < b", "two", "three"]
     say(line, ["one", "two"])
-    with pytest.raises(ValueError, match="3 points cannot say 2 lines"):
+    with pytest.raises(ValueError, match="3 points cannot have 2 lines"):
         marks(figure)
 
 

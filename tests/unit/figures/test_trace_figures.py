@@ -157,9 +157,9 @@ def test_marks_are_shown(name: str) -> None:
 
 def test_what_is_not_known_is_said_not_drawn() -> None:
     for name in ("trace_depth", "trace_latency"):
-        assert "does not say when requests were completed" in texts(drawn("no completions", name), "nothing")[0]
+        assert "no completion times" in texts(drawn("no completions", name), "nothing")[0]
     for name in ("trace_footprint", "trace_sizes", "trace_streams", "trace_heat"):
-        assert "no read or write" in texts(drawn("flushes only", name), "nothing")[0]
+        assert "no reads or writes" in texts(drawn("flushes only", name), "nothing")[0]
     assert "multiples of 1 s" in " ".join(texts(render("trace_interarrival", counted_seconds()), "note")), (
         "the resolution of the times limits what the distribution tells"
     )

@@ -526,7 +526,7 @@ def test_several_runs_share_a_page_and_keep_their_own_windows(
 def test_figures_are_on_their_page(report: Report) -> None:
     assert [len(page.figures) for page in report.pages] == [2, 2, 0, 0, 0, 0]
     figure = report.pages[0].figures[0]
-    assert figure.alt == "The convergence plot (op7, pts-iops). What convergence shows"
+    assert figure.alt == "The convergence plot (op7, pts-iops)"
     assert (figure.width, figure.height) == (640, 400)
     assert [figure.title for figure in report.comparison_figures] == ["The comparison plot, pts-iops"]
 

@@ -48,6 +48,7 @@ def compact(svg: str) -> str:
     svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, tag[0])), svg)
     svg = _PATH.sub(lambda path: _short(_COMMAND.sub(r"\1", path[0]).strip()), svg)
     svg = _NO_TURN.sub("", _EMPTY_GROUP.sub("", svg)).replace(" font-family: 'DejaVu Sans';", "")
+    svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "").replace(" xlink:href=", " href=")
     return _with_classes(_with_short_ids(_BETWEEN_TAGS.sub("><", _without_groups(svg)).strip()))
 
 
