@@ -68,9 +68,9 @@ def _room(figure: Figure, top: float, renderer: RendererBase) -> Bbox:
     """Return the area without header and legends, in pixels."""
     width, height = figure.bbox.width, figure.bbox.height
     boxes = {legend: legend.get_window_extent(renderer) for legend in figure.legends}
-    below = max((box.height for legend, box in boxes.items() if legend.get_gid() == BELOW), default=0.0)
-    beside = max((box.width for legend, box in boxes.items() if legend.get_gid() == BESIDE), default=0.0)
-    return Bbox.from_extents(0.0, below, width - beside, height * top)
+    below = max((box.y1 for legend, box in boxes.items() if legend.get_gid() == BELOW), default=0.0)
+    right = min((box.x0 for legend, box in boxes.items() if legend.get_gid() == BESIDE), default=width)
+    return Bbox.from_extents(0.0, below, right, height * top)
 
 
 def _place(panels: Sequence[tuple[Axes, SubplotSpec]], room: Bbox, pad: float, renderer: RendererBase) -> bool:

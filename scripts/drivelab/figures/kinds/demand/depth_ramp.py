@@ -116,7 +116,9 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, axis: str, lines: list[A
     for line, how in lines:
         axes.plot(line[axis], line[metric] / scale.divisor, **how)
     values = [float(value) for value in part[metric] / scale.divisor]
-    ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    log = ax.is_wide(values)
+    ax.scale_y(axes, values, scale, log=log)
+    axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log scale' if log else ''}")  # a panel is too low for one line
     places = sorted(int(place) for place in part[axis].unique())
     axes.set_xscale("log", base=2)
     axes.set_xlim(places[0] / 1.3, places[-1] * 1.3)

@@ -51,7 +51,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     table = table.assign(shown=table[metric] / scale.divisor)
     loads = table[_KEY[:2]].drop_duplicates().sort_values(_KEY[:2], ascending=[True, False])
     figure = style.new_figure(f"{scale.name} by block size")
-    style.note(figure, f"each point: {counted.what(steady_state)}of a separate measurement")
+    style.note(figure, f"each point: {counted.what(steady_state)} of a separate measurement")
     panels = figure.subplots(1, len(loads), squeeze=False)[0]
     looks = overlay.looks(table["drive"])
     for axes, (pattern, share) in zip(panels, loads.itertuples(index=False), strict=True):
