@@ -140,7 +140,7 @@ def test_every_chart_is_drawn_in_the_place_of_its_picture(shown: Any) -> None:
         card.scroll_into_view_if_needed()
         expect(card).to_have_class(re.compile(r"\bdrawn\b"))
         expect(card.locator(".plot svg")).to_be_visible()
-        picture = card.locator("img").bounding_box()  # whoever cannot see the chart still hears its text
+        picture = card.locator("img").bounding_box()  # kept for screen readers
         assert picture is None or max(picture["width"], picture["height"]) <= 1 or is_clear(card.locator("img"))
 
 
@@ -233,23 +233,23 @@ def test_hovering_a_point_shows_the_value_of_the_table(shown: Any, study: Path) 
     shown.page.mouse.move(point["left"], point["top"])
     tip = card.locator(".tip")
     expect(tip).to_be_visible()
-    told = re.search(r"I/O rate: ([\d,.]+) IOPS", tip.inner_text())
-    assert told, tip.inner_text()
-    cells = pd.concat([pd.read_parquet(one) for one in (study / "results/tables").glob("*/pts-iops/*/cells.parquet")])
+    match = re.search(r"I/O rate: ([\d,.]+) IOPS", tip.inner_text())
+    assert match, tip.inner_text()
+    cells = pd.concat([pd.read_parquet(path) for path in (study / "results/tables").glob("*/pts-iops/*/cells.parquet")])
     of_round = cells[(cells["kind"] == "loop") & (cells["round"] == point["x"])]["iops"]
-    value = float(told[1].replace(",", ""))
-    assert any(value == pytest.approx(one, rel=5.1e-7) for one in of_round), (value, list(of_round))
+    value = float(match[1].replace(",", ""))
+    assert any(value == pytest.approx(iops, rel=5.1e-7) for iops in of_round), (value, list(of_round))
 
 
 def test_keys_lead_from_point_to_point_and_say_them(shown: Any) -> None:
     card = drawn(shown.page, "Steady-state convergence")
     card.locator(".plot").focus()
-    told = []
+    tips = []
     for _ in range(3):
         shown.page.keyboard.press("ArrowRight")
-        told.append(card.locator(".tip").inner_text())
-    assert [text.split("\n")[1] for text in told] == ["Round: 1", "Round: 2", "Round: 3"]
-    name = told[-1].split("\n")[0]
+        tips.append(card.locator(".tip").inner_text())
+    assert [text.split("\n")[1] for text in tips] == ["Round: 1", "Round: 2", "Round: 3"]
+    name = tips[-1].split("\n")[0]
     shown.page.keyboard.press("ArrowDown")
     assert card.locator(".tip").inner_text().split("\n")[0] != name or "Round: 3" in card.locator(".tip").inner_text()
     expect(card.locator(".tip")).to_have_role("status")

@@ -31,12 +31,12 @@ LONG_NAME = "nvme-SAMSUNG_MZQL21T9HCJR-00A07_S64GNE0R504321_namespace-1"
 
 @pytest.fixture(scope="session")
 def made() -> ModuleType:
-    """The functions of this module, each of which makes a table."""
+    """Return this module, whose functions make tables."""
     return sys.modules[__name__]
 
 
 def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> dict[str, Any]:
-    """The columns that every table by recording has."""
+    """Return the columns of every table by recording."""
     return {
         "recording": f"{drive}/{measurement}/0123456789ab-run1",
         "drive": drive,
@@ -51,13 +51,13 @@ def key(drive: str = "op7", measurement: str = "pts-iops", **changed: Any) -> di
 
 
 def workload(size: int, share: int) -> dict[str, Any]:
-    """The columns that say what a cell does, of a random one in no phase."""
+    """Return the columns of the workload of a random cell outside of phases."""
     name = f"RND {format_size(size)} {share}/{100 - share}"
     return {"workload": name, "phase": None, "phase_value": None, "phase_pass": None, "point": None}
 
 
 def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32) -> dict[str, Any]:
-    """Consistent results of a cell that reached `iops`."""
+    """Return consistent results of a cell with `iops`."""
     bandwidth, latency = iops * size / 2**20, threads * depth / max(iops, 1e-9) * 1e6
     reads = share / 100
     return {
@@ -84,7 +84,7 @@ def cells(
     drift: float = 0.0,
     **changed: Any,
 ) -> pd.DataFrame:
-    """A random-access loop that settles after two rounds, or drifts by `drift` a round for ever."""
+    """Return a random-access loop that settles after two rounds, or drifts by `drift` each round."""
     random, found = np.random.default_rng(7), []
     for number in range(1, rounds + 1):
         fresh = 1 + 0.5 * np.exp(-(number - 1) / 0.7) + drift * number
@@ -122,7 +122,7 @@ def steady_state(
     rounds: int | None = None,
     **changed: Any,
 ) -> pd.DataFrame:
-    """One window, computed here by the rule of the PTS."""
+    """Return one window, computed here by the rule of the PTS."""
     end = start + len(values) - 1
     average, numbers = float(np.mean(values)), np.arange(start, end + 1)
     slope, intercept = np.polyfit(numbers, values, 1) if len(values) > 1 else (float("nan"), float("nan"))
@@ -165,7 +165,7 @@ def soak(
     measurement: str = "pts-write-saturation",
     **changed: Any,
 ) -> pd.DataFrame:
-    """A fresh drive that falls off a write cliff after a share `cliff` of the slices."""
+    """Return a soak of a fresh drive with a write cliff after a share `cliff` of the slices."""
     random, found, total = np.random.default_rng(len(drive)), [], 0
     for number in range(1, slices + 1):
         position = number / slices - cliff
@@ -214,7 +214,7 @@ def latency_bins(
     measurement: str = "pts-latency",
     **changed: Any,
 ) -> pd.DataFrame:
-    """Bins about 1.5 % wide, a bell in the logarithm with a rare slow mode."""
+    """Return bins 1.5 % wide: a bell on a logarithmic scale, with a rare slow mode."""
     edges = median_us * 1e3 * np.exp(np.arange(-60, 380) * 0.0155)
     centre = np.log(edges / median_us / 1e3)
     shape = np.exp(-((centre / 0.16) ** 2) / 2) + 2e-4 * np.exp(-(((centre - 2.8) / 0.7) ** 2) / 2)
@@ -243,7 +243,7 @@ def latency_bins(
 
 
 def replayed(*drives: str, **changed: Any) -> dict[str, pd.DataFrame]:
-    """The REPLAY tables of a recording of each drive, op7 if none is named; see `replay_frames.tables`."""
+    """Return the REPLAY tables of a recording of each drive, by default op7; see `replay_frames.tables`."""
     return replay_frames.together(
         *(replay_frames.tables(drive, requests=600, **changed) for drive in drives or ("op7",))
     )
@@ -254,7 +254,7 @@ def deltas(
     sizes: tuple[int, ...] = (4096, 65536, 1048576),
     mixes: tuple[int, ...] = (100, 65, 0),
 ) -> pd.DataFrame:
-    """Deltas of IOPS cells and one replay against op7, good to a fifth; within 5 % they cannot be told."""
+    """Return deltas of IOPS cells and a replay against op7; those within 5 % have no verdict."""
     random, found = np.random.default_rng(5), []
     rows = [
         ("pts-iops", f"RND {format_size(size)} {share}/{100 - share}", "iops", "speed", "IOPS", share)

@@ -39,7 +39,7 @@ NO_WINDOWS = protocol_frames.NO_WINDOWS
 
 
 def drawn(figure: Figure, gid: str, panel: int = 0) -> list[np.ndarray]:
-    """Points of the lines with a `gid` in one of the axes."""
+    """Return the points of the lines with a `gid` in one of the axes."""
     return [line.get_xydata() for line in figure.axes[panel].get_lines() if line.get_gid() == gid]
 
 
@@ -64,8 +64,8 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     ends = np.concatenate([points[:, 0] for points in drawn(figure, "interval")])
     both = deltas[["interval_low_pct", "interval_high_pct"]].to_numpy().ravel()
     assert sorted(ends[np.isfinite(ends)]) == pytest.approx(sorted(both[np.isfinite(both)]))
-    told = deltas["verdict"] if len(names) == 1 else deltas["verdict"] + ", " + deltas["comparison"]
-    assert sorted(texts(figure, "verdict")) == sorted(told)
+    verdicts = deltas["verdict"] if len(names) == 1 else deltas["verdict"] + ", " + deltas["comparison"]
+    assert sorted(texts(figure, "verdict")) == sorted(verdicts)
     assert figure.axes[0].get_xlabel() == "Delta against op7 (%), better →"
     rows = [tick.get_text() for tick in figure.axes[0].get_yticklabels()]
     assert {"pts-iops: I/O rate" if len(names) == 1 else "I/O rate", *deltas["cell_label"]} <= set(rows)
@@ -76,7 +76,7 @@ def test_a_row_of_the_forest_is_that_of_its_cell(made: ModuleType) -> None:
     figure = comparison(deltas)
     ticks = zip(figure.axes[0].get_yticks(), figure.axes[0].get_yticklabels(), strict=True)
     name_at = {round(float(y), 6): tick.get_text() for y, tick in ticks}
-    points = np.concatenate([one for verdict in set(deltas["verdict"]) for one in drawn(figure, verdict)])
+    points = np.concatenate([line for verdict in set(deltas["verdict"]) for line in drawn(figure, verdict)])
     shown = {name_at[round(float(y), 6)]: x for x, y in points}
     assert shown == pytest.approx(dict(zip(deltas["cell_label"], deltas["delta_pct"], strict=True)))
 
@@ -103,7 +103,7 @@ def test_the_margin_has_an_end_where_all_deltas_are_small(made: ModuleType) -> N
     assert set(texts(figure, "value")) == {"+0.02 %"}
 
 
-def test_drives_are_told_apart_in_grey(made: ModuleType) -> None:
+def test_drives_differ_in_greyscale(made: ModuleType) -> None:
     figure = normalised(made.deltas(("op28", "op7-512e", "op3")))
     fills = {patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"}
     assert len(fills) == 3
@@ -129,8 +129,8 @@ def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> N
     deltas = deltas.assign(delta_pct=[40.0, 488.0], interval_low_pct=np.nan, interval_high_pct=np.nan,
                            verdict=[BETTER, CANNOT_TELL])  # fmt: skip
     figure = normalised(deltas)
-    told, pale = (patch for patch in figure.axes[0].patches if patch.get_gid() == "bar")
-    assert (told.get_facecolor(), pale.get_edgecolor()) == (pale.get_edgecolor(), told.get_facecolor())
+    decided, pale = (patch for patch in figure.axes[0].patches if patch.get_gid() == "bar")
+    assert (decided.get_facecolor(), pale.get_edgecolor()) == (pale.get_edgecolor(), decided.get_facecolor())
     assert pale.get_facecolor()[:3] == (1.0, 1.0, 1.0)
     assert pale.get_width() == pytest.approx(5.88)  # as a chart that can be zoomed has it
     assert figure.axes[0].get_xlim() == pytest.approx((0.0, 2.1))
@@ -142,7 +142,7 @@ def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> N
 def test_long_names_of_cells_leave_room_for_the_deltas(made: ModuleType) -> None:
     deltas = made.deltas(("op28", "op7-512e"), sizes=(4096,)).query("metric == 'iops'")
     long = deltas.assign(
-        cell_label=[f"RND 4KiB-64KiB mix {one}/{100 - one}, 3 zones" for one in (100, 100, 65, 65, 0, 0)]
+        cell_label=[f"RND 4KiB-64KiB mix {share}/{100 - share}, 3 zones" for share in (100, 100, 65, 65, 0, 0)]
     )
     figure = comparison(long)
     assert [tick.get_text() for tick in figure.axes[0].get_yticklabels()] == ["I/O rate", "100/0", "65/35", "0/100"]
@@ -258,14 +258,14 @@ def test_drives_that_lie_on_each_other_are_named() -> None:
 def test_each_hidden_drive_lies_on_one_that_is_seen(levels: list[float]) -> None:
     rows = [{"drive": f"d{place}", "at": at, "iops": level + at} for place, level in enumerate(levels) for at in (1, 2)]
     said = overlay.coinciding(pd.DataFrame(rows), ["at"], ["iops"])
-    pairs = [one.split(" lies on ") for one in said.split(", ")] if said else []
+    pairs = [pair.split(" lies on ") for pair in said.split(", ")] if said else []
     assert len(pairs) == len(levels) - len(set(levels))
     assert not {upper for upper, _ in pairs} & {lower for _, lower in pairs}
     assert all(levels[int(upper[1:])] == levels[int(lower[1:])] for upper, lower in pairs)
 
 
 def test_what_is_written_beside_a_forest_lies_within_the_picture(made: ModuleType) -> None:
-    """A text is as wide in the file as where its room was measured, whatever the resolution."""
+    """A text has the measured width at every resolution."""
     deltas = made.deltas(("op28",)).assign(measurement="pts-composite-block-workload-of-a-long-name")
     figure = comparison(deltas)
     with matplotlib.rc_context(style.RC):
@@ -287,7 +287,7 @@ def test_alignment_pairs_what_is_alike_otherwise() -> None:
 
 def test_capacity_puts_values_over_what_the_drives_hold() -> None:
     figure = capacity(**frames.capacities((256, 1024), 1))
-    (line,) = [one for one in figure.axes[0].get_lines() if len(one.get_xdata()) == 2 and one.get_marker() == "o"]
+    (line,) = [line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 2 and line.get_marker() == "o"]
     assert line.get_xydata() == pytest.approx(np.array([[256e9, 1e5], [1024e9, 1.2e5]]))
 
 
@@ -392,7 +392,7 @@ def test_one_slice_has_a_median() -> None:
 def test_the_heat_of_a_slice_adds_up_to_all_its_ios() -> None:
     tables = frames.slices(5)
     figure = latency_heat(**tables)
-    (mesh,) = [one for one in figure.axes[0].collections if one.get_gid() == "map"]
+    (mesh,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "map"]
     assert list(np.ma.sum(mesh.get_array(), axis=0)) == pytest.approx([100.0] * 5)
     (median,) = drawn(figure, "median")
     assert median[:, 0].tolist() == [5.0, 15.0, 25.0, 35.0, 45.0]
@@ -402,7 +402,7 @@ def test_the_heat_of_a_slice_adds_up_to_all_its_ios() -> None:
 
 def test_too_many_slices_share_columns() -> None:
     figure = latency_heat(**frames.slices(600))
-    (mesh,) = [one for one in figure.axes[0].collections if one.get_gid() == "map"]
+    (mesh,) = [artist for artist in figure.axes[0].collections if artist.get_gid() == "map"]
     assert mesh.get_array().shape[1] == 200
 
 
@@ -423,7 +423,7 @@ def test_a_long_strip_is_its_rolling_mean() -> None:
     assert "rolling mean over 10 s" in texts(figure, "note")[0]
 
 
-def test_soaks_of_different_workloads_are_told_by_bandwidth() -> None:
+def test_soaks_of_different_workloads_show_bandwidth() -> None:
     figure = strip_chart(**frames.soaks(workloads=("SEQ 1024KiB 0/100", "RND 8KiB 0/100")))
     assert figure.axes[0].get_ylabel() == "Bandwidth, writes\n(MiB/s)"
 

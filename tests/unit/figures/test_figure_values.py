@@ -1,4 +1,4 @@
-"""The SVG of a figure carries the values, names and axes of all that it draws."""
+"""The SVG of a figure contains the values, names and axes of its marks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def is_drawn(found: list[dict[str, Any]], x: Any, y: Any) -> bool:
-    """Whether a mark has just these points."""
+    """Return whether a mark has exactly these points."""
 
     def same(one: list[float | None], other: Any) -> bool:
         values = [math.nan if value is None else value for value in one]
@@ -107,11 +107,11 @@ def test_every_line_and_bar_is_there(name: str, made: ModuleType) -> None:
                 values, edges, _ = patch.get_data()
                 assert is_drawn(found, (edges[:-1] + edges[1:]) / 2, values)
                 checked += 1
-        for bars in (one for one in axes.containers if isinstance(one, BarContainer)):
+        for bars in (container for container in axes.containers if isinstance(container, BarContainer)):
             flat = bars.orientation == "horizontal"
             ends = [bar.get_width() if flat else bar.get_height() for bar in bars.patches]
             along = [mark["x" if flat else "y"] for mark in found if mark.get("bar")]
-            assert any(len(one) == len(ends) and np.allclose(one, ends, rtol=HALF_A_DIGIT) for one in along)
+            assert any(len(values) == len(ends) and np.allclose(values, ends, rtol=HALF_A_DIGIT) for values in along)
             checked += 1
     assert checked > 0
 
@@ -134,12 +134,12 @@ def test_the_legend_is_that_of_the_picture_and_each_mark_knows_its_entry(made: M
     found = marks(figure)
     (legend,) = figure.legends
     assert chart(figure)["legend"] == [text.get_text() for text in legend.get_texts()]
-    lines = [one for one in found if one.get("x") == [1, 2, 3, 4, 5, 6, 7]]
-    assert [(one["name"], one["key"]) for one in lines] == [("4KiB *", 0), ("64KiB", 1)]
+    lines = [mark for mark in found if mark.get("x") == [1, 2, 3, 4, 5, 6, 7]]
+    assert [(mark["name"], mark["key"]) for mark in lines] == [("4KiB *", 0), ("64KiB", 1)]
     assert told(lines[0])[0][:2] == ["4KiB *", "Round: 1"]
     assert re.fullmatch(r"I/O rate: [\d,.]+ IOPS", told(lines[0])[0][2])
-    inside = [one for one in found if one.get("x") == [3, 4, 5, 6, 7]]
-    assert [one["name"] for one in inside] == ["4KiB *", "64KiB"], "filled markers, without a label of their own"
+    inside = [mark for mark in found if mark.get("x") == [3, 4, 5, 6, 7]]
+    assert [mark["name"] for mark in inside] == ["4KiB *", "64KiB"], "filled markers have no label"
 
 
 def test_a_map_of_colours_has_values_edges_and_the_name_of_its_bar() -> None:
@@ -149,7 +149,7 @@ def test_a_map_of_colours_has_values_edges_and_the_name_of_its_bar() -> None:
     mesh = axes.pcolormesh([0, 1, 2, 3], [0, 5, 10], np.ma.masked_invalid(values), norm=LogNorm(1, 1000))
     figure.colorbar(mesh, cax=beside, label="Requests (number)")
     found = chart(figure)
-    assert len(found["panels"]) == 1, "the bar is no panel"
+    assert len(found["panels"]) == 1, "the colour bar is not a panel"
     (mark,) = found["panels"][0]["marks"]
     assert (mark["x"], mark["y"]) == ([0, 1, 2, 3], [0, 5, 10])
     assert mark["z"] == [1, 10, 100, 1000, None, 50]

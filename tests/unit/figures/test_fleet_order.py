@@ -12,7 +12,7 @@ from drivelab.figures.kinds.drives.fleet_order import fleet_order
 
 
 def deviations(low: list[float], high: list[float]) -> pd.DataFrame:
-    """A hundred drives: outliers below and above, and between them those within 1 % of 1,000."""
+    """Return a hundred drives: outliers below and above, and the rest within 1 % of 1,000."""
     values = np.concatenate([low, np.linspace(990, 1010, 100 - len(low) - len(high)), high])
     outlier = np.isin(values, low + high)
     return pd.DataFrame(

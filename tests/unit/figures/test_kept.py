@@ -1,4 +1,4 @@
-"""Which figures a job draws anew: those whose code or tables are others, and those that are not whole."""
+"""A job redraws the figures with changed code or tables, and incomplete ones."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def test_nothing_changed_draws_nothing(drawn: Path) -> None:
     assert to_draw(drawn) == set()
 
 
-def test_other_code_draws_its_figure(drawn: Path) -> None:
+def test_changed_code_redraws_its_figure(drawn: Path) -> None:
     assert to_draw(drawn, {**CODE, "two": "c"}) == {"two"}
 
 
 @pytest.mark.parametrize(("table", "figures"), [("cells-2", {"one", "two"}), ("series", {"two"})])
-def test_another_table_draws_the_figures_that_read_it(drawn: Path, table: str, figures: set[str]) -> None:
+def test_a_changed_table_redraws_the_figures_that_read_it(drawn: Path, table: str, figures: set[str]) -> None:
     (drawn / table).write_text("other")
     assert to_draw(drawn) == figures
 
@@ -57,11 +57,11 @@ def test_a_missing_file_is_drawn(drawn: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     "left", ["", "<svg>", "<svg><metadata>{</metadata></svg>", "<svg><metadata>{}</metadata></svg>"]
 )
-def test_a_picture_that_does_not_say_is_drawn(drawn: Path, left: str) -> None:
+def test_a_picture_without_origin_is_redrawn(drawn: Path, left: str) -> None:
     (drawn / "one.svg").write_text(left)
     assert to_draw(drawn) == {"one"}
 
 
-def test_what_is_broken_off_is_drawn_again(drawn: Path) -> None:
+def test_an_interrupted_drawing_is_redrawn(drawn: Path) -> None:
     assert to_draw(drawn, {**CODE, "one": "c"}) == {"one"}
-    assert to_draw(drawn) == {"one"}, "the picture may be half of one and half of the other"
+    assert to_draw(drawn) == {"one"}, "the files may be of two versions"

@@ -1,4 +1,4 @@
-"""Panels have room for their texts, and take what is left of the page."""
+"""Panels have room for their texts and fill the rest of the page."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
 
 FIGURES = ("convergence", "measurement_2d", "window", "saturation_bytes")
 _TOLERANCE = 0.25
-"""Of the width or height of a figure."""
+"""Share of the width or height of a figure."""
 
 
 def _figure(made: ModuleType, name: str) -> Figure:
@@ -31,7 +31,7 @@ def _figure(made: ModuleType, name: str) -> Figure:
 
 @style.styled
 def _lay_out(figure: Figure) -> None:
-    """As when it is saved: the axes look for ticks, which have the style's size."""
+    """Lay out a figure as for saving: ticks are found under the style."""
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.execute(figure)
@@ -62,7 +62,7 @@ def test_panels_are_about_as_large_as_with_matplotlibs_layout(made: ModuleType, 
 
 
 def test_axes_that_grow_have_room_for_their_new_ticks() -> None:
-    """The last panel has ticks such as 2.5 in the end, with wider labels than those it was measured with."""
+    """The last panel gets ticks such as 2.5, whose labels are wider than the measured ones."""
     figure = telemetry_strip(**comparison_frames.heated(300))
     _lay_out(figure)
     figure.set_layout_engine(None)

@@ -1,4 +1,4 @@
-"""Figures whose values were left out: what is left is drawn, where nothing is left the figure says why."""
+"""Figures show the remaining values after exclusions; a placeholder gives the reasons if none remain."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ SAYS_SO = "NOTHING TO SHOW"
 
 def excluded(*recordings: str, measurement: str = "test", place: str = "recording") -> pd.DataFrame:
     return pd.DataFrame(
-        [{"recording": one, "drive": one.partition("/")[0], "measurement": measurement, "place": place,
-          "fault": "mixed versions", "words": "made with another fio"} for one in recordings],
+        [{"recording": recording, "drive": recording.partition("/")[0], "measurement": measurement, "place": place,
+          "fault": "mixed versions", "words": "made with another fio"} for recording in recordings],
         columns=SCHEMAS["exclusions"].names,
     )  # fmt: skip
 
 
 def drawn(folder: Path, name: str, tables: dict[str, pd.DataFrame]) -> str:
-    """Draws the figure in all its files; the text of the SVG."""
+    """Draw all files of the figure and return the text of the SVG."""
     draw({name: folder / name}, tables, "op7, test")
     assert (folder / f"{name}.png").stat().st_size > 0
     return (folder / f"{name}.svg").read_text()
@@ -49,7 +49,7 @@ def test_what_is_left_is_drawn_and_a_figure_that_it_is_too_little_for_says_so(tm
     windows = pd.DataFrame(columns=SCHEMAS["steady_state"].names)
     for name, share, placed in (("some", 60, False), ("ends", 100, True)):
         bad = cells["read_share_pct"] == share
-        left = cells.assign(unsound=[because("no I/O", "x") if one else None for one in bad])
+        left = cells.assign(unsound=[because("no I/O", "x") if is_bad else None for is_bad in bad])
         svg = drawn(tmp_path, "bathtub", {"cells": left, "steady_state": windows})
         assert (SAYS_SO in svg) == placed, name
 
@@ -60,7 +60,7 @@ def test_a_figure_that_refuses_sound_tables_still_does(tmp_path: Path) -> None:
         drawn(tmp_path, "bathtub", {"cells": comparison_frames.mixes((60, 20)), "steady_state": windows})
 
 
-def test_recordings_that_are_left_out_are_on_no_figure_over_drives(tmp_path: Path) -> None:
+def test_excluded_recordings_are_not_in_figures_over_drives(tmp_path: Path) -> None:
     runs = comparison_frames.applications(("op7", "op28"))
     names = list(runs["recording"].unique())
     assert len(names) == 2
@@ -69,17 +69,17 @@ def test_recordings_that_are_left_out_are_on_no_figure_over_drives(tmp_path: Pat
         return drawn(tmp_path, "application_durations", {"application_runs": runs, "exclusions": out})
 
     assert "op7<" in svg(excluded())
-    one = svg(excluded(names[0]))
-    assert SAYS_SO not in one
-    assert "op28<" in one
-    assert "op7<" not in one
+    left = svg(excluded(names[0]))
+    assert SAYS_SO not in left
+    assert "op28<" in left
+    assert "op7<" not in left
     none = svg(excluded(*names))
     assert SAYS_SO in none
     assert f"mixed versions: {names[0]}, made with another" in none
 
 
-def test_a_comparison_of_which_nothing_is_left_says_what_was_left_out(tmp_path: Path) -> None:
-    """The tables of the study have no rows of recordings: what is left out is told by the measurement, or whole."""
+def test_an_empty_comparison_lists_its_exclusions(tmp_path: Path) -> None:
+    """Tables of the study have no rows of recordings, so exclusions are found by measurement."""
     empty = {name: pd.DataFrame(columns=SCHEMAS[name].names) for name in ("deltas", "summary")}
     svg = drawn(tmp_path, "comparison", {**empty, "exclusions": excluded("op7/test/0-run1", place="round 3, A")})
     assert SAYS_SO in svg
@@ -87,7 +87,7 @@ def test_a_comparison_of_which_nothing_is_left_says_what_was_left_out(tmp_path: 
         drawn(tmp_path, "comparison", {**empty, "exclusions": excluded()})
 
 
-def test_a_taint_is_no_reason_and_an_unsound_run_is() -> None:
+def test_an_unsound_run_is_a_reason_and_a_taint_is_not() -> None:
     runs = comparison_frames.applications()
     assert reasons({"application_runs": runs.assign(taint_reason="load of the host; steal")}) == []
     (line, *rest) = reasons({"application_runs": runs.iloc[:1].assign(taint_reason="no duration: it is zero; steal")})
@@ -96,14 +96,14 @@ def test_a_taint_is_no_reason_and_an_unsound_run_is() -> None:
     assert rest == []
 
 
-def test_of_many_reasons_the_first_are_told() -> None:
+def test_a_placeholder_lists_the_first_of_many_reasons() -> None:
     texts = [text.get_text() for text in placeholder("window", [f"no I/O: {n}" for n in range(50)]).texts]
     assert "no I/O: 5" in texts
     assert "no I/O: 6" not in texts
     assert "and 44 more reasons, see what is left out" in texts
 
 
-def test_what_is_left_out_changes_no_drives_colour(tmp_path: Path) -> None:
+def test_exclusions_do_not_change_the_colours_of_drives(tmp_path: Path) -> None:
     cells = comparison_frames.of_drives(comparison_frames.mixes)
     first, second, *_ = cells["drive"].unique()
     out = excluded(*cells.loc[cells["drive"] == first, "recording"].unique(),

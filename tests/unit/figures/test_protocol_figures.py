@@ -21,7 +21,7 @@ from drivelab.figures.kinds.soak.stimulus import stimulus
 
 
 def drawn(figure: Figure, gid: str) -> list[np.ndarray]:
-    """Points of the lines with a `gid`, in the units of the axes."""
+    """Return the points of the lines with a `gid`, in the units of the axes."""
     return [line.get_xydata() for axes in figure.axes for line in axes.get_lines() if line.get_gid() == gid]
 
 
@@ -77,13 +77,13 @@ def test_rates_begin_at_0_unless_all_are_alike() -> None:
 def test_chosen_points_are_ringed_where_they_are() -> None:
     cells = frames.with_points(frames.sweep())
     figure = demand_intensity(cells, frames.NO_WINDOWS)
-    rings = {tuple(np.round(place, 0)) for one in drawn(figure, "chosen") for place in one}
+    rings = {tuple(np.round(place, 0)) for line in drawn(figure, "chosen") for place in line}
     assert rings == {(160640.0, 100.0), (80320.0, 100.0), (10040.0, 100.0)}
     assert sorted(texts(figure, "chosen name")) == ["MAX T4Q4", "MID T2Q4", "MIN T1Q1"]
 
 
 def alike() -> pd.DataFrame:
-    """A sweep with points of a drive that is busy from the start: all rates lie close together, in no order."""
+    """Return a sweep of a drive that is busy from the start: all rates are close, in no order."""
     cells = frames.with_points(frames.sweep((1, 2, 4), (1, 2, 4)))
     outstanding = cells["threads"] * cells["queue_depth"]
     iops = 2200 + 60 * np.sin(3.0 * outstanding + cells["threads"])
@@ -153,7 +153,7 @@ def test_only_the_last_soak_of_a_turn_counts() -> None:
     assert [label.split(":")[0] for label in labels] == ["MAX (T4Q4)", "MID (T2Q4)", "MIN (T1Q1)"]
 
 
-def test_nines_that_few_ios_tell_are_hollow() -> None:
+def test_nines_of_few_ios_are_hollow() -> None:
     few = nines(frames.bins(ios=3000))
     assert len(drawn(few, "unreliable")[0]) == 1  # 99.9 % of 3000; deeper quantiles have no I/O above them
     assert len(texts(few, "number")) == 4
@@ -167,7 +167,7 @@ def test_drives_share_a_clock() -> None:
     assert second[:, 0] == pytest.approx(np.arange(1, 11) + 0.1)
 
 
-def test_virtual_clocks_are_laid_on_each_other() -> None:
+def test_virtual_clocks_are_aligned() -> None:
     tables = {name: frame.assign(clock="virtual") for name, frame in frames.together(2, 5).items()}
     figure = head_to_head(**tables)
     first, second = drawn(figure, "line")

@@ -37,7 +37,7 @@ def test_a_window_for_every_tracked_variable(made: ModuleType) -> None:
     table = pd.concat([made.steady_state(v, variable=f"RND {s} 0/100") for s, v in zip(sizes, values, strict=True)])
     figure = window(table)
     assert [axes.get_title("left") for axes in figure.axes[::2]] == [f"RND {size} 0/100" for size in sizes]
-    assert [list(line.get_ydata()) for line in found(figure, "values")] == [list(one) for one in values]
+    assert [list(line.get_ydata()) for line in found(figure, "values")] == [list(line_values) for line_values in values]
 
 
 @pytest.mark.parametrize("factor", [0.0, 1.0, 1e3, 3.7e5])
@@ -184,7 +184,7 @@ def test_the_numbers_over_a_histogram_are_within_the_page() -> None:
     figure = histogram_by_turn(**frames.turns())
     figure.draw_without_rendering()
     for axes in figure.axes:
-        (head,) = [one for one in axes.get_children() if one.get_gid() == "numbers"]
+        (head,) = [artist for artist in axes.get_children() if artist.get_gid() == "numbers"]
         assert "99.999 %" in head.get_text()  # type: ignore[attr-defined]
         assert head.get_window_extent().x1 <= figure.bbox.x1
 

@@ -40,14 +40,14 @@ def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
 
 
 MAY_BE_EMPTY = {"replay_issue_errors", "replay_over_time", "replay_latency"}
-"""Of an engine that tells no single requests, or of requests without deadlines."""
+"""Tables that are empty for engines that do not report requests, or without deadlines."""
 
 WITHOUT_SAMPLES = {"telemetry", "series"}
-"""Of cells of less than a second, on a host that nothing was sampled of."""
+"""Tables that are empty for cells below a second, or on a host without samples."""
 
 WITHOUT_WINDOWS = {"repeats", "demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp",
                    "bathtub", "alignment"}  # fmt: skip
-"""Figures that are drawn of any loop, whether it ends at steady state or not."""
+"""Figures of any loop, steady or not."""
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -1,4 +1,4 @@
-"""Figures by name: what draws them is loaded late, and belongs to the digest of those jobs alone that draw them."""
+"""Figures by name: their modules are loaded late, and change only the digests of their jobs."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_every_figure_of_a_plan_is_known() -> None:
 
 
 def test_a_declaration_is_what_the_module_holds() -> None:
-    """It is read without running the module, so both could differ."""
+    """Declarations are read without running the module, so both could differ."""
     for name, kind in ALL.items():
         module = import_module(f"drivelab.figures.{kind.module}")
-        assert kind in [replace(one, module=kind.module) for one in module.FIGURES], name
+        assert kind in [replace(declared, module=kind.module) for declared in module.FIGURES], name
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_naming_figures_loads_nothing_that_draws() -> None:
 
 
 def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Digests of all figures, as they are and with a statement more in the module `changed`."""
+    """Return the digests of all figures without and with one more statement in module `changed`."""
     from drivelab.config import code_digest as module
 
     before = figure_code(FIGURES_OF)
@@ -101,14 +101,14 @@ def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, s
         ("trace_heat", {"trace_heat"}),
     ],
 )
-def test_a_change_of_one_figure_draws_no_others_anew(
+def test_a_change_of_one_figure_redraws_no_others(
     monkeypatch: pytest.MonkeyPatch, module: str, figures: set[str]
 ) -> None:
     before, after = _digests(monkeypatch, module)
     assert {name for name in before if before[name] != after[name]} == figures
 
 
-def test_a_change_of_the_style_draws_all_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_the_style_redraws_all(monkeypatch: pytest.MonkeyPatch) -> None:
     before, after = _digests(monkeypatch, "style")
     assert all(before[name] != after[name] for name in before)
 

@@ -1,4 +1,4 @@
-"""Every figure on every kind of study: it draws, fits on its page, says its units and status, and is reproducible."""
+"""Every figure fits on its page, shows units and status, and is reproducible, for all kinds of studies."""
 
 from __future__ import annotations
 
@@ -307,7 +307,7 @@ def drawn(request: pytest.FixtureRequest, made: ModuleType) -> Drawn:
 
 
 def _draw(figure: Figure) -> None:
-    """As the PNG is: at the 72 dpi of SVG letters on whole pixels are wider than those on paper."""
+    """Draw as PNG: at the 72 dpi of SVG, letters on whole pixels are wider than on paper."""
     figure.set_dpi(style.PNG_DPI)
     FigureCanvasAgg(figure).draw()
 
@@ -417,7 +417,7 @@ def test_long_titles_lose_nothing(title: str) -> None:
     _draw(figure)
     text = next(text for text in figure.texts if text.get_gid() == "title")
     assert "".join(text.get_text().split()) == "".join(title.split())
-    boxes = [one.get_window_extent() for one in figure.texts]
+    boxes = [text.get_window_extent() for text in figure.texts]
     assert all(box.x0 >= 0 and box.x1 <= figure.bbox.x1 for box in boxes)
     assert not any(one.overlaps(two) for place, one in enumerate(boxes) for two in boxes[place + 1 :])
     figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
@@ -472,16 +472,16 @@ def test_files_are_reproducible(made: ModuleType, name: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("which", CASES)
 def test_the_picture_has_each_mark_tick_and_note_that_the_values_name(which: str, made: ModuleType) -> None:
-    """The page finds them by their numbers, and ticks by their order."""
+    """The page finds marks by number and ticks by order."""
     name, tables, options = _case(made, which)
     svg = style.svg(render(name, tables, "op7", **options))
     root, values = ElementTree.fromstring(svg), json.loads(values_of(svg))
     for number, panel in enumerate(values["panels"]):
-        group = next((one for one in root.iter() if one.get("data-p") == str(number)), None)
+        group = next((element for element in root.iter() if element.get("data-p") == str(number)), None)
         assert group is not None
-        second = [one for scale in group.iter() if scale.get("data-c") for one in scale.iter()]
-        own = [one for one in group.iter() if one not in second]
-        of = {kind: [one.get(f"data-{kind}") for one in own if one.get(f"data-{kind}")] for kind in "mnt"}
+        second = [element for scale in group.iter() if scale.get("data-c") for element in scale.iter()]
+        own = [element for element in group.iter() if element not in second]
+        of = {kind: [element.get(f"data-{kind}") for element in own if element.get(f"data-{kind}")] for kind in "mnt"}
         told_of = [mark for mark in panel["marks"] if any(told({"name": "", "panel": panel, **mark}))]
         drawn = {str(mark["m"]) for mark in told_of if "z" not in mark}
         assert drawn - set(of["m"]) == set(), "only images are without a group"

@@ -1,4 +1,4 @@
-"""What the figures of replays draw is what the tables hold."""
+"""Figures of replays draw the values of the tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def texts(figure: Figure, gid: str) -> list[str]:
 
 
 def legend(figure: Figure) -> list[str]:
-    return [text.get_text() for one in figure.legends for text in one.get_texts()]
+    return [text.get_text() for legend_ in figure.legends for text in legend_.get_texts()]
 
 
 def rows(figure: Figure) -> list[str]:
@@ -110,7 +110,7 @@ def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
 
 
 def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleType) -> None:
-    whole, part = (render("replay_operations", made.replayed(partial=one), "op7") for one in (False, True))
+    whole, part = (render("replay_operations", made.replayed(partial=partial), "op7") for partial in (False, True))
     assert len(drawn(whole, "count")) == 4  # as planned: one number for each operation
     assert len(drawn(part, "count")) == 12
     found = made.replayed()
@@ -130,7 +130,7 @@ def test_phases_follow_each_other(made: ModuleType) -> None:
     assert legend(figure) == ["boot", "sqlite", "set of 2 traces"]
 
 
-def test_an_engine_that_tells_no_requests_has_figures_that_say_so(made: ModuleType) -> None:
+def test_figures_of_an_engine_without_single_requests_say_so(made: ModuleType) -> None:
     found = dict(made.replayed())
     unknown = ["access_time_us", "bandwidth_mib_s", "score"]
     found["replays"] = found["replays"].assign(**dict.fromkeys(unknown, float("nan")))

@@ -1,4 +1,4 @@
-"""SVG made smaller: the picture stays."""
+"""Compact SVG shows the same picture in fewer bytes."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ def test_a_figure_keeps_all_its_texts(made: ModuleType, name: str, tmp_path: Pat
     figure = render(name, {"cells": made.cells(), "steady_state": made.steady_state()}, "op7 <b> & co")
     svg, _ = save(figure, tmp_path / "figure")
     tree = ElementTree.parse(svg).getroot()
-    drawn = {"".join(one.itertext()).strip() for one in tree.iter(f"{SVG}text")}
+    drawn = {"".join(element.itertext()).strip() for element in tree.iter(f"{SVG}text")}
     wanted = {text.get_text() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()}
     lines = {line for text in wanted for line in text.split("\n")}
     unseen = {text.get_text() for one in figure.axes for axis in _axes(one) for text in axis.get_ticklabels(minor=True)}
     assert "op7 <b> & co" in drawn
     assert len(lines - drawn - unseen) <= 6, lines - drawn  # ticks beyond the limits of an axis
     references = set(re.findall(r"url\(#([^)]+)\)|href=\"#([^\"]+)\"", svg.read_text()))
-    ids = {one.get("id") for one in tree.iter() if one.get("id")}
+    ids = {element.get("id") for element in tree.iter() if element.get("id")}
     assert {first or second for first, second in references} <= ids
     assert svg.stat().st_size < 45_000  # 56 columns of three faces
 
 
 def _axes(axes: object) -> list[object]:
-    return [getattr(axes, f"{one}axis") for one in "xyz" if hasattr(axes, f"{one}axis")]
+    return [getattr(axes, f"{name}axis") for name in "xyz" if hasattr(axes, f"{name}axis")]
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def drawn() -> str:
 
 
 def styles(root: ElementTree.Element) -> dict[str, str]:
-    """Declarations by class."""
-    text = "".join(one.text or "" for one in root.iter(f"{SVG}style"))
+    """Return the declarations by class."""
+    text = "".join(element.text or "" for element in root.iter(f"{SVG}style"))
     return dict(re.findall(r"\.(\w+)\{([^}]*)\}", text))
 
 
@@ -108,12 +108,12 @@ def points(path: str) -> str:
 
 
 def what_shows(svg: str) -> list[tuple[object, ...]]:
-    """Every drawn element with its style, text and all that it refers to; ids by the order of their first use."""
+    """Return each drawn element with style, text and references; ids are numbered by first use."""
     root = ElementTree.fromstring(svg)
     rules, names = styles(root), {}
-    for one in root.iter():
-        if "id" in one.attrib and one.tag != f"{SVG}g":
-            names[one.attrib["id"]] = len(names)
+    for element in root.iter():
+        if "id" in element.attrib and element.tag != f"{SVG}g":
+            names[element.attrib["id"]] = len(names)
 
     def known(value: str) -> str:
         value = re.sub(r"#(\w)\1(\w)\2(\w)\3\b", r"#\1\2\3", value)
@@ -122,21 +122,22 @@ def what_shows(svg: str) -> list[tuple[object, ...]]:
         return re.sub(r"\s|font-family: ?'DejaVu Sans';", "", value)
 
     found: list[tuple[object, ...]] = []
-    for one in root.iter():
-        given = {key.removeprefix("{http://www.w3.org/1999/xlink}"): value for key, value in one.attrib.items()}
+    for element in root.iter():
+        given = {key.removeprefix("{http://www.w3.org/1999/xlink}"): value for key, value in element.attrib.items()}
         if "class" in given:
             given["style"] = rules[given.pop("class")]
         given = {key: value for key, value in given.items() if key != "id" and not key.startswith("data-")}
         if re.fullmatch(r"[MLHVlhvz\d.\s-]+", given.get("d", "")):
             given["d"] = points(given["d"])
-        if one.tag in (f"{SVG}style", f"{SVG}metadata") or (one.tag == f"{SVG}g" and not given):
+        if element.tag in (f"{SVG}style", f"{SVG}metadata") or (element.tag == f"{SVG}g" and not given):
             continue
-        if any(one in held.iter() for held in root.iter(f"{SVG}metadata")):
+        if any(element in held.iter() for held in root.iter(f"{SVG}metadata")):
             continue
         if "rotate(-0" in given.get("transform", ""):
             del given["transform"]
         style = known(given.pop("style", ""))
-        found.append((one.tag, style, (one.text or "").strip(), {key: known(value) for key, value in given.items()}))
+        attributes = {key: known(value) for key, value in given.items()}
+        found.append((element.tag, style, (element.text or "").strip(), attributes))
     return found
 
 

@@ -1,4 +1,4 @@
-"""What a chart tells where one points is the value of the table, with its unit, and whose it is."""
+"""A chart shows at the pointer the value of the table, with its unit and its owner."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _PER_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def named(found: list[Mark], name: str) -> list[Mark]:
-    return [one for one in found if one.get("name", "").startswith(name)]
+    return [mark for mark in found if mark.get("name", "").startswith(name)]
 
 
 def number(line: str, unit: str) -> float:
-    """The number in a line that ends with a unit."""
+    """Return the number in a line that ends with a unit."""
     _, _, value = line.rpartition(": ")
     assert value.endswith(unit), line
     return float(value.removesuffix(unit).replace(",", ""))
@@ -60,7 +60,7 @@ def latency_us(line: str) -> float:
 
 
 def counted() -> dict[str, pd.DataFrame]:
-    """Tables of a trace of four intervals of a second."""
+    """Return tables of a trace with four intervals of a second."""
     low = np.array([1000, 2000, 40_000, 900_000, 30_000_000])
     bins = pd.DataFrame({"low_ns": low, "high_ns": low * 2, "requests": [5, 90, 400, 10, 1]})
     times = pd.DataFrame({"begin_s": np.arange(4.0), "end_s": np.arange(1.0, 5), "requests_per_s": 10.0})
@@ -93,8 +93,8 @@ def test_between_the_nines_the_percentage_is_that_of_the_curve(made: ModuleType)
         curve = quantiles.between_the_nines(part)
         (trace,) = named(found, str(drive))
         lines = told(trace)
-        assert [number(one[1], " %") for one in lines] == pytest.approx(list(100 * (1 - 10 ** -curve["nines"])))
-        assert [latency_us(one[2]) for one in lines] == pytest.approx(list(curve["latency_us"]), rel=1e-6)
+        assert [number(texts[1], " %") for texts in lines] == pytest.approx(list(100 * (1 - 10 ** -curve["nines"])))
+        assert [latency_us(texts[2]) for texts in lines] == pytest.approx(list(curve["latency_us"]), rel=1e-6)
 
 
 def test_the_median_is_at_fifty_percent() -> None:
@@ -114,11 +114,11 @@ def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> 
         for operation in ("read", "write"):
             bins = table[(table["operation"] == operation) & (table["phase"] == phase)].sort_values("low_ns")
             faster = 100 * (1 - bins["requests"][::-1].cumsum()[::-1] / bins["requests"].sum())
-            (trace,) = [one for one in named(found, operation) if one["place"] == place]
+            (trace,) = [mark for mark in named(found, operation) if mark["place"] == place]
             lines = told(trace)[: len(bins)]
-            assert [number(one[2], " %") for one in lines] == pytest.approx(list(faster), abs=1e-4)
-            assert [latency_us(one[1]) for one in lines] == pytest.approx(list(bins["high_ns"] / 1e3), rel=1e-6)
-            assert all(f"({phase})" in one[1] for one in lines)
+            assert [number(texts[2], " %") for texts in lines] == pytest.approx(list(faster), abs=1e-4)
+            assert [latency_us(texts[1]) for texts in lines] == pytest.approx(list(bins["high_ns"] / 1e3), rel=1e-6)
+            assert all(f"({phase})" in texts[1] for texts in lines)
 
 
 def test_times_between_arrivals_are_told_in_their_unit() -> None:
@@ -126,12 +126,12 @@ def test_times_between_arrivals_are_told_in_their_unit() -> None:
     found = marks(trace_interarrival(tables["trace_interarrival"], tables["trace_overview"]))
     bins = tables["trace_interarrival"].sort_values("low_ns")
     bins = bins[bins["high_ns"] > 0]
-    line = next(one for one in found if len(told(one)) == len(bins) + 2)
+    line = next(mark for mark in found if len(told(mark)) == len(bins) + 2)
     at_us = (bins["low_ns"] + bins["high_ns"]) / 2e3
-    assert [latency_us(one[0]) for one in told(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-6)
+    assert [latency_us(texts[0]) for texts in told(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-6)
     (mean,) = named(found, "mean")
     mean_us = float(tables["trace_overview"]["interarrival_mean_us"].iloc[0])
-    assert {len(one) for one in told(mean)} == {2}  # its name and itself: nothing else was measured on it
+    assert {len(texts) for texts in told(mean)} == {2}  # its name and itself: nothing else was measured on it
     assert latency_us(told(mean)[0][1]) == pytest.approx(mean_us, rel=1e-6)
 
 
@@ -144,23 +144,23 @@ def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, ma
     found = marks(normalised(deltas))
     checked = 0
     for place, name in enumerate(("I/O rate", "Mean latency")):
-        for trace in [one for one in found if one.get("bar") and one["place"] == place]:
+        for trace in [mark for mark in found if mark.get("bar") and mark["place"] == place]:
             drive = trace["name"].partition(",")[0]
             for lines in told(trace):
-                cell = next(one for one in lines if one in set(deltas["cell_label"]))
+                cell = next(text for text in lines if text in set(deltas["cell_label"]))
                 row = deltas[(deltas["comparison"] == drive) & (deltas["cell_label"] == cell)].iloc[0]
-                (value,) = [one for one in lines if one.startswith(f"{name}: ")]
+                (value,) = [text for text in lines if text.startswith(f"{name}: ")]
                 assert number(value, TIMES) == pytest.approx(1 + row["delta_pct"] / 100, rel=1e-6)
                 low, high = (1 + row[column] / 100 for column in columns[1:])
                 assert lines[-1] == f"Interval: {low:.4g}{TIMES} to {high:.4g}{TIMES}"
                 checked += 1
     assert checked == len(deltas)
-    assert all(told(one) == [] for one in found if not one.get("bar"))
+    assert all(told(mark) == [] for mark in found if not mark.get("bar"))
 
 
 def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) -> None:
     deltas = made.deltas(("op28", "op9"))
-    found = [one for one in marks(comparison(deltas)) if told(one)]
+    found = [mark for mark in marks(comparison(deltas)) if told(mark)]
     checked = 0
     for trace in found:
         for name, delta, cell, interval in told(trace):
@@ -179,13 +179,13 @@ def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) ->
 def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(made: ModuleType) -> None:
     found = marks(latency_histogram(made.latency_bins()))
     (line,) = named(found, "I/Os")
-    heights = [number(one[2], "") for one in told(line)]
+    heights = [number(texts[2], "") for texts in told(line)]
     assert min(heights) == 0
     assert all(height == 0 or height >= 1 for height in heights)
-    assert [latency_us(one[1]) for one in told(line)] == pytest.approx(line["x"], rel=1e-6)
+    assert [latency_us(texts[1]) for texts in told(line)] == pytest.approx(line["x"], rel=1e-6)
     (percentile,) = named(found, "99.9 %")
-    assert {len(one) for one in told(percentile)} == {2}
-    assert all(not told(one) for one in found if not one["name"])
+    assert {len(texts) for texts in told(percentile)} == {2}
+    assert all(not told(mark) for mark in found if not mark["name"])
 
 
 def test_a_latency_has_its_own_unit_at_each_point(made: ModuleType) -> None:
@@ -200,10 +200,10 @@ def test_a_latency_has_its_own_unit_at_each_point(made: ModuleType) -> None:
 
 def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
     tables = counted()
-    maps = [one for one in marks(trace_heat(tables["trace_heat"], tables["trace_over_time"]))
-            if "z" in one]  # fmt: skip
-    assert [told(one)[0][0] for one in maps] == ["reads", "writes"]
-    counts = [[lines[-1].rpartition(": ") for lines in told(one)] for one in maps]
+    maps = [mark for mark in marks(trace_heat(tables["trace_heat"], tables["trace_over_time"]))
+            if "z" in mark]  # fmt: skip
+    assert [told(mark)[0][0] for mark in maps] == ["reads", "writes"]
+    counts = [[lines[-1].rpartition(": ") for lines in told(mark)] for mark in maps]
     assert {name for cells in counts for name, _, _ in cells} == {"Requests that begin in a cell"}
     assert [[value for _, _, value in cells] for cells in counts] == [["1", "2", "3", "4"], ["200", "1", "1"]]
     cells = made.cells(7, sizes=(4096, 65536))
@@ -239,7 +239,7 @@ def test_each_stream_over_time_has_its_name() -> None:
     found = marks(trace_streams(streams, tables["trace_streams_over_time"], tables["trace_over_time"]))
     stacked = [trace for trace in found if not trace.get("bar") and told(trace)]
     top = streams.sort_values("rank").head(len(stacked))
-    assert [told(one)[0][0].split(" *")[0] for one in stacked][:9] == list(top["stream"])[:9]
+    assert [told(mark)[0][0].split(" *")[0] for mark in stacked][:9] == list(top["stream"])[:9]
 
 
 def test_the_points_of_a_sweep_say_what_they_are() -> None:
@@ -253,12 +253,12 @@ def test_the_points_of_a_sweep_say_what_they_are() -> None:
     assert all(expected[point] in names for names, _, point in said)
     others = [lines[-1] for trace in found if "thread" in trace["name"] for lines in told(trace)]
     assert others
-    assert all(re.fullmatch(r"T\d+Q\d+", one) for one in others)
+    assert all(re.fullmatch(r"T\d+Q\d+", name) for name in others)
 
 
 def test_panels_whose_scale_is_labelled_elsewhere_name_their_values() -> None:
     found = marks(depth_ramp(frames.sweep(), frames.NO_WINDOWS))
-    assert all(line.startswith("Queue depth per thread: ") for one in found for line in [told(one)[0][1]])
+    assert all(line.startswith("Queue depth per thread: ") for mark in found for line in [told(mark)[0][1]])
 
 
 @pytest.mark.parametrize("draw", ["time", "bytes"])
@@ -299,13 +299,13 @@ def test_what_the_baseline_of_bursts_tells_was_measured() -> None:
     cells = frames.idle()
     for trace in named(marks(idle_recovery(cells)), "baseline"):
         for lines in told(trace):
-            assert any(number(lines[2], " IOPS") == pytest.approx(one, rel=1e-6) for one in cells["iops"])
+            assert any(number(lines[2], " IOPS") == pytest.approx(iops, rel=1e-6) for iops in cells["iops"])
 
 
 def test_a_heat_map_of_latency_tells_the_unit(made: ModuleType) -> None:
     bins = made.latency_bins().assign(phase=None)
     cells = bins.drop_duplicates(["recording", "step", "round", "cell"]).assign(elapsed_s=0.0, runtime_s=10.0)
-    (heat,) = [one for one in marks(latency_heat(bins, cells)) if "z" in one]
+    (heat,) = [mark for mark in marks(latency_heat(bins, cells)) if "z" in mark]
     for _, latency, share in told(heat):
         assert latency_us(latency) > 0
         assert 0 < number(share, " %") <= 100

@@ -36,7 +36,7 @@ ALL_MARKS = {
 
 
 def requests(rows: int, operation: str = "", *, completed: bool = True, step_ns: int = 20_000) -> pa.Table:
-    """Reads and writes, or one operation only, scattered over 64 GiB."""
+    """Return reads and writes, or one operation only, scattered over 64 GiB."""
     random = np.random.default_rng(5)
     queue_ns = np.cumsum(random.integers(0, 2 * step_ns + 1, rows)) if step_ns else np.zeros(rows, np.int64)
     done_ns = queue_ns + random.integers(90_000, 900_000, rows)
@@ -155,13 +155,13 @@ def test_marks_are_shown(name: str) -> None:
     assert not texts(drawn("mixed", name), "badge")
 
 
-def test_what_is_not_known_is_said_not_drawn() -> None:
+def test_unknown_values_are_named_not_drawn() -> None:
     for name in ("trace_depth", "trace_latency"):
         assert "no completion times" in texts(drawn("no completions", name), "nothing")[0]
     for name in ("trace_footprint", "trace_sizes", "trace_streams", "trace_heat"):
         assert "no reads or writes" in texts(drawn("flushes only", name), "nothing")[0]
     assert "multiples of 1 s" in " ".join(texts(render("trace_interarrival", counted_seconds()), "note")), (
-        "the resolution of the times limits what the distribution tells"
+        "the resolution of the times limits the distribution"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is drawn is what was measured."""
+"""Figures draw the measured values."""
 
 from __future__ import annotations
 
@@ -113,14 +113,14 @@ def test_window_draws_values_bands_fit_and_numbers(made: ModuleType) -> None:
     assert _legend(figure)[2:4] == ["allowed max \N{MINUS SIGN} min (20 %)", "allowed rise of the fit (10 %)"]
 
 
-def test_window_tells_which_number_broke_the_rule(made: ModuleType) -> None:
+def test_window_marks_the_number_that_broke_the_rule(made: ModuleType) -> None:
     figure = window(made.steady_state((90.0, 100.0, 119.0, 100.0, 91.0), metric="mean_latency_us"))  # no slope
     bold = [text.get_text() for text in figure.axes[1].texts if text.get_weight() == "bold"]
     assert bold == ["29"]
 
 
 def _golden(made: ModuleType) -> pd.DataFrame:
-    """Cells whose window average is just the printed one: rounds 3 to 7 go up and down by as much."""
+    """Return cells whose window average is the printed one: rounds 3 to 7 vary symmetrically."""
     cells = made.cells(7)
     for index, row in cells.iterrows():
         printed = made.S4600_IOPS[row["block_size_bytes"]][made.MIXES.index(row["read_share_pct"])]
