@@ -195,7 +195,8 @@ def svg(figure: Figure, made_from: str | None = None) -> str:
         figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
     if made_from is not None:
         values["made_from"] = made_from
-    return with_values(compact(drawn.getvalue()), values)
+    picture = compact(drawn.getvalue()).replace("<svg ", '<svg role="img" ', 1)
+    return with_values(picture, values)
 
 
 def _settle(figure: Figure) -> None:
