@@ -90,7 +90,9 @@ def test_commands_in_sentences_exist(page: str) -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize("page", [page if page == FIRST else pytest.param(page, marks=pytest.mark.long) for page in PAGES])
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[] if page == FIRST else pytest.mark.long) for page in PAGES]
+)
 def test_blocks_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     runner = Page(page, request, tmp_path)
     for block in blocks(page):

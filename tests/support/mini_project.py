@@ -204,9 +204,7 @@ class Project:
         return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in found}
 
 
-def made_once(
-    factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]
-) -> Project:
+def made_once(factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]) -> Project:
     """Return a project that `make` completes once for all workers of this test run."""
     base = factory.getbasetemp() if worker_id == "master" else factory.getbasetemp().parent
     folder = base / name
