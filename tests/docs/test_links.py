@@ -34,4 +34,4 @@ def test_every_page_can_be_reached_from_the_readme() -> None:
                 ((ROOT / page).parent / target).resolve() for target in targets if Path(target).suffix == ".md"
             ]
             waiting += [str(target.relative_to(ROOT)) for target in destinations]
-    assert seen == set(pages())
+    assert seen >= set(pages())

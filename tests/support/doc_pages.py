@@ -18,8 +18,13 @@ _HEADING = re.compile(r"^#+ +(.*)$", re.M)
 
 
 def pages() -> list[str]:
-    """Return README and all pages below docs, relative to the project's folder."""
-    return ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+    """Return the pages of the project's folder and all below docs, relative to the project's folder."""
+    return [
+        "README.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+    ]
 
 
 @dataclass(frozen=True)
