@@ -156,7 +156,7 @@ def test_invalid_targets_are_refused(
 ) -> None:
     out = tmp_path / "out.parquet"
     assert "confirm with --yes" in refusal(capsys, trace, "--target", file, "-o", out)
-    assert "is neither a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
+    assert "is neither a path nor a drive of config/drives.tsv" in refusal(capsys, trace, "--target", "sdx", "-o", out)
     assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", trace)
     assert "is also the input" in refusal(capsys, trace, "--target", file, "--yes", "-o", file)
 
@@ -303,7 +303,7 @@ def test_damaged_leftovers_are_reported_and_removed(
     for name in ("results.bin", "trace.schedule", "trace.planned.parquet"):
         (folder / name).write_bytes(b"x")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0
-    assert "is of no use" in capsys.readouterr().out
+    assert "its results are unusable" in capsys.readouterr().out
     assert not folder.exists()
 
 
