@@ -33,14 +33,6 @@ ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Send all device tests to one worker, which runs them one after another: they share this machine's devices."""
-    for item in items:
-        if item.get_closest_marker("device"):
-            item.add_marker(pytest.mark.xdist_group("devices"))
-
-
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Show progress on a terminal, unless the options ask for more or less output."""
     terminal: Any = session.config.pluginmanager.get_plugin("terminalreporter")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import os
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ from drivelab.errors import UserError
 from drivelab.parent import start
 
 ROOT = Path(__file__).resolve().parents[3]
+NO_TESTS_COLLECTED = 5
+"""pytest's exit status"""
+_PYTEST = (sys.executable, "-m", "pytest")
 LEFT_OUT = """\
 Not run: the long tests of the same folders (./drivelab test long),
 and the report in a browser, a Slurm cluster, emulated drives (./drivelab test browser, cluster, emulated)."""
@@ -24,16 +28,18 @@ def run_default(arguments: Sequence[str]) -> int:
 
     Paths and markers in the arguments replace this choice: the tests that they name run, long ones too.
     """
-    if any(argument.startswith("-m") or _is_path(argument) for argument in arguments):
-        return _parallel(*arguments)
-    status = _parallel("-m", "not long", *arguments)
+    if any(argument.startswith("-m") for argument in arguments):
+        return _pytest(*arguments)
+    if any(_is_path(argument) for argument in arguments):
+        return _beside("", *arguments)
+    status = _beside("not long and ", *arguments)
     print(LEFT_OUT)
     return status
 
 
 def run_long(arguments: Sequence[str]) -> int:
     """Run the tests that the default tier leaves out: long studies, kills and faults."""
-    return _parallel("-m", "long", *arguments)
+    return _beside("long and ", *arguments)
 
 
 def run_fresh(arguments: Sequence[str]) -> int:
@@ -56,9 +62,19 @@ def run_browser(arguments: Sequence[str]) -> int:
     return _pytest("tests/browser", *arguments)
 
 
-def _parallel(*arguments: str) -> int:
-    """Run tests on all cores, and the device tests one after another beside them, because these mostly wait."""
-    return _pytest("-n", str(len(os.sched_getaffinity(0)) + 1), "--dist", "loadgroup", *arguments)
+def _beside(marker: str, *arguments: str) -> int:
+    """Run the device tests one after another, because they share this machine's devices, beside the others.
+
+    Both mostly wait. The output of the device tests follows that of the others.
+    """
+    with tempfile.TemporaryFile("w+") as output:
+        with _start(*_PYTEST, "-m", f"{marker}device", *arguments, stdout=output, stderr=output) as devices:
+            others = _pytest("-n", "auto", "-m", f"{marker}not device", *arguments)
+            statuses = [others, _end(devices)]
+        output.seek(0)
+        print("\nDevice tests:\n", output.read(), sep="")
+    failures = [status for status in statuses if status not in (0, NO_TESTS_COLLECTED)]
+    return failures[0] if failures else min(statuses)
 
 
 def _is_path(argument: str) -> bool:
@@ -66,16 +82,24 @@ def _is_path(argument: str) -> bool:
 
 
 def _pytest(*arguments: str) -> int:
-    return _run(sys.executable, "-m", "pytest", *arguments)
+    return _run(*_PYTEST, *arguments)
 
 
 def _run(*command: str) -> int:
-    with start(command, signal="INT", cwd=ROOT, stdin=None) as process:
-        while True:
-            try:
-                return process.wait()
-            except KeyboardInterrupt:  # the terminal interrupts the process too; it cleans up
-                continue
+    with _start(*command) as process:
+        return _end(process)
+
+
+def _start(*command: str, **options: Any) -> subprocess.Popen[Any]:
+    return start(command, signal="INT", cwd=ROOT, **({"stdin": None} | options))
+
+
+def _end(process: subprocess.Popen[Any]) -> int:
+    while True:
+        try:
+            return process.wait()
+        except KeyboardInterrupt:  # the terminal interrupts the process too; it cleans up
+            continue
 
 
 @dataclass(frozen=True)
