@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
@@ -24,7 +25,7 @@ erasing.run(sys.argv[1], "sh", "-c", f"echo begun >{sys.argv[2]}; read answer <{
 
 
 def test_the_guard_waits_for_the_erase(
-    drive: manage.VirtualDrive, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    drive: manage.VirtualDrive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, gate = Path(drive.device).name, tmp_path / "gate"
     os.mkfifo(gate)
@@ -36,9 +37,11 @@ def test_the_guard_waits_for_the_erase(
     stage.wait()
     approved: list[guard.ApprovedDevice] = []
     row = SheetRow("a", "x", drive.serial, True, "", "drives.tsv line 2")
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", printed)  # pytest's capture loses what is printed while it is read
     waiting = threading.Thread(target=lambda: approved.append(guard.approve(row, drive.device)), daemon=True)
     waiting.start()
-    while not (notice := capfd.readouterr().out):
+    while not (notice := printed.getvalue()).endswith("\n"):
         assert waiting.is_alive(), "the guard did not wait"
     assert f"drive {name}: 'sh -c " in notice
     assert "is still erasing the drive. The stage that started it was killed, and an erase cannot be stopped." in notice

@@ -186,7 +186,7 @@ def test_foreign_writes_during_an_interruption_restart_it(plans: list[Plan]) -> 
     manage.clear_faults("op7")
     write_as_another("bs=1M", "count=4")
     measure(plan, seal)
-    assert reason_for_restart(plan) == "others wrote about 4 MiB since"
+    assert reason_for_restart(plan) == "others wrote about 4 MiB in the meantime"
     assert events(plan).count("purge") == 1
     assert events(plan)[-1] == "complete"
 
