@@ -60,6 +60,14 @@ class Protocol:
         """Return whether all drives of a measurement are measured simultaneously."""
         return bool(self.body.get("simultaneous", False))
 
+    @property
+    def analysis(self) -> Mapping[str, Any]:
+        """Return the additional analyses, `figure_of_merit` or `best_run`.
+
+        The result is empty if there are none.
+        """
+        return dict(self.body.get("analysis", {}))
+
     def _steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for step in expanded(self.body["measure"]):
             yield step.kind, step.fields

@@ -14,6 +14,7 @@ from .detector_tables import rounds_table
 
 STEPS = """
 import sys
+import pandas as pd
 from drivelab.analysis.detectors import DETECTORS, findings_table
 assert list(DETECTORS)[-1] == "warm-up"
 found = findings_table({"cells": pd.read_pickle(sys.argv[1])})
