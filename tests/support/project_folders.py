@@ -61,9 +61,9 @@ class FolderWatch:
         return sorted(events)
 
     def _counts(self, path: Path) -> bool:
-        """Whether a path counts: not a tool's cache, such as a top-level hidden folder or build."""
+        """Whether a path counts: not a tool's cache at the top level, such as a hidden folder, build or pytest's."""
         top = path.relative_to(self._root).parts[0]
-        return top in RESULTS or not (top.startswith(".") or top == "build")
+        return top in RESULTS or not (top.startswith((".", "pytest-cache-files-")) or top == "build")
 
     def _read(self) -> bytes:
         try:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+from base64 import urlsafe_b64encode
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,19 @@ def test_a_deleted_manifest_measures_nothing(copy: Project) -> None:
     copy.run()
     assert [p.stat().st_mtime_ns for p in cells] == times
     assert copy.to_do() == {}
+
+
+def test_a_snakemake_killed_after_a_stage_leads_to_the_report(copy: Project) -> None:
+    """The files of the stage are there, but Snakemake still has its mark that they may be incomplete."""
+    manifest = sorted(copy.recordings())[0]
+    shutil.rmtree((copy.folder / manifest).parent)
+    shutil.rmtree(copy.folder / "results/report")
+    seal = f"results/seals/{'/'.join(Path(manifest).parent.parts[-3:])}.precondition.json"
+    assert copy.snakemake("--until", "plan", "--notemp").returncode == 0
+    (copy.folder / seal).parent.mkdir(parents=True)
+    (copy.folder / seal).write_text("{}")
+    (copy.folder / ".snakemake/incomplete" / urlsafe_b64encode(seal.encode()).decode()).write_text("{}")
+    assert {"measure", "report"} <= copy.to_do().keys()
 
 
 def test_another_studys_results_are_refused(copy: Project) -> None:

@@ -94,7 +94,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
                 _release(
                     layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
                 )
-    if status != 0:
+    if status != 0 or not (campaign.study.results / "report/index.html").exists():
         explain(logs, status)
         return 1
     _print_result(campaign, time.monotonic() - started_s)

@@ -40,6 +40,7 @@ USED: list[tuple[Callable[..., Any], str]] = [
     (FilePersistence._write_locks, "0f786fb184b3"),
     (PersistenceBase.has_metadata, "4aab50f9421d"),
     (PersistenceBase.has_outdated_metadata, "eea761814d77"),
+    (PersistenceBase.incomplete, "296794e1d856"),
     (PersistenceBase.input_changed, "da42b0227982"),
     (PersistenceBase.params_changed, "7f12dc9015f5"),
     (PersistenceBase.lock, "a0dd9daec26e"),
