@@ -26,6 +26,7 @@ from drivelab.stages import consent, failures, locks
 from drivelab.stages.budget import require_within
 from drivelab.stages.cluster import Cluster
 from drivelab.stages.engines import check_engines
+from drivelab.stages.fleet import Fleet
 from drivelab.stages.headline import headline
 from drivelab.stages.layout import Layout
 from drivelab.stages.outlook import outlook
@@ -59,7 +60,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
-    layout = Layout(campaign)
+    layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
     layout.check_owner()
     require_writable(campaign.study.results)
     submission = None
@@ -94,7 +95,8 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
                 _release(
                     layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
                 )
-    if status != 0 or not (campaign.study.results / "report/index.html").exists():
+    targets = (Fleet(layout, judges=False) if campaign.fleet else layout).targets()
+    if status != 0 or not all(Path(path).exists() for path in targets):
         explain(logs, status)
         return 1
     _print_result(campaign, time.monotonic() - started_s)
