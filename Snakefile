@@ -5,10 +5,10 @@ Plan of a study: snakemake -n --config study=config/demo.yaml. Add png=no to dra
 
 from snakemake.utils import min_version, validate
 
-from drivelab.config.code_digest import code_digest, files_digest
-from drivelab.parent import shell_function
-from drivelab.stages import snakemake_internals
-from drivelab.stages.workflow import IMPORTS, load
+from drivelab.workflow.code_digest import code_digest, files_digest
+from drivelab.core.programs import shell_function
+from drivelab.workflow import snakemake_internals
+from drivelab.workflow.load import IMPORTS, load
 
 min_version("9.27")
 validate(config, "workflow/config.schema.yaml")

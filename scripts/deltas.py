@@ -1,7 +1,7 @@
 """Compute the deltas of every drive against the basis, with verdicts."""
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.errors import reported
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.core.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from drivelab.analysis.differences import differences_table
+from drivelab.analysis.deltas.differences import differences_table
 from drivelab.analysis.exclusions import counted
-from drivelab.errors import reported
+from drivelab.collect.conditions import conditions
+from drivelab.core.errors import reported
 from drivelab.tables import io
-from drivelab.tables.conditions import conditions
 
 with reported(snakemake.log[0]):
     recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from drivelab.analysis.exclusions import exclusions_table
-from drivelab.errors import reported
+from drivelab.core.errors import reported
+from drivelab.explore.row_selection import recording_facts, strangers
 from drivelab.tables import io
-from drivelab.tables.facts import recording_facts, strangers
 
 with reported(snakemake.log[0]):
     recordings = recording_facts([Path(manifest).parent for manifest in snakemake.input.manifests])

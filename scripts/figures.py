@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
+from drivelab.core.errors import reported
 from drivelab.figures.base import kept, sheets
 from drivelab.tables import io
 

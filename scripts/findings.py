@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from drivelab.analysis.detectors import findings_table
-from drivelab.analysis.saturation_table import saturation_table
-from drivelab.errors import reported
-from drivelab.tables import inventory, io
+from drivelab.analysis.values.saturation_table import saturation_table
+from drivelab.collect import inventory
+from drivelab.core.errors import reported
+from drivelab.tables import io
 
 NAMES = ("cells", "series", "telemetry", "latency_bins")
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.stages.fleet import outcomes_of, require_complete
+from drivelab.core.errors import reported
+from drivelab.workflow.fleet import outcomes_of, require_complete
 
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))

@@ -3,9 +3,9 @@
 import shutil
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.stages.fleet import outcomes_of
-from drivelab.tables.fleet import write_deltas
+from drivelab.analysis.fleet_parts import write_deltas
+from drivelab.core.errors import reported
+from drivelab.workflow.fleet import outcomes_of
 
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))

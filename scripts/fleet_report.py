@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.report.fleet import write_report
-from drivelab.stages.fleet import outcomes_of
+from drivelab.core.errors import reported
+from drivelab.report.fleet_page import write_report
+from drivelab.workflow.fleet import outcomes_of
 
 TABLES = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
 

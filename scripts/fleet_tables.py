@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.stages.fleet import outcomes_of
+from drivelab.analysis.fleet_parts import fleet_tables
+from drivelab.core.errors import reported
 from drivelab.tables import io
-from drivelab.tables.fleet import fleet_tables
+from drivelab.workflow.fleet import outcomes_of
 
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.tables import inventory, io
+from drivelab.collect import inventory
+from drivelab.core.errors import reported
+from drivelab.tables import io
 
 with reported(snakemake.log[0]):
     recordings = [Path(manifest).parent for manifest in snakemake.input.manifests]

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
-from drivelab.report.study import write_report
+from drivelab.core.errors import reported
+from drivelab.report.study_facts import write_report
 
 NOT_TABLES = ("manifests", "figures", "every_table")
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from drivelab.errors import reported
+from drivelab.core.errors import reported
 from drivelab.report.pdf import pages, write_pdf
-from drivelab.report.study import gathered
+from drivelab.report.study_facts import gathered
 
 NOT_TABLES = ("manifests", "figures")
 

@@ -1,8 +1,8 @@
 """Find the steady-state windows of one recording."""
 
-from drivelab.analysis.windows import windows_table
-from drivelab.errors import reported
+from drivelab.core.errors import reported
 from drivelab.tables import io
+from drivelab.tables.windows import windows_table
 
 with reported(snakemake.log[0]):
     steps = enumerate(snakemake.params.steps)

@@ -1,8 +1,8 @@
 """Summarise each drive, measurement and cell in one value, with spread and verdict."""
 
 from drivelab.analysis.exclusions import counted
-from drivelab.analysis.summary import summary_table
-from drivelab.errors import reported
+from drivelab.analysis.values.summary import summary_table
+from drivelab.core.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):

@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from drivelab.analysis.taint import Limits
-from drivelab.errors import reported
+from drivelab.collect.collect import collect
+from drivelab.core.errors import reported
+from drivelab.criteria.taint import Limits
 from drivelab.tables import io
-from drivelab.tables.collect import collect
 
 with reported(snakemake.log[0]):
     limits = Limits.from_mapping(snakemake.params.limits)

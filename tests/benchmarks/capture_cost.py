@@ -23,10 +23,10 @@ from pathlib import Path
 
 from scipy import stats
 
-from drivelab.trace import ftrace
-from drivelab.trace.capture import capture
+from drivelab.trace.capturing import ftrace
+from drivelab.trace.capturing.capture import capture
+from drivelab.trace.capturing.capture_report import CaptureReport
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.report import CaptureReport
 
 SIZE = 256 << 20
 RUNTIME_S = 3

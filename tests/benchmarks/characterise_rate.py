@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
+from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
 
 CAPACITY_BYTES = 1 << 40
 SIZES_BYTES = np.array([4, 8, 16, 32, 64, 128, 256], np.int64) << 10

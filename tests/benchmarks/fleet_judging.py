@@ -15,10 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
+from drivelab.campaign.planning import Campaign
 from drivelab.recording.writer import MANIFEST
-from drivelab.stages.fleet import _MADE, Fleet, evidence_digest
-from drivelab.stages.layout import Layout
-from drivelab.stages.planning import Campaign
+from drivelab.workflow.fleet import _MADE, Fleet, evidence_digest
+from drivelab.workflow.layout import Layout
 
 ROOT = Path(__file__).resolve().parents[2]
 MOST_S = 2.0

@@ -37,22 +37,22 @@ def make(folder: Path, count: int) -> None:
 
 
 def tables(folder: Path, _: int) -> None:
+    from drivelab.analysis.fleet_parts import fleet_tables
     from drivelab.tables import io
-    from drivelab.tables.fleet import fleet_tables
 
     for name, table in fleet_tables(json.loads((folder / "outcomes.json").read_text()), 5.0).items():
         io.write(table, folder / f"tables/{name}.parquet", name)
 
 
 def deltas(folder: Path, _: int) -> None:
-    from drivelab.tables.fleet import write_deltas
+    from drivelab.analysis.fleet_parts import write_deltas
 
     outcomes = json.loads((folder / "outcomes.json").read_text())
     write_deltas(outcomes, STUDY["basis"], folder / "tables/deltas", STUDY["comparison"], None)
 
 
 def report(folder: Path, _: int) -> None:
-    from drivelab.report.fleet import write_report
+    from drivelab.report.fleet_page import write_report
 
     paths = {name: folder / f"tables/{name}.parquet" for name in TABLES}
     outcomes = json.loads((folder / "outcomes.json").read_text())

@@ -14,8 +14,8 @@ import sys
 import tempfile
 import time
 
-from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives import guard
+from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 

@@ -32,7 +32,7 @@ pa.set_io_thread_count(1)
 path, output = Path(sys.argv[1]), Path(sys.argv[2])
 """
 OURS = """
-from drivelab.fio.io_log import convert
+from drivelab.imported.fio_log import convert
 began = time.process_time()
 rows = convert(path, output).rows
 """

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from characterise_rate import CAPACITY_BYTES, write_trace
 
-from drivelab.replay.choice import MappingChoice, ReplayChoice, TimingChoice
+from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
 from drivelab.replay.prepare import prepare
 
 CHOICES = {

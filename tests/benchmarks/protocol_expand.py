@@ -11,13 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-from drivelab.protocol.grammar import load, resolve
+from drivelab.plan.grammar import load, resolve
 
 PROTOCOLS = sorted((Path(__file__).resolve().parents[2] / "config/protocols").glob("*.yaml"))
 COLD = """\
 import sys, time
 from pathlib import Path
-from drivelab.protocol.grammar import load, resolve
+from drivelab.plan.grammar import load, resolve
 began_s = time.perf_counter()
 resolve(load(Path(sys.argv[1])), "enterprise", None, {}, "benchmark")
 print(time.perf_counter() - began_s)

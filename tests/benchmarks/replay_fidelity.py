@@ -39,18 +39,18 @@ from replay_workloads import (
     write_workload,
 )  # fmt: skip
 
-from drivelab.analysis.replay_matching import Extents, match
+from drivelab.core.errors import UserError
 from drivelab.drives.target import named
-from drivelab.errors import UserError
+from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native
-from drivelab.replay.choice import ReplayChoice
+from drivelab.replay.engine_records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
 from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.replay.records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
-from drivelab.trace.capture import capture
+from drivelab.replay.results.matching import Extents, match
+from drivelab.trace.capturing.capture import capture
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
-from drivelab.trace.schema import OPERATIONS, read_trace
+from drivelab.trace.parquet_schema import OPERATIONS, read_trace
 
 CLOSE_US = 50
 SPREADS_US = (100, 200)

@@ -31,8 +31,7 @@ from replay_fidelity import wait_for_quiet
 from drivelab.drives import sysfs
 from drivelab.drives.target import named
 from drivelab.replay import native
-from drivelab.replay.native import EngineOptions, engine_report
-from drivelab.replay.records import (
+from drivelab.replay.engine_records import (  # fmt: skip
     OPERATION_CODES,
     RESULTS_HEADER,
     SCHEDULE_RECORD,
@@ -40,7 +39,8 @@ from drivelab.replay.records import (
     make_results,
     open_results,
     open_schedule,
-)  # fmt: skip
+)
+from drivelab.replay.native import EngineOptions, engine_report
 
 BLOCK_BYTES = 4096
 DEPTHS = (1, 8, 32, 128)

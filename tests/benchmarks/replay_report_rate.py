@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from drivelab.replay.planned import PLANNED, PlannedWriter
-from drivelab.replay.records import COMPLETED, FINISHED, RESULT_RECORD, RESULTS_HEADER, make_results
-from drivelab.trace.schema import BATCH_ROWS, OPERATIONS
+from drivelab.replay.engine_records import COMPLETED, FINISHED, RESULT_RECORD, RESULTS_HEADER, make_results
+from drivelab.replay.planner import PLANNED, PlannedWriter
+from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
 
 PREPARED: dict[str, Any] = {
     "choice": {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"},
@@ -69,10 +69,10 @@ def measure(step: str, folder: Path) -> None:
     """Run a step in a separate process: its peak memory, with Python and libraries."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
-    from drivelab.analysis.replay_latency import issue_error_bins, latency_bins
-    from drivelab.analysis.replay_over_time import over_time
     from drivelab.replay.outcome import read_outcome, write_outcome
-    from drivelab.replay.report import report
+    from drivelab.replay.results.fidelity import issue_error_bins, latency_bins
+    from drivelab.replay.results.over_time import over_time
+    from drivelab.replay.results.replay_report import report
 
     outcome = folder / "outcome.parquet"
     before_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -11,9 +11,9 @@ import pyarrow as pa
 from capture_cost import SIZE
 from make_trace import RECORD
 
-from drivelab.replay.records import FUA, OPERATION_CODES
+from drivelab.replay.engine_records import FUA, OPERATION_CODES
 from drivelab.trace import records
-from drivelab.trace.schema import FLAGS, OPERATIONS, REQUESTS, write_trace
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, REQUESTS, write_trace
 
 BLOCK_BYTES = 4096
 LATENCY_NS = 60_000

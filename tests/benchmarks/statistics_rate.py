@@ -17,11 +17,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.analysis.summary import summary_table
-from drivelab.analysis.windows import windows_table
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.values.summary import summary_table
 from drivelab.plan.cell import Cell
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.windows import windows_table
 
 DRIVES = ("basis", "other")
 CELLS_OF_A_LOOP = 100

@@ -24,8 +24,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
+from drivelab.telemetry.log import FAST_S, Source
 from drivelab.telemetry.sampler import Sampler
-from drivelab.telemetry.source import FAST_S, Source
 from drivelab.telemetry.sources import sources_for
 
 SIZE_MIB = 64

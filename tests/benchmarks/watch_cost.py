@@ -31,7 +31,7 @@ from typing import IO
 
 from telemetry_cost import median_interval
 
-from drivelab.config.yaml_file import load_yaml
+from drivelab.plan.yaml_file import load_yaml
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage
@@ -55,8 +55,8 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def serve(results: Path, period_s: float) -> None:
     """Serve like `drivelab watch` until the input ends: the watcher's process."""
     from drivelab.watch.hub import Hub
-    from drivelab.watch.server import WatchServer
-    from drivelab.watch.study import StudyWatch
+    from drivelab.watch.study_view import StudyWatch
+    from drivelab.watch.web_server import WatchServer
 
     os.nice(19)
     server = WatchServer(Hub([StudyWatch(facts(results, MadeDrive(results, NAME)))], period_s))

@@ -16,8 +16,8 @@ from watched import MadeDrive, facts
 
 from drivelab.figures.base.style import colours
 from drivelab.watch.hub import Hub
-from drivelab.watch.server import WatchServer
-from drivelab.watch.study import StudyWatch
+from drivelab.watch.study_view import StudyWatch
+from drivelab.watch.web_server import WatchServer
 
 PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
 PATIENCE_MS = 60_000

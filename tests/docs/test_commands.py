@@ -47,9 +47,9 @@ from doc_files import given
 from doc_pages import ROOT, Block, blocks, mentions, pages
 from mini_project import Project
 
-from drivelab.config.schema import validate
-from drivelab.config.yaml_file import load_yaml
-from drivelab.trace import application
+from drivelab.plan.schema import validate
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.trace.capturing import applications
 from drivelab.virtual.model import DriveModel
 
 PAGES = [page for page in pages() if blocks(page)]
@@ -240,7 +240,7 @@ class Page:
                 validate(part, "host_settings", block.place)
             case "applications":
                 for name, body in part.items():
-                    application.from_mapping(name, body, block.place)
+                    applications.from_mapping(name, body, block.place)
             case "virtual drives":
                 for name, body in part.items():
                     DriveModel.from_mapping(name, body)

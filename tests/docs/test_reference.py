@@ -8,7 +8,8 @@ import pytest
 from doc_pages import ROOT
 
 from drivelab.reference.pages import pages
-from drivelab.tables import application_schemas, columns, replay_schemas, result_schemas, schemas
+from drivelab.tables import columns, replay_schemas, result_schemas, schemas
+from drivelab.tables import result_schemas as application_schemas
 
 FOLDER = ROOT / "docs/reference"
 

@@ -17,16 +17,16 @@ import pytest
 import yaml
 from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
 
+from drivelab.collect.collect import collect
+from drivelab.core.errors import UserError
 from drivelab.drives.guard import HeldDevice
-from drivelab.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.block_device import BlockDevice
-from drivelab.stages.engines import check_engines
-from drivelab.stages.measure import measure
-from drivelab.tables.collect import collect
+from drivelab.run.block_device import BlockDevice
+from drivelab.run.measure import measure
 from drivelab.trace.capturing.tracer import RUN
 from drivelab.virtual import manage
+from drivelab.workflow.check import check_engines
 
 pytestmark = [pytest.mark.device, pytest.mark.usefixtures("run_directory")]
 
@@ -283,6 +283,6 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
 
 
 def _started(pid: int) -> str:
-    from drivelab.trace.capturing.processes import started
+    from drivelab.trace.capturing.capture_report import started
 
     return started(pid)

@@ -18,14 +18,15 @@ import pytest
 from captures import MIB, dd
 
 from drivelab.cli import capture as cli_capture
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.fio.job import PERCENTILES
-from drivelab.replay.choice import ReplayChoice, TimingChoice
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.prepare import prepare
-from drivelab.trace import application, capture, catalogue
+from drivelab.trace import trace_catalogue
+from drivelab.trace.capturing import applications, capture
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [
@@ -69,16 +70,16 @@ def test_capturing_writes_nothing_to_the_device(device: str, tmp_path: Path) -> 
     assert hashlib.sha256(Path(device).read_bytes()).hexdigest() == before
 
 
-def spec(command: list[str]) -> application.Application:
+def spec(command: list[str]) -> applications.Application:
     body = {"title": "t", "file_system": "ext4", "size": "32MiB", "command": command,
             "set_up": [["dd", "if=/dev/zero", "of={mount}/before", "bs=4k", "count=3"]]}  # fmt: skip
-    return application.from_mapping("writer", body, "test")
+    return applications.from_mapping("writer", body, "test")
 
 
 def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
     out = tmp_path / "writer.parquet"
     command = ["dd", "if=/dev/zero", "of={mount}/f", "bs=4k", "count=20", "conv=fsync"]
-    application.run_captured("writer", spec(command), device, out)
+    applications.run_captured("writer", spec(command), device, out)
     requests, provenance = read_trace(out)
     frame = requests.to_pandas()
     data = frame[(frame["operation"] == "write") & ~frame["meta"]]
@@ -94,7 +95,7 @@ def test_an_application_becomes_a_trace(device: str, tmp_path: Path) -> None:
 
 def test_a_failed_application_leaves_its_output_and_no_mount(device: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"'writer' ended with status 2: ls: cannot access .*nosuchfile"):
-        application.run_captured("writer", spec(["ls", "{mount}/nosuchfile"]), device, tmp_path / "w.parquet")
+        applications.run_captured("writer", spec(["ls", "{mount}/nosuchfile"]), device, tmp_path / "w.parquet")
     assert not (tmp_path / "w.parquet").exists()
     assert "nosuchfile" in next(tmp_path.glob("*.capture.*/stderr")).read_text()
     assert f"{device} " not in Path("/proc/mounts").read_text()
@@ -106,15 +107,15 @@ def test_a_cold_file_is_read_from_the_drive(
 ) -> None:
     body = {"title": "t", "file_system": kind, "size": f"{size_mib}MiB", "command": ["cat", "{mount}/file"],
             "set_up": [["dd", "if=/dev/urandom", "of={mount}/file", "bs=64k", "count=16"]]}  # fmt: skip
-    reader = application.from_mapping("reader", body, "test")
+    reader = applications.from_mapping("reader", body, "test")
     device = attach(size_mib + 8, 512)
     if shutil.which(f"mkfs.{kind}") is None:
         with pytest.raises(UserError, match=f"'reader' needs mkfs.{kind}, not installed"):
-            application.run_captured("reader", reader, device, tmp_path / "x.parquet")
+            applications.run_captured("reader", reader, device, tmp_path / "x.parquet")
         return
 
-    def read_bytes(spec: application.Application, name: str) -> int:
-        summary = application.run_captured("reader", spec, device, tmp_path / name)
+    def read_bytes(spec: applications.Application, name: str) -> int:
+        summary = applications.run_captured("reader", spec, device, tmp_path / name)
         assert (summary["lost"], summary["unmatched"]) == ({}, {})
         frame = read_trace(tmp_path / name)[0].to_pandas()
         return int(frame.loc[(frame["operation"] == "read") & ~frame["meta"], "length_bytes"].sum())
@@ -127,7 +128,7 @@ def test_a_cold_file_is_read_from_the_drive(
 def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> None:
     body = {"title": "t", "file_system": "ext4", "size": "65MiB", "command": ["true"]}
     with pytest.raises(UserError, match=r"has 64MiB, its file system needs 65MiB; use a larger drive"):
-        application.run_captured("x", application.from_mapping("x", body, "test"), device, tmp_path / "x.parquet")
+        applications.run_captured("x", applications.from_mapping("x", body, "test"), device, tmp_path / "x.parquet")
 
 
 def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,7 +159,7 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
 
 def test_fio_issues_the_planned_requests(device: str, tmp_path: Path) -> None:
     choice = ReplayChoice(TimingChoice("asap"))
-    prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
+    prepared = prepare(trace_catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
     planned = prepared.planned_counts()
     job = FioIolog().job(prepared, device, tmp_path)
     assert PERCENTILES in job

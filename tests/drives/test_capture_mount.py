@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 from captures import dd
 
-from drivelab.config.schema import ROOT
-from drivelab.trace import capture
-from drivelab.trace.capturing import tracer
+from drivelab.plan.schema import ROOT
+from drivelab.trace.capturing import capture, tracer
 
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 from captures import background, dd, running, wait_for
 
-from drivelab.errors import UserError
-from drivelab.trace import application, capture, ftrace
-from drivelab.trace.capturing import mounts
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing import applications, capture, ftrace, mounts
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [
@@ -145,7 +144,7 @@ def test_a_signal_restores_the_tracer_and_ends_the_command(device: str, tmp_path
     span = f"1000.{os.getpid()}"
     process = background(f"""
 from pathlib import Path
-from drivelab.trace.capture import capture
+from drivelab.trace.capturing.capture import capture
 capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
 """)
     wait_for(lambda: bool(running("sleep", span)), process)
@@ -161,7 +160,7 @@ def test_a_concurrent_capture_is_refused(device: str, tmp_path: Path) -> None:
     span = f"1003.{os.getpid()}"
     process = background(f"""
 from pathlib import Path
-from drivelab.trace.capture import capture
+from drivelab.trace.capturing.capture import capture
 capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
 """)
     wait_for(lambda: bool(running("sleep", span)), process)
@@ -223,7 +222,7 @@ def sleeper(device: str, tmp_path: Path, span: str, prelude: str = "") -> subpro
     command = ["sh", "-c", f"sleep {span} & sleep {span}; true"]
     process = background(f"""
 from pathlib import Path
-from drivelab.trace import application
+from drivelab.trace.capturing import applications as application
 {prelude}
 body = {{"title": "t", "file_system": "ext4", "size": "32MiB", "command": {command!r}}}
 spec = application.from_mapping("x", body, "test")
@@ -264,6 +263,6 @@ def test_the_next_capture_restores_after_kill_9_of_the_guardian(
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     assert f"{device} " in Path("/proc/mounts").read_text()
     capture.recover()
-    application.recover_mounts()
+    applications.recover_mounts()
     assert (TRACING / "current_tracer").read_text() == "nop\n"
     assert f"{device} " not in Path("/proc/mounts").read_text()

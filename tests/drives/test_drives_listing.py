@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.drives import lock
+from drivelab.core import lock
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.config.drives_sheet import SheetRow
+from drivelab.core.files import run_directory
 from drivelab.drives import guard
-from drivelab.run_directory import run_directory
+from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

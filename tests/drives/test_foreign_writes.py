@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.analysis.foreign_writes import foreign_writes
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
+from drivelab.criteria.taint import foreign_writes
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.cell import Bench
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
-from drivelab.tables.collect import collect
+from drivelab.run.condition import precondition, purge
+from drivelab.run.fio_cell import Bench
+from drivelab.run.measure import measure
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

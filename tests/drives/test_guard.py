@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from writers import leaderless_writer, mapping, own_table_writer, writer
 
-from drivelab.config.drives_sheet import SheetRow
+from drivelab.core.errors import UserError
 from drivelab.drives import guard, holders
 from drivelab.drives.openers import Host
-from drivelab.errors import UserError
+from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -88,7 +88,7 @@ def test_a_node_of_another_drive_under_the_right_name(
     other = manage.start("other", replace(model, serial="TEST-2"))
     row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
     code = (
-        "import sys; from drivelab.config.drives_sheet import SheetRow; from drivelab.drives import guard; "
+        "import sys; from drivelab.plan.drive_sheet import SheetRow; from drivelab.drives import guard; "
         f"guard.approve({row!r}, sys.argv[1])"
     )
     for covered, reason in ((drive.device, "has serial TEST-2"), (str(tmp_path), "")):

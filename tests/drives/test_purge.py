@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.drives import lock, node
+from drivelab.core import lock
+from drivelab.core.errors import UserError
+from drivelab.drives import node
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import METHODS, Leaves, Method, Promise, purge
-from drivelab.drives.purge.order import Drives, Rank
+from drivelab.drives.purge.method import Drives, Rank
 from drivelab.drives.purge.verification import purge_verified
-from drivelab.errors import UserError
 from drivelab.virtual import manage
 from drivelab.virtual.manage import VirtualDrive
 

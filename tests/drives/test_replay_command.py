@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
 
-from drivelab.analysis.foreign_writes import KERNEL, foreign_writes
 from drivelab.cli.main import main
+from drivelab.core.errors import UserError
+from drivelab.criteria.taint import KERNEL, foreign_writes
 from drivelab.drives import sysfs
-from drivelab.errors import UserError
 from drivelab.replay import native
+from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
-from drivelab.replay.records import open_results
-from drivelab.stages import replay_folder
-from drivelab.stages.replay import replay_writes
+from drivelab.run import single_replay
+from drivelab.run.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
@@ -299,7 +299,7 @@ def test_damaged_leftovers_are_reported_and_removed(
 ) -> None:
     folder = tmp_path / ".out.parquet.replay"
     folder.mkdir()
-    (folder / "replay.lock").write_bytes(replay_folder._MARK)
+    (folder / "replay.lock").write_bytes(single_replay._MARK)
     for name in ("results.bin", "trace.schedule", "trace.planned.parquet"):
         (folder / name).write_bytes(b"x")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0

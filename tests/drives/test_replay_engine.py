@@ -14,8 +14,8 @@ import pytest
 from replay_files import BLOCK, Engine, direct_read, identity, make_records, start, write_schedule
 
 from drivelab.replay import native
+from drivelab.replay.engine_records import COMPLETED, ISSUED, NOT_ISSUED, Records
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.records import COMPLETED, ISSUED, NOT_ISSUED, Records
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive

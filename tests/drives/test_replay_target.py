@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from writers import mapping, writer
 
+from drivelab.core.errors import UserError
+from drivelab.core.lock import exclusive
 from drivelab.drives import target
-from drivelab.drives.lock import exclusive
-from drivelab.errors import UserError
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

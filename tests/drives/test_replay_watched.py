@@ -9,18 +9,19 @@ from typing import Any
 
 import pytest
 
+from drivelab.core.errors import CellFailed
 from drivelab.drives import target
 from drivelab.drives.target import Target
-from drivelab.fio.result import CellFailed, read_result
+from drivelab.fio.result import read_result
 from drivelab.plan.cell import Cell
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native, once
-from drivelab.replay.choice import ReplayChoice, TimingChoice
-from drivelab.replay.composite_run import run_composite
+from drivelab.replay.composite import run_composite
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.prepare import prepare
-from drivelab.trace import catalogue
+from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing import tracer
 
 pytest_plugins = ("capture_fixtures",)
@@ -38,7 +39,11 @@ def where(device: str) -> Iterator[Target]:
 def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice | None = None) -> dict[str, Any]:
     choice = ReplayChoice(timing or TimingChoice("asap"))
     prepared = prepare(
-        catalogue.path_of("sqlite-inserts"), folder / "made", choice, where.capacity_bytes, where.logical_block_bytes
+        trace_catalogue.path_of("sqlite-inserts"),
+        folder / "made",
+        choice,
+        where.capacity_bytes,
+        where.logical_block_bytes,
     )
     once.run(where, prepared, folder, manner)
     return once.evaluate(prepared, folder)

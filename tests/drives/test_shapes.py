@@ -16,16 +16,16 @@ import pandas as pd
 import pytest
 import yaml
 
-from drivelab.analysis.saturation import find_cliff
-from drivelab.analysis.windows import windows_table
+from drivelab.analysis.values.saturation_values import find_cliff
+from drivelab.campaign.planning import Campaign, Planned
+from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
 from drivelab.plan.plan import Plan
-from drivelab.stages.figure_kinds import FIGURES_OF
-from drivelab.stages.figure_layout import kinds
-from drivelab.stages.places import announce
-from drivelab.stages.planning import Campaign, Planned
-from drivelab.tables.collect import collect
+from drivelab.run.places import announce
+from drivelab.tables.windows import windows_table
 from drivelab.virtual import manage
+from drivelab.workflow.figure_kinds import FIGURES_OF
+from drivelab.workflow.figure_layout import kinds
 
 pytestmark = pytest.mark.device
 
@@ -37,8 +37,8 @@ STAGES = """\
 import sys
 from pathlib import Path
 from drivelab.plan.plan import Plan
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 path = Path(sys.argv[1])
 plan, purged, conditioned = Plan.read(path), path.with_suffix(".purged"), path.with_suffix(".conditioned")
 purge(plan, purged)

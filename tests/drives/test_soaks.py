@@ -16,14 +16,14 @@ from made_plans import made_plan
 from drivelab.fio.document import documents, from_document
 from drivelab.fio.early_end import ended_early, without_farewell
 from drivelab.fio.job import job_text
+from drivelab.fio.job_run import run_fio
 from drivelab.fio.result import read_result, read_slices
-from drivelab.fio.run import run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.steady_soak import SteadySlices
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
+from drivelab.run.soak import SteadySlices
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

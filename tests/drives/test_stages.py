@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.config.drives_sheet import load_sheet
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.core.lock import Hold
 from drivelab.drives import guard
-from drivelab.drives.lock import Hold
-from drivelab.errors import UserError
+from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.virtual import manage
-from drivelab.virtual.kept import KEPT_DRIVES
+from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.virtual.model import DriveModel
 
 pytestmark = pytest.mark.device

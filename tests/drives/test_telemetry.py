@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.analysis.taint import Limits
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
+from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages import block_device
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
-from drivelab.tables.collect import collect
+from drivelab.run import block_device
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.telemetry.log import read_lines, read_samples
 from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage

@@ -9,11 +9,11 @@ import pytest
 from head_to_head import protocol
 
 import drivelab
+from drivelab.campaign.planning import Campaign
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.planning import Campaign
-from drivelab.stages.together import measure_together
+from drivelab.run.condition import precondition, purge
+from drivelab.run.together import measure_together
 
 pytestmark = pytest.mark.device
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.virtual import fuse, manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive

@@ -19,8 +19,8 @@ from random import Random
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.errors import UserError
-from drivelab.virtual import fuse, keeping, kept, manage
+from drivelab.core.errors import UserError
+from drivelab.virtual import fuse, kept_state, manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.manage import VirtualDrive
@@ -165,8 +165,8 @@ def test_a_saved_drive_survives_a_reboot(run_directory: Path, model: DriveModel,
     write(manage.start("test", busy).device, 0, b"x" * (1 << 20))  # 256 pages on 4 dies: 1.3 s of programming
     manage.stop("test", keep=folder)
     file, data = folder / "test.flash", memoryview(bytearray(CAPACITY))
-    flash = kept.load(file.read_bytes(), busy, data, now_us=1e15, wall_s=time.time())
-    kept.write(file, flash, data, now_us=1e15)
+    flash = kept_state.load(file.read_bytes(), busy, data, now_us=1e15, wall_s=time.time())
+    kept_state.write(file, flash, data, now_us=1e15)
     descriptor = os.open(manage.start("test", busy, kept=folder).device, os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -308,8 +308,8 @@ def test_a_server_killed_while_saving_leaves_nothing(
 ) -> None:
     folder.mkdir()
     os.mkfifo(folder / "test.flash.part")  # no process reads the pipe, so the server blocks while it saves
-    monkeypatch.setattr(keeping, "discard", lambda _: None)
-    monkeypatch.setattr(keeping, "_WRITE_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(kept_state, "discard", lambda _: None)
+    monkeypatch.setattr(kept_state, "_WRITE_TIMEOUT_S", 0.2)
     manage.stop("test", keep=folder)
     assert not drive.alive
     assert names(folder) == []

@@ -17,7 +17,7 @@ from emulation.machine import Machine
 
 from drivelab.trace.capturing import ring
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 pytestmark = pytest.mark.emulated
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from emulation.machine import Machine, Result
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.analysis.differences import differences_table
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.deltas.differences import differences_table
 from drivelab.imported import printed
-from drivelab.imported.report import report_of
+from drivelab.imported.imported_report import report_of
 from drivelab.imported.tables import Recording, tables_of
-from drivelab.report.evidence import tables_of as tables_shown
 from drivelab.report.html import render
 from drivelab.report.numbers import DASH, number
+from drivelab.report.sections.proof import tables_of as tables_shown
 from drivelab.report.view import Page, Report, Table
 
 HERE = Path(__file__).parent

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from drivelab.campaign.traces import add_application
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planned_application import add_application
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.virtual.model import DriveModel
 
 DRIVE = "apptest"

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.trace import capture, ftrace
-from drivelab.trace.capturing import tracer
+from drivelab.trace.capturing import capture, ftrace, tracer
 
 
 @pytest.fixture

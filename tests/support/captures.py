@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from drivelab.config.schema import ROOT
+from drivelab.plan.schema import ROOT
 
 MIB = 1 << 20
 
@@ -20,7 +20,7 @@ def dd(device: str, count: int = 50) -> list[str]:
 
 def background(code: str) -> subprocess.Popen[bytes]:
     """Run Python code in a separate process, which handles signals like the drivelab command."""
-    code = f"from drivelab.termination import end_in_order; end_in_order()\n{code}"
+    code = f"from drivelab.core.termination import end_in_order; end_in_order()\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     return subprocess.Popen([sys.executable, "-c", code], env=environment)
 

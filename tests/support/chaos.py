@@ -28,7 +28,7 @@ from faults import FaultStudy, Outcome
 from leftovers import leftovers
 
 from drivelab.recording.checksums import altered
-from drivelab.stages.progress import read_status, state_now
+from drivelab.run.progress import read_status, state_now
 from drivelab.virtual.faults import Fault, set_faults
 
 DRIVES = ("left", "right")
@@ -364,8 +364,8 @@ def _tree(top: int) -> dict[int, list[str]]:
 
 
 def _kind(words: list[str], of_parent: list[str]) -> str:
-    if "drivelab.forks" in words:
-        return "fork" if "drivelab.forks" in of_parent and words[0] == of_parent[0] else "server"
+    if "drivelab.core.forks" in words:
+        return "fork" if "drivelab.core.forks" in of_parent and words[0] == of_parent[0] else "server"
     if "snakemake" in words:
         return "snakemake"
     for stage in ("measure", "precondition", "purge"):

@@ -12,7 +12,7 @@ from trace_files import Event, record_bytes
 
 from drivelab.trace import records
 from drivelab.trace.decode import decode
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 TIMESTAMP_NOTE = records.NOTIFY | 1
 

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from drivelab.drives import holders
-from drivelab.drives.loops import Backing
 from drivelab.drives.node import File
-from drivelab.drives.openers import Host
+from drivelab.drives.openers import Backing, Host
 
 EXTENT = "7f0000002000-7f0000003000"
 

@@ -13,7 +13,7 @@ import pytest
 
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.purge.order import Drives
+from drivelab.drives.purge.method import Drives
 from drivelab.drives.tools import Output
 
 MIB = 1 << 20
@@ -67,12 +67,12 @@ class FakeDrive:
             "drives.sysfs.capacity_bytes": lambda name: self.capacity_bytes,
             "drives.sysfs.logical_block_bytes": lambda name: self.logical_block_bytes,
             "drives.purge.verification.actual_serial": lambda device, name: self.serial,
-            "drives.purge.raw.drop_page_cache": lambda device: None,
-            "drives.purge.raw.reread_partition_table": lambda device: None,
+            "drives.purge.canaries.drop_page_cache": lambda device: None,
+            "drives.purge.canaries.reread_partition_table": lambda device: None,
             "drives.purge.by_host.discards": lambda name: self.trims,
             "drives.purge.drives_of": lambda name, sys_root: group,
-            "drives.purge.waiting.now": lambda: self.clock_s,
-            "drives.purge.waiting.pause": advance,
+            "drives.purge.method.now": lambda: self.clock_s,
+            "drives.purge.method.pause": advance,
         }.items():
             monkeypatch.setattr(f"drivelab.{target}", value)
 

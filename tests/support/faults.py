@@ -14,13 +14,13 @@ from typing import Any
 from leftovers import leftovers, processes
 from mini_project import Project
 
-from drivelab.config.study import load_study
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
 from drivelab.plan.plan import Plan
+from drivelab.plan.study import load_study
 from drivelab.recording.writer import read_journal
-from drivelab.stages import consent
-from drivelab.stages.planning import Campaign
+from drivelab.run import consent
 from drivelab.tables import io
-from drivelab.tables.collect import collect
 from drivelab.virtual.model import DriveModel
 
 DRIVE = "tiny"
@@ -100,7 +100,7 @@ class FaultStudy(Project):
         (folder / "config/drives.tsv").write_text(_SHEET)
         self.add_study("one")
         self.edit(
-            "scripts/drivelab/stages/layout.py", "        reports = [", f"        {_TARGETS}\n        reports = ["
+            "scripts/drivelab/workflow/layout.py", "        reports = [", f"        {_TARGETS}\n        reports = ["
         )
 
     def add_study(self, name: str) -> None:
@@ -114,7 +114,7 @@ class FaultStudy(Project):
 
     def shorten_watchdog(self) -> None:
         """Set the timeouts of the drives' watchdogs in the copy to SHORT_GRACE_S."""
-        self.edit("scripts/drivelab/fio/run.py", "GRACE_S = 60.0", f"GRACE_S = {SHORT_GRACE_S}")
+        self.edit("scripts/drivelab/fio/job_run.py", "GRACE_S = 60.0", f"GRACE_S = {SHORT_GRACE_S}")
         self.edit("scripts/drivelab/drives/tools.py", "timeout_s: float = 60.0", f"timeout_s: float = {SHORT_GRACE_S}")
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ PROGRESS = SimpleNamespace(say=lambda text, fraction: None, note=lambda **facts:
 
 
 class Bench:
-    """Replaces `drivelab.stages.cell.Bench`; `iops` gives the result of a cell by its number, from 1."""
+    """Replaces `drivelab.run.fio_cell.Bench`; `iops` gives the result of a cell by its number, from 1."""
 
     def __init__(self, clock: str = "virtual", trace: Path | None = None) -> None:
         self.lines: list[dict[str, Any]] = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from drivelab.protocol.grammar import Resolved, load, resolve
+from drivelab.plan.grammar import Resolved, load, resolve
 
 STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
 CLASS = {"threads": 2, "queue_depth": 16, "active_range": "75%"}

@@ -13,8 +13,8 @@ from made_plans import made_plan
 from drivelab.fio.document import documents
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording.checksums import CHECKSUMS, MANIFEST
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 
 Job = dict[str, Any]
 FILL = {"block_size_bytes": 131072, "capacity_multiple": 1, "pattern": "sequential", "queue_depth": 32}

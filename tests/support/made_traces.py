@@ -12,7 +12,7 @@ import pyarrow as pa
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from drivelab.trace.schema import FLAGS, REQUESTS, open_trace, write_trace
+from drivelab.trace.parquet_schema import FLAGS, REQUESTS, open_trace, write_trace
 
 PROCESSES = ("", "db", "backup")
 
@@ -79,7 +79,10 @@ def read(path: Path) -> tuple[list[Row], dict[str, Any]]:
 @contextmanager
 def batches_of(rows: int) -> Iterator[None]:
     """Read and write traces in batches of `rows` rows within the block."""
-    with patch("drivelab.trace.schema.BATCH_ROWS", rows), patch("drivelab.trace.derive.output.BATCH_ROWS", rows):
+    with (
+        patch("drivelab.trace.parquet_schema.BATCH_ROWS", rows),
+        patch("drivelab.trace.derive.output.BATCH_ROWS", rows),
+    ):
         yield
 
 

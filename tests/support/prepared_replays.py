@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from made_traces import Row, table
 
-from drivelab.replay.choice import ReplayChoice
+from drivelab.plan.replay_choice import ReplayChoice
+from drivelab.replay.engine_records import Records, checksum, open_schedule
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.replay.records import Records, checksum, open_schedule
-from drivelab.trace.schema import OPERATIONS, REQUESTS, write_trace
+from drivelab.trace.parquet_schema import OPERATIONS, REQUESTS, write_trace
 
 MIB = 1 << 20
 GIB = 1 << 30

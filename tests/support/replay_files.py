@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from drivelab.replay import native, records
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.records import (
+from drivelab.replay import engine_records, native
+from drivelab.replay.engine_records import (
     OPERATION_CODES,
     SCHEDULE_RECORD,
     Records,
@@ -26,6 +25,7 @@ from drivelab.replay.records import (
     open_results,
     open_schedule,
 )
+from drivelab.replay.native import EngineOptions
 
 BLOCK = 4096
 _DISK_SEQUENCE = 0x80081280
@@ -78,7 +78,7 @@ class Ran:
 
     @property
     def issued(self) -> Records:
-        issued: Records = self.results[self.results["state"] != records.NOT_ISSUED]
+        issued: Records = self.results[self.results["state"] != engine_records.NOT_ISSUED]
         return issued
 
 

@@ -13,10 +13,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivelab.replay.choice import ReplayChoice, TimingChoice
+from drivelab.collect.replays import replay_tables
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.outcome import KEY, OUTCOME
-from drivelab.replay.report import report
-from drivelab.tables.replays import replay_tables
+from drivelab.replay.results.replay_report import report
 
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(

@@ -12,8 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivelab.replay.planned import PLANNED
-from drivelab.replay.records import (
+from drivelab.replay.engine_records import (
     COMPLETED,
     FINISHED,
     ISSUED,
@@ -23,7 +22,8 @@ from drivelab.replay.records import (
     WAITED_FOR,
     make_results,
 )
-from drivelab.trace.schema import OPERATIONS
+from drivelab.replay.planner import PLANNED
+from drivelab.trace.parquet_schema import OPERATIONS
 
 PREPARED: dict[str, Any] = {
     "choice": {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "none"},

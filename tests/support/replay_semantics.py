@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
 
-from drivelab.replay.records import COMPLETED, ISSUED, NOT_ISSUED, Records
+from drivelab.replay.engine_records import COMPLETED, ISSUED, NOT_ISSUED, Records
 
 WAITED_DEPTH, WAITED_DEPENDENCY = 1, 2
 

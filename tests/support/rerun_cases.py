@@ -98,7 +98,7 @@ CASES = (
         after.append("scripts/drivelab/figures/kinds/soak/saturation_time.py"),
         {"figures": of(measurements=[SATURATION])} | REPORT,
     ),
-    Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas.py"), DELTAS),
+    Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas/deltas.py"), DELTAS),
     Case("script of an analysis", after.append("scripts/summary.py"), study("summary") | DELTAS),
     Case("template of the report", after.append("scripts/drivelab/report/templates/report.css", "\n"), study("report")),
     Case("title of the study", after.mini("name: mini\n", "name: mini\ntitle: Two drives\n"), REPORT),
@@ -112,11 +112,11 @@ CASES = (
     Case("comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING),
     Case(
         "comment in the code of an analysis",
-        after.append("scripts/drivelab/analysis/deltas.py", "# a remark\n"),
+        after.append("scripts/drivelab/analysis/deltas/deltas.py", "# a remark\n"),
         NOTHING,
     ),
     Case("comment in rules", after.comment_in_rules, NOTHING),
-    Case("code of a measurement", after.append("scripts/drivelab/stages/loop.py"), NOTHING),
+    Case("code of a measurement", after.append("scripts/drivelab/run/loop.py"), NOTHING),
     Case(
         "version of drivelab",
         after.edit("scripts/drivelab/__init__.py", '__version__ = "', '__version__ = "9'),

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.plan.plan import Plan
-from drivelab.stages.progress import Status
-from drivelab.trace.capturing.processes import boot_id, started
-from drivelab.watch.study import StudyFacts
+from drivelab.run.progress import Status
+from drivelab.trace.capturing.capture_report import boot_id, started
+from drivelab.watch.study_view import StudyFacts
 
 CELLS = [
     {"pattern": "random", "block_size_bytes": 4096, "read_share": share, "threads": 2, "queue_depth": 8,

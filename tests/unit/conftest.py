@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivelab.stages.clock_device import ClockDevice
+from drivelab.run.clock_device import ClockDevice
 
 
 @pytest.fixture

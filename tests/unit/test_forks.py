@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.forks import Forks
+from drivelab.core.forks import Forks
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_killed_server_is_a_failure(forks: Forks, tmp_path: Path) -> None:
 
 def test_server_ends_with_a_killed_client(tmp_path: Path) -> None:
     client = subprocess.Popen(
-        [sys.executable, "-c", "from drivelab.forks import Forks; import signal\n"
+        [sys.executable, "-c", "from drivelab.core.forks import Forks; import signal\n"
          "forks = Forks([]); print(forks._server.pid, flush=True); signal.pause()"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -104,7 +104,7 @@ def test_script_ends_with_a_killed_client(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     waits = script(tmp_path, f"import signal\nopen({str(tmp_path / 'fifo')!r}, 'w').close()\nsignal.pause()")
     client = subprocess.Popen(
-        [sys.executable, "-c", f"import os\nfrom drivelab.forks import Forks\nforks = Forks([])\n"
+        [sys.executable, "-c", f"import os\nfrom drivelab.core.forks import Forks\nforks = Forks([])\n"
          f"print(forks._server.pid, flush=True)\nforks.run({waits!r})"],
         stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
@@ -124,8 +124,9 @@ def test_cost_of_scripts_counts_for_their_parent(tmp_path: Path) -> None:
     """Memory and time of a whole run can then be measured from outside."""
     cost = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     large = script(tmp_path, "b'x' * 500_000_000")
+    code = f"from drivelab.core.forks import Forks; f = Forks([]); f.run({large!r}); f.end(); {cost}"
     done = subprocess.run(
-        [sys.executable, "-c", f"from drivelab.forks import Forks; f = Forks([]); f.run({large!r}); f.end(); {cost}"],
+        [sys.executable, "-c", code],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert int(done.stdout) > 450_000

@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 
-from drivelab.parent import ending_with_parent
+from drivelab.core.programs import ending_with_parent
 
 START = """
 import os, subprocess, sys
-from drivelab.parent import ending_with_parent
+from drivelab.core.programs import ending_with_parent
 child = subprocess.Popen([*ending_with_parent("KILL"), "sleep", "600"])
 print(child.pid, flush=True)
 sys.stdin.read()

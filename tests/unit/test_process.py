@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.process import run_program
+from drivelab.core.programs import run_program
 
 PATIENT = ["sh", "-c", "trap 'echo bye; exit 128' INT; echo ready; while :; do sleep 0.02; done"]
 

@@ -16,12 +16,12 @@ STARTS = {
     "concurrent.futures": {"ProcessPoolExecutor"},
 }
 ALLOWED = {
-    "drivelab/parent.py": "the normal way: programs end with the process that started them",
+    "drivelab/core/programs.py": "the normal way: programs end with the process that started them",
     "drivelab/drives/erasing.py": "an erase runs to its end; the next command that uses the drive waits for it",
     "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture, cleans up and ends",
     "drivelab/trace/capturing/command.py": "the traced command ends with its parent, and the guardian kills the rest "
     "of it; a shell in front would count as the application's time",
-    "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.forks.end_with",
+    "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.core.forks.end_with",
     "drivelab/virtual/daemon.py": "a virtual drive keeps running; 'virtual stop' or the next start ends it",
     "applications/postgresql.py": "below a traced command: the guardian kills them",
     "applications/make_repository.py": "below a set-up command, which waits for them",
@@ -56,7 +56,7 @@ def starts(source: str) -> list[str]:
 def test_programs_are_started_only_in_allowed_files() -> None:
     files = {str(path.relative_to(SCRIPTS)): path.read_text() for path in SCRIPTS.rglob("*.py")}
     found = {name: calls for name, source in files.items() if (calls := starts(source))}
-    assert found.keys() == ALLOWED.keys(), "start programs by drivelab.parent, or add the file with its reason"
+    assert found.keys() == ALLOWED.keys(), "start programs by drivelab.core.programs, or add the file with its reason"
 
 
 def test_every_way_to_start_a_program_is_detected() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.run_directory import run_directory
+from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 
 
 def test_missing_folder_or_own_folder_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.termination import end_in_thread
+from drivelab.core.termination import end_in_thread
 
 PATIENCE_S = 60.0
 """Time limit, reached only by a failed test."""
 COMMAND = """
 import os, signal, sys, time
 from pathlib import Path
-from drivelab.termination import deferred, end_in_order
+from drivelab.core.termination import deferred, end_in_order
 end_in_order()
 me = os.getpid()
 try:

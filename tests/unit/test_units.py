@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.errors import UserError
-from drivelab.units import (
+from drivelab.core.errors import UserError
+from drivelab.core.units import (
     format_amount,
     format_duration,
     format_factor,

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from drivelab.words import counted, some
+from drivelab.core.units import counted, some
 
 
 def test_only_one_is_singular() -> None:

@@ -10,7 +10,7 @@ import pytest
 from made_recordings import without_checksums
 from mini_project import Project
 
-from drivelab.analysis.soundness import sound
+from drivelab.criteria.soundness import sound
 from drivelab.tables import io
 
 

@@ -14,16 +14,16 @@ import pandas as pd
 import pytest
 
 from drivelab.analysis.detectors import findings_table
-from drivelab.config.yaml_file import load_yaml
+from drivelab.campaign.planning import Campaign, Planned
+from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.figure_layout import kinds
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign, Planned
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.collect import collect
 from drivelab.telemetry.log import read_samples
 from drivelab.virtual.effects import Throttle
+from drivelab.workflow.figure_layout import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.long

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from mini_project import Project
 
-from drivelab.explore.evidence import of_delta, of_value
+from drivelab.explore.number_evidence import of_delta, of_value
 
 MIB = 2**20
 

@@ -24,7 +24,7 @@ def project(tmp_path: Path) -> FleetProject:
     fleet = fleet_project(tmp_path / "project", 3)
     study = (fleet.folder / fleet.study).read_text().partition("  - protocol: pts-write-saturation")[0]
     (fleet.folder / fleet.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
-    fleet.edit("scripts/drivelab/stages/workflow.py", '"png", "yes"', '"png", "no"')
+    fleet.edit("scripts/drivelab/workflow/load.py", '"png", "yes"', '"png", "no"')
     fleet.make_held()
     return fleet
 

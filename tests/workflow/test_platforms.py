@@ -31,9 +31,9 @@ ELSEWHERE = """\
 import platform
 from pathlib import Path
 platform.node = lambda: "far-away"
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
+from drivelab.campaign.planning import Campaign
 for planned in Campaign.load("config/mini.yaml").plans:
     if planned.plan.drive == "op7@far":
         purge(planned.plan, Path("purged"))

@@ -12,17 +12,17 @@ import pandas as pd
 import pytest
 import yaml
 
-from drivelab.analysis.summary import summary_table
-from drivelab.analysis.windows import windows_table
+from drivelab.analysis.values.summary import summary_table
+from drivelab.campaign.planning import Campaign, Planned
+from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING
-from drivelab.stages.figure_layout import kinds
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign, Planned
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.collect import collect
+from drivelab.tables.windows import windows_table
+from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING
+from drivelab.workflow.figure_layout import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))

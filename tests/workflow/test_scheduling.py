@@ -10,8 +10,8 @@ import pytest
 from held import RUN, let_end, state_of, wait
 from mini_project import Project
 
+from drivelab.campaign.planning import Campaign
 from drivelab.recording.writer import Recording, read_journal
-from drivelab.stages.planning import Campaign
 
 RUN_AND_PRINT_TIMERS = """\
 import sys

@@ -1,4 +1,4 @@
-from drivelab.stages.figure_kinds import OVER_SIZES, figure_code
+from drivelab.workflow.figure_kinds import OVER_SIZES, figure_code
 
 # One job draws all figures of a recording; there is a rule for each combination of figures that the plans need.
 # Current figures are kept, so the files stay in place while a job runs (update).

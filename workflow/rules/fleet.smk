@@ -33,7 +33,7 @@ rule fleet_tables:
     benchmark:
         "<results>/logs/benchmarks/fleet_tables.tsv"
     params:
-        code=code_digest("tables.fleet"),
+        code=code_digest("analysis.fleet_parts"),
         margin_pct=fleet.campaign.study.margin_pct,
     script:
         "../../scripts/fleet_tables.py"
@@ -50,7 +50,7 @@ rule fleet_deltas:
     benchmark:
         "<results>/logs/benchmarks/fleet_deltas.tsv"
     params:
-        code=code_digest("tables.fleet"),
+        code=code_digest("analysis.fleet_parts"),
         study=fleet.report_facts(),
     script:
         "../../scripts/fleet_deltas.py"
@@ -72,7 +72,7 @@ rule fleet_report:
     benchmark:
         "<results>/logs/benchmarks/fleet_report.tsv"
     params:
-        code=code_digest("report.fleet"),
+        code=code_digest("report.fleet_page"),
         templates=files_digest(
             *(f"scripts/drivelab/report/templates/{name}*" for name in ("fleet.", "parts.", "report."))
         ),

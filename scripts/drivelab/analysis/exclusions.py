@@ -7,8 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.soundness import (
+from drivelab.core.units import some
+from drivelab.criteria.repeats import FEWEST
+from drivelab.criteria.soundness import (
     ALTERED,
     DUPLICATED,
     FAULTS,
@@ -20,7 +21,6 @@ from drivelab.analysis.soundness import (
     split,
 )
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.words import some
 
 WHOLE = "recording"
 """The `place` of a row that excludes a whole recording."""
@@ -50,10 +50,10 @@ def exclusions_table(
     """Make table `exclusions` of a study.
 
     `cells` is table `cells`, unsound rows included.
-    `recordings` has a row for each recording in the study's order, from `drivelab.tables.facts`: recording, drive,
-    measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its manifest, null
-    without one) and `journalled` (the count in its journal). `strangers` are rows of the table for folders that do not
-    belong to the study. `replays` and `application_runs` are the tables of these names.
+    `recordings` has a row for each recording in the study's order, from `drivelab.explore.row_selection`: recording,
+    drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its
+    manifest, null without one) and `journalled` (the count in its journal). `strangers` are rows of the table for
+    folders that do not belong to the study. `replays` and `application_runs` are the tables of these names.
 
     Excluded as a whole are altered recordings, recordings with the evidence of an earlier one, and recordings whose
     versions differ from those of the latest one that they would be pooled with. If an even number of recordings has a

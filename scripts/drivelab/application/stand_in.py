@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.trace import catalogue
+from drivelab.core.errors import UserError
+from drivelab.trace import trace_catalogue
 
 CHOICE: dict[str, Any] = {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "process"}
-"""Settings for drivelab.replay.choice.ReplayChoice. Each request waits for what its process waited for, so a slower
-drive lengthens the replay. The replay is never shorter than the trace."""
+"""Settings for drivelab.plan.replay_choice.ReplayChoice. Each request waits for what its process waited for, so a
+slower drive lengthens the replay. The replay is never shorter than the trace."""
 
 
-def find(application: str, folder: Path, source: str) -> catalogue.Entry:
+def find(application: str, folder: Path, source: str) -> trace_catalogue.Entry:
     """Return the shipped trace of an application, or the first by name of several.
 
     Raises UserError, naming `source` as the place of the request, when no trace is shipped or its file is missing.
     """
-    entries = catalogue.load(folder)
+    entries = trace_catalogue.load(folder)
     chosen = next((entry for _, entry in sorted(entries.items()) if entry.application == application), None)
     if chosen is None:
         known = ", ".join(sorted({entry.application for entry in entries.values()})) or "none"

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.config.restored import OUTSIDE
-from drivelab.config.study import PARTS, Study
-from drivelab.errors import UserError
-from drivelab.recording.places import OWNER, RUN_LOCK, owner, refuse_other_owner
+from drivelab.core.errors import UserError
+from drivelab.plan.restored import OUTSIDE
+from drivelab.plan.study import PARTS, Study
+from drivelab.recording.folders import OWNER, RUN_LOCK, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED
-from drivelab.stages.consent import CONSENT
-from drivelab.trace import catalogue
+from drivelab.run.consent import CONSENT
+from drivelab.trace import trace_catalogue
 
 REQUIREMENTS = "versions/requirements.txt"
 ELSEWHERE = OUTSIDE
@@ -120,7 +120,7 @@ def _configuration(study: Study) -> Iterator[Path]:
 def _traces(study: Study) -> Iterator[Path]:
     for name, source in study.traces.items():
         if source.shipped is not None:
-            entry = catalogue.path_of(source.shipped, _TRACES)
+            entry = trace_catalogue.path_of(source.shipped, _TRACES)
             files = [entry, entry.with_suffix(".yaml")]
         else:
             files = [source.file] if source.file else []
@@ -133,7 +133,7 @@ def _traces(study: Study) -> Iterator[Path]:
 def _stand_ins(study: Study) -> Iterator[Path]:
     """Yield traces that replace applications on the virtual clock: plans hold their checksums."""
     applications = {row.application for row in study.measurements if row.application is not None}
-    for entry in catalogue.load(_TRACES).values() if applications else ():
+    for entry in trace_catalogue.load(_TRACES).values() if applications else ():
         if entry.application in applications and entry.path.is_file():
             yield from (_TRACES / entry.path.name, _TRACES / f"{entry.name}.yaml")
 

@@ -17,10 +17,9 @@ from urllib.parse import quote
 
 import drivelab
 from drivelab.archive.contents import RECORDS, Item, archived_name
-from drivelab.archive.described import words_of
-from drivelab.archive.made import Made, made
-from drivelab.archive.publication import Publication
-from drivelab.config.study import PARTS, Study
+from drivelab.archive.crate_entries import Made, made, words_of
+from drivelab.archive.preview import Publication
+from drivelab.plan.study import PARTS, Study
 
 METADATA = "ro-crate-metadata.json"
 PREVIEW = "ro-crate-preview.html"

@@ -16,11 +16,10 @@ from drivelab.archive.container import CHUNK_BYTES, DamagedError, Watch, Writer
 from drivelab.archive.contents import REQUIREMENTS, Item, archived_name, changed, refuse_changes
 from drivelab.archive.crate import METADATA, PREVIEW, crate
 from drivelab.archive.part import whole_file, whole_folder
-from drivelab.archive.preview import preview
-from drivelab.archive.publication import Publication
-from drivelab.config.study import Study
-from drivelab.errors import UserError
-from drivelab.files import real_path
+from drivelab.archive.preview import Publication, preview
+from drivelab.core.errors import UserError
+from drivelab.core.files import real_path
+from drivelab.plan.study import Study
 from drivelab.recording.checksums import (
     ADDED,
     ALTERED,

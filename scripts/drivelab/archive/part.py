@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 
 @contextmanager

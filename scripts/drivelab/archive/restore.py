@@ -17,14 +17,14 @@ from drivelab.archive import kinds
 from drivelab.archive.container import CHUNK_BYTES, DamagedError, Member, Reader, Watch, plain_name
 from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.archive.create import of_the_study
-from drivelab.archive.folder import Folder
+from drivelab.archive.kinds import Folder
 from drivelab.archive.verify import Verdict, below_top, verify
-from drivelab.config.drives_sheet import COLUMNS
-from drivelab.config.restored import MARKER
-from drivelab.config.schema import ROOT
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.core.units import some
+from drivelab.plan.drive_sheet import COLUMNS
+from drivelab.plan.restored import MARKER
+from drivelab.plan.schema import ROOT
 from drivelab.recording.writer import now_iso
-from drivelab.words import some
 
 RESTORED = ROOT / "restored"
 """Folder for restored studies, each in a folder of its name; the only place for them in the project."""
@@ -213,7 +213,7 @@ def _verified(member: Member, expected: str) -> Iterator[bytes]:
 
 
 def _harmless(chunks: Iterator[bytes]) -> list[bytes]:
-    """Return a drive sheet with `destructive: no` for every drive, parsed as in `drivelab.config.drives_sheet`.
+    """Return a drive sheet with `destructive: no` for every drive, parsed as in `drivelab.plan.drive_sheet`.
 
     Raises DamagedError for a sheet that is not text or is too large.
     """

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from drivelab.archive.container import DamagedError, Member, Reader, Watch, is_file
 from drivelab.archive.create import SIDE_FILE, of_the_study
-from drivelab.errors import UserError
-from drivelab.files import open_regular
+from drivelab.core.errors import UserError
+from drivelab.core.files import open_regular
 from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
 

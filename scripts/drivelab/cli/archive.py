@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.archive import KINDS
 from drivelab.cli.run import in_project
-from drivelab.terminal import NO_REDIRECTION, console
-from drivelab.units import format_amount
-from drivelab.words import some
+from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.units import format_amount, some
 
 if TYPE_CHECKING:
     from drivelab.archive.create import Written
     from drivelab.archive.verify import Verdict
-    from drivelab.config.study import Study
+    from drivelab.plan.study import Study
 
 _MOST_NAMED = 5
 """Number of file names that a sentence lists."""
@@ -69,8 +68,8 @@ def add_parser(commands: Any) -> None:
 def _create(options: argparse.Namespace) -> int:
     from drivelab.archive.contents import contents
     from drivelab.archive.create import refuse_existing, write_archive, write_folder
-    from drivelab.archive.publication import publication
-    from drivelab.config.study import load_study
+    from drivelab.archive.preview import publication
+    from drivelab.plan.study import load_study
 
     output = options.output.absolute()
     published = publication(options.author, options.license, options.date)
@@ -92,10 +91,10 @@ def _at_rest(study: Study) -> Iterator[None]:
     Without a lock file of an earlier run no lock is held, because creating one would change the study. Archiving
     detects a run that starts then, or on another host, by the files that it writes.
     """
-    from drivelab.errors import UserError
-    from drivelab.recording.places import RUN_LOCK
-    from drivelab.stages import locks
-    from drivelab.stages.progress import read_status, state_now
+    from drivelab.core.errors import UserError
+    from drivelab.recording.folders import RUN_LOCK
+    from drivelab.run.progress import read_status, state_now
+    from drivelab.workflow import locks
 
     lock, remedy = study.results / RUN_LOCK, "wait for it or stop it, then archive the study"
     with ExitStack() as stack:
@@ -131,7 +130,7 @@ def _verify(options: argparse.Namespace) -> int:
     from drivelab.archive.verify import verify
 
     if options.digest and len(options.files) > 1:
-        from drivelab.errors import UserError
+        from drivelab.core.errors import UserError
 
         raise UserError("--digest belongs to one archive, but several are named; verify them one by one")
     verdicts = []
@@ -180,9 +179,9 @@ def _restore(options: argparse.Namespace) -> int:
 
 def _study_in(folder: Path) -> Path | None:
     """Return the path of the restored study in its folder, or None if no study there has its name."""
-    from drivelab.config.restored import MARKER
-    from drivelab.config.yaml_file import load_yaml
-    from drivelab.errors import UserError
+    from drivelab.core.errors import UserError
+    from drivelab.plan.restored import MARKER
+    from drivelab.plan.yaml_file import load_yaml
 
     name = json.loads((folder / MARKER).read_bytes())["study"]
     for path in sorted(folder.glob("config/*.y*ml")):

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.trace.capturing.report import LOSSES, CaptureReport
+from drivelab.trace.capturing.capture_report import LOSSES, CaptureReport
 
 
 def add_parser(commands: Any) -> None:
@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _capture(options: argparse.Namespace) -> int:
-    from drivelab.trace.capture import capture
+    from drivelab.trace.capturing.capture import capture
 
     try:
         report = capture(options.device, options.command, options.output, backend=options.backend)

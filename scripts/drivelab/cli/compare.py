@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.errors import UserError
-from drivelab.units import format_percentage
-from drivelab.words import counted
+from drivelab.core.errors import UserError
+from drivelab.core.units import counted, format_percentage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.compare import compare
-    from drivelab.explore.selection import parse
+    from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
     comparison = compare(parse(options.basis), parse(options.comparison), results, terms)
@@ -67,13 +66,13 @@ def _compare(options: argparse.Namespace) -> int:
 
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
-    from drivelab.config.restored import restored_folder
-    from drivelab.config.schema import ROOT
     from drivelab.explore.compare import Terms
+    from drivelab.plan.restored import restored_folder
+    from drivelab.plan.schema import ROOT
 
     results, judged = Path("results"), {}
     if options.study is not None:
-        from drivelab.config.study import load_study
+        from drivelab.plan.study import load_study
 
         study = load_study(options.study)
         results = (restored_folder(options.study) or ROOT) / study.results
@@ -84,7 +83,7 @@ def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
 
 
 def _margin_pct(text: str) -> float:
-    from drivelab.units import parse_share
+    from drivelab.core.units import parse_share
 
     try:
         share = parse_share(text)
@@ -132,8 +131,8 @@ def headline(comparison: Comparison) -> str:
 def _show(comparison: Comparison) -> None:
     from rich.markup import escape
 
-    from drivelab.analysis.doubt_notes import numbered
-    from drivelab.cli.wide import wide_console
+    from drivelab.analysis.deltas.doubts import numbered
+    from drivelab.cli.query import wide_console
 
     console = wide_console()
     console.print(f"[bold]{escape(headline(comparison))}[/]")
@@ -167,7 +166,7 @@ def _show(comparison: Comparison) -> None:
 
 def _facets(differences: Any, nothing: str = "nothing") -> str:
     """List each facet once, with the values of both sides."""
-    from drivelab.analysis.differences import STEPS
+    from drivelab.analysis.deltas.differences import STEPS
 
     texts = dict.fromkeys(
         _STEPS
@@ -189,9 +188,9 @@ def _table(comparison: Comparison, marks: Sequence[tuple[int, ...]], console: Co
     from rich.table import Table
     from rich.text import Text
 
-    from drivelab.cli.wide import print_table
+    from drivelab.cli.query import print_table
     from drivelab.report.numbers import heading, is_missing, number
-    from drivelab.report.reasons import mark
+    from drivelab.report.sentences import mark
 
     colours = {"better": "green", "worse": "red"}
     several = comparison.deltas["measurement"].nunique() > 1

@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.host.entry import SCENARIOS
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _kept_settings(temporary: Temporary) -> Iterator[None]:
 
     Settings that an earlier command changed are kept in both cases. Raises UserError without root.
     """
-    from drivelab.termination import deferred
+    from drivelab.core.termination import deferred
 
     if os.geteuid() != 0:
         raise UserError(
@@ -178,8 +178,8 @@ def _attached() -> list[str]:
 
 def _pinned() -> list[str]:
     """Return the attached drives of the sheet."""
-    from drivelab.config.drives_sheet import load_sheet
-    from drivelab.config.schema import ROOT
+    from drivelab.plan.drive_sheet import load_sheet
+    from drivelab.plan.schema import ROOT
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []
     return [_kernel_name(row.device) for row in rows if row.virtual is None and Path(row.device).exists()]

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.schema import ROOT
-from drivelab.files import read_regular, real_path
-from drivelab.units import format_amount
-from drivelab.words import counted
+from drivelab.core.files import read_regular, real_path
+from drivelab.core.units import counted, format_amount
+from drivelab.plan.schema import ROOT
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
 _WIDTH = 100
@@ -58,8 +57,8 @@ def survey(sheet: Path) -> list[dict[str, Any]]:
 
 def _rows(sheet: Path) -> dict[str, Any]:
     """Return the rows of the sheet; an unreadable sheet is reported on stderr and counts as empty."""
-    from drivelab.config.drives_sheet import load_sheet
-    from drivelab.errors import UserError
+    from drivelab.core.errors import UserError
+    from drivelab.plan.drive_sheet import load_sheet
 
     if not _text(sheet).strip():
         return {}
@@ -143,8 +142,8 @@ def _is(row: Any, name: str, pin: str | None) -> bool:
 
 def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
     """Return why a drive may not be tested; None if nothing holds it and it can be pinned."""
+    from drivelab.core.errors import UserError
     from drivelab.drives import guard
-    from drivelab.errors import UserError
 
     if facts["capacity_bytes"] == 0:
         return "it has no medium"
@@ -258,14 +257,14 @@ def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
 
 
 def _lines(present: str) -> list[str]:
-    from drivelab.config.drives_sheet import COLUMNS
+    from drivelab.plan.drive_sheet import COLUMNS
 
     return present.splitlines() or ["\t".join(COLUMNS)]
 
 
 def _additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
     """Return each drive that the sheet lacks, with its new line: a row or a comment."""
-    from drivelab.config.drives_sheet import COLUMNS
+    from drivelab.plan.drive_sheet import COLUMNS
 
     lines, additions = _lines(present), []
     more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))

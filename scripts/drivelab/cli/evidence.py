@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,10 +41,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _evidence(options: argparse.Namespace) -> int:
-    from drivelab.explore.evidence import as_measured, of_delta, of_value
     from drivelab.explore.evidence_text import lines
-    from drivelab.explore.published import choose
-    from drivelab.recording.places import homes
+    from drivelab.explore.number_evidence import as_measured, choose, of_delta, of_value
+    from drivelab.recording.folders import homes
     from drivelab.tables import io
 
     def table(name: str) -> pd.DataFrame:
@@ -83,7 +82,7 @@ def _evidence(options: argparse.Namespace) -> int:
 
 def _list(rows: pd.DataFrame, options: argparse.Namespace) -> None:
     from drivelab.explore.evidence_text import name_of
-    from drivelab.explore.published import KEYS
+    from drivelab.explore.number_evidence import KEYS
 
     if options.json:
         names = list(KEYS[options.table])

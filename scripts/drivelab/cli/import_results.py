@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.imported import IMPORTED, importers, read
 
 LOG, LOG_READS = "fio-log", "fio's log of single I/Os, converted to one Parquet file"
@@ -60,8 +60,7 @@ def _import(options: argparse.Namespace) -> int:
     tables = tables_of(recordings)
     write_tables(tables, recordings, options.path, options.output)
     if options.report:
-        from drivelab.imported.figures import draw_figures
-        from drivelab.imported.report import report_of
+        from drivelab.imported.imported_report import draw_figures, report_of
         from drivelab.report.html import render
 
         figures = draw_figures(tables, recordings, options.output / "figures")
@@ -97,7 +96,7 @@ def _check_output(out: Path) -> None:
 
 
 def _log(options: argparse.Namespace) -> int:
-    from drivelab.fio.io_log import convert
+    from drivelab.imported.fio_log import convert
 
     conversion = convert(
         options.path, options.output, fio_2_offset=options.fio_2_offset, max_malformed=options.max_malformed

@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 
 import drivelab
-from drivelab.errors import UserError
-from drivelab.terminal import escape_output
+from drivelab.core.errors import UserError
+from drivelab.core.terminal import escape_output
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST, errno.ELOOP,
            errno.ENAMETOOLONG, errno.EINVAL, errno.EFBIG)  # fmt: skip
@@ -83,7 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     escape_output()
     try:
-        from drivelab.termination import end_in_order
+        from drivelab.core.termination import end_in_order
 
         end_in_order()
         options = parser().parse_args(arguments)

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.run import in_project
-from drivelab.config.study import ANY_HOST, DEFAULT_STUDY
-from drivelab.units import format_amount, format_duration
-from drivelab.words import counted
+from drivelab.core.units import counted, format_amount, format_duration
+from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
 
 if TYPE_CHECKING:
-    from drivelab.stages.outlook import Outlook
-    from drivelab.stages.planning import Campaign, Planned
+    from drivelab.campaign.outlook import Outlook
+    from drivelab.campaign.planning import Campaign, Planned
 
 _LARGE = 300
 """Above this number of recordings, commands are shown only with --commands."""
@@ -33,11 +32,11 @@ def add_parser(commands: Any) -> None:
 
 
 def _plan(options: argparse.Namespace) -> int:
-    from drivelab.stages.budget import exceeded, refusal
-    from drivelab.stages.headline import headline
-    from drivelab.stages.layout import Layout
-    from drivelab.stages.outlook import outlook
-    from drivelab.stages.planning import Campaign
+    from drivelab.campaign.budget import exceeded, refusal
+    from drivelab.campaign.introduction import headline
+    from drivelab.campaign.outlook import outlook
+    from drivelab.campaign.planning import Campaign
+    from drivelab.workflow.layout import Layout
 
     campaign = Campaign.load(in_project(options.study), everywhere=options.everywhere)
     Layout(campaign).check_owner()
@@ -63,7 +62,7 @@ def _plan(options: argparse.Namespace) -> int:
 
 def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
     """Return a line for each host with measurements to do: its drives, time and bytes in total."""
-    from drivelab.stages.budget import together_s
+    from drivelab.campaign.budget import together_s
 
     lines = []
     for host in dict.fromkeys(host for row in rows for host in row.by_host):
@@ -83,9 +82,10 @@ def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:
 
 def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> None:
     """Print a measurement, with its commands if this host makes it."""
+    from drivelab.campaign.commands import fio_commands
     from drivelab.drives import sysfs
-    from drivelab.stages.commands import fio_commands
-    from drivelab.stages.platforms import host_of, is_recorded
+    from drivelab.plan.hosts import host_of
+    from drivelab.recording.folders import is_recorded
     from drivelab.virtual.model import DriveModel
 
     place = ""

@@ -9,17 +9,17 @@ from dataclasses import asdict
 from types import TracebackType
 from typing import Any
 
+from drivelab.campaign.estimate import assumed_mib_s
+from drivelab.campaign.outlook import Estimates
+from drivelab.campaign.planning import Campaign
+from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.units import format_duration
+from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
-from drivelab.recording.places import home
+from drivelab.recording.folders import home, is_recorded
 from drivelab.recording.writer import read_object, worked_s
-from drivelab.stages.estimate import assumed_mib_s
-from drivelab.stages.outlook import Estimates
-from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import host_of, is_recorded
-from drivelab.stages.progress import status_of
-from drivelab.stages.scheduling import reckoned_capacity_bytes
-from drivelab.terminal import NO_REDIRECTION, console
-from drivelab.units import format_duration
+from drivelab.run.progress import status_of
+from drivelab.workflow.scheduling import reckoned_capacity_bytes
 
 _EVERY_S = 10.0
 """Least time between two lines of a drive without a terminal, unless its stage or round changes."""

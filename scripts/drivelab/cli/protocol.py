@@ -6,13 +6,13 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.config.schema import ROOT
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.schema import ROOT
 
 if TYPE_CHECKING:
-    from drivelab.protocol.grammar import Protocol
-    from drivelab.stages.estimate import Trace
-    from drivelab.stages.procedure import Subject
+    from drivelab.campaign.estimate import Trace
+    from drivelab.campaign.procedure import Subject
+    from drivelab.plan.grammar import Protocol
 
 CLASSES = ("enterprise", "client")
 CAPACITY, WRITE_MIB_S = "1TB", 2000
@@ -80,9 +80,9 @@ def _positive(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from drivelab.protocol.grammar import load
-    from drivelab.stages import protocol_page
-    from drivelab.stages.planning import PROTOCOLS
+    from drivelab.campaign import protocol_page
+    from drivelab.campaign.planning import PROTOCOLS
+    from drivelab.plan.grammar import load
 
     protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
     if options.markdown:
@@ -95,8 +95,8 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from drivelab.protocol.grammar import resolve
-    from drivelab.stages import protocol_page
+    from drivelab.campaign import protocol_page
+    from drivelab.plan.grammar import resolve
 
     protocol = _protocol(options.protocol)
     resolved = resolve(protocol, options.drive_class, options.scale, {}, "--scale")
@@ -109,7 +109,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from drivelab.protocol.grammar import load, resolve
+    from drivelab.plan.grammar import load, resolve
 
     protocol = load(options.file)
     scales = [None, *protocol.body.get("scale", {})]
@@ -124,8 +124,8 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _protocol(name: str) -> Protocol:
-    from drivelab.protocol.grammar import load
-    from drivelab.stages.planning import PROTOCOLS
+    from drivelab.campaign.planning import PROTOCOLS
+    from drivelab.plan.grammar import load
 
     if name.endswith(".yaml"):
         return load(Path(name))
@@ -137,7 +137,7 @@ def _protocol(name: str) -> Protocol:
 
 def _subject(options: argparse.Namespace) -> tuple[str, Subject]:
     """Return the drive as a description and as numbers."""
-    from drivelab.stages import protocol_subject
+    from drivelab.campaign import protocol_page as protocol_subject
 
     traces: tuple[Trace, ...] = tuple(protocol_subject.trace(name) for name in options.trace)
     if options.drive is None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.units import format_amount, parse_duration, parse_size
+from drivelab.core.units import format_amount, parse_duration, parse_size
 
 if TYPE_CHECKING:
-    from drivelab.replay.choice import ReplayChoice
+    from drivelab.plan.replay_choice import ReplayChoice
     from drivelab.replay.once import Manner
 
 
@@ -73,11 +73,11 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.stages import single_replay
-    from drivelab.trace import catalogue
+    from drivelab.run import single_replay
+    from drivelab.trace import trace_catalogue
 
     report = single_replay.replay(
-        catalogue.locate(options.trace),
+        trace_catalogue.locate(options.trace),
         options.target,
         options.output,
         _choice(options),
@@ -93,7 +93,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _choice(options: argparse.Namespace) -> ReplayChoice:
-    from drivelab.replay.choice import MappingChoice, ReplayChoice, TimingChoice
+    from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
 
     cap_s = None if options.idle_cap is None else parse_duration(options.idle_cap)
     range_bytes = None if options.range is None else parse_size(options.range)
@@ -106,9 +106,9 @@ def _choice(options: argparse.Namespace) -> ReplayChoice:
 
 
 def _manner(options: argparse.Namespace) -> Manner:
+    from drivelab.plan.replay_choice import MOST_IN_FLIGHT
     from drivelab.replay.native import EngineOptions
     from drivelab.replay.once import Manner
-    from drivelab.replay.records import MOST_IN_FLIGHT
 
     engine = EngineOptions(
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,

@@ -7,10 +7,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.restored import restored_folder
-from drivelab.config.schema import ROOT
-from drivelab.config.study import DEFAULT_STUDY
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.restored import restored_folder
+from drivelab.plan.schema import ROOT
+from drivelab.plan.study import DEFAULT_STUDY
 
 DEMO_STUDY = "config/demo.yaml"
 

@@ -13,30 +13,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab import parent
-from drivelab.cli import cluster, cluster_log
+from drivelab.campaign.budget import require_within
+from drivelab.campaign.capture import refuse_foreign_campaign
+from drivelab.campaign.introduction import headline
+from drivelab.campaign.outlook import outlook
+from drivelab.campaign.planning import Campaign
+from drivelab.cli import cluster
+from drivelab.cli import cluster as cluster_log
 from drivelab.cli.progress_view import ProgressView
-from drivelab.config.restored import restored_folder
-from drivelab.config.schema import ROOT
-from drivelab.errors import UserError
+from drivelab.core import programs
+from drivelab.core.errors import UserError
+from drivelab.core.units import counted, format_duration, some
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
-from drivelab.recording.places import RUN_LOCK
-from drivelab.stages import consent, failures, locks
-from drivelab.stages.budget import require_within
-from drivelab.stages.cluster import Cluster
-from drivelab.stages.engines import check_engines
-from drivelab.stages.fleet import Fleet
-from drivelab.stages.headline import headline
-from drivelab.stages.layout import Layout
-from drivelab.stages.outlook import outlook
-from drivelab.stages.planning import Campaign
-from drivelab.stages.platforms import host_of, this_host
-from drivelab.stages.restored_study import refuse_foreign_campaign, snakemake_arguments, snakemake_environment
-from drivelab.stages.writable import require_writable
-from drivelab.units import format_duration
+from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.restored import restored_folder
+from drivelab.plan.schema import ROOT
+from drivelab.recording.folders import RUN_LOCK
+from drivelab.run import consent
+from drivelab.run.consent import snakemake_arguments, snakemake_environment
 from drivelab.virtual import manage
-from drivelab.words import counted, some
+from drivelab.workflow import fleet_part, locks
+from drivelab.workflow.check import check_engines
+from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.fleet import Fleet
+from drivelab.workflow.layout import Layout
+from drivelab.workflow.locks import require_writable
 
 _POLL_S = 0.5
 _RELEASE_S = 30.0
@@ -112,8 +114,8 @@ def _refuse_other_records(profile: Path | None) -> None:
     if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in default_profile:
         return
     options = [] if profile is None else ["--profile", str(profile)]
-    command = [sys.executable, "-m", "drivelab.stages.snakemake_internals", "--cores", "1", *options]
-    done = parent.run(command, stdout=subprocess.PIPE, env=_environment())
+    command = [sys.executable, "-m", "drivelab.workflow.snakemake_internals", "--cores", "1", *options]
+    done = programs.run(command, stdout=subprocess.PIPE, env=_environment())
     if done.returncode == 2:
         raise UserError(done.stdout.strip())
 
@@ -164,7 +166,7 @@ def _snakemake(
                "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
-        process = parent.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)
+        process = programs.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)
         try:
             with view:
                 while process.poll() is None:
@@ -214,7 +216,7 @@ def explain(logs: Path, status: int) -> None:
     """Print why stages failed, or the end of the log if no job gave a reason."""
     log_text = (logs / "snakemake.log").read_text(errors="replace")
     in_chains = {part for chain in cluster_log.failed_chains(log_text) for part in chain.parts}
-    sentences = [*failures.sentences(log_text, in_chains), *cluster_log.ended_jobs(log_text)]
+    sentences = [*fleet_part.sentences(log_text, in_chains), *cluster_log.ended_jobs(log_text)]
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
         sentences = [f"drivelab: {logs.parent}: No space left on device; free some space and run again to continue"]
     if status < 0:
@@ -243,7 +245,7 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
     if campaign.fleet:
-        from drivelab.report.fleet import verdict
+        from drivelab.report.fleet_page import verdict
 
         for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
             print(f"  {sentence}")

@@ -53,7 +53,7 @@ def add_parser(commands: Any) -> None:
 
 def _purge(options: argparse.Namespace) -> int:
     from drivelab.plan.plan import Plan
-    from drivelab.stages.condition import purge
+    from drivelab.run.condition import purge
 
     purge(Plan.read(options.plan), options.seal)
     return 0
@@ -61,7 +61,7 @@ def _purge(options: argparse.Namespace) -> int:
 
 def _precondition(options: argparse.Namespace) -> int:
     from drivelab.plan.plan import Plan
-    from drivelab.stages.condition import precondition
+    from drivelab.run.condition import precondition
 
     precondition(Plan.read(options.plan), options.after, options.seal)
     return 0
@@ -71,8 +71,8 @@ def _measure(options: argparse.Namespace) -> int:
     import socket
 
     from drivelab.plan.plan import Plan
-    from drivelab.stages.barrier import Barrier
-    from drivelab.stages.measure import measure
+    from drivelab.run.measure import measure
+    from drivelab.run.together import Barrier
 
     barrier = None if options.barrier is None else Barrier(socket.socket(fileno=options.barrier))
     measure(Plan.read(options.plan), options.after, barrier)
@@ -80,21 +80,21 @@ def _measure(options: argparse.Namespace) -> int:
 
 
 def _measure_together(options: argparse.Namespace) -> int:
-    from drivelab.stages.together import measure_together
+    from drivelab.run.together import measure_together
 
     measure_together(options.plans, options.after)
     return 0
 
 
 def _capture_trace(options: argparse.Namespace) -> int:
-    from drivelab.stages.capture import capture_trace
-    from drivelab.stages.planning import Campaign
+    from drivelab.campaign.capture import capture_trace
+    from drivelab.campaign.planning import Campaign
 
     capture_trace(Campaign.load(options.study), options.trace, options.output)
     return 0
 
 
 def _part(options: argparse.Namespace) -> int:
-    from drivelab.stages.fleet_part import carry_out
+    from drivelab.workflow.fleet_part import carry_out
 
     return carry_out(options.study, options.drive, options.stamp, options.cores, options.output, options.config)

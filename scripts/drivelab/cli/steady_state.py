@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.analysis.steady_state import SteadyState, determine
-from drivelab.errors import UserError
-from drivelab.units import parse_share
+from drivelab.core.errors import UserError
+from drivelab.core.units import parse_share
+from drivelab.criteria.steady_state import SteadyState, determine
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

@@ -11,10 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.cli.run import in_project
-from drivelab.config.study import DEFAULT_STUDY
-from drivelab.errors import UserError
-from drivelab.units import format_duration
-from drivelab.words import counted
+from drivelab.core.errors import UserError
+from drivelab.core.units import counted, format_duration
+from drivelab.plan.study import DEFAULT_STUDY
 
 
 def add_parser(commands: Any) -> None:
@@ -51,7 +50,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from drivelab.stages.new_study import write_study
+    from drivelab.campaign.new_study import write_study
 
     in_project(DEFAULT_STUDY)
     path = write_study(options.name, options.drives, options.protocols)
@@ -60,7 +59,7 @@ def _new(options: argparse.Namespace) -> int:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from drivelab.stages.check import check, clashes
+    from drivelab.workflow.check import check, clashes
 
     campaigns = []
     for path in all_in_project(options.studies):
@@ -77,9 +76,9 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    from drivelab.config.study import load_study
-    from drivelab.stages.layout import Layout
-    from drivelab.stages.status import campaign_of, study_status
+    from drivelab.campaign.status import campaign_of, study_status
+    from drivelab.plan.study import load_study
+    from drivelab.workflow.layout import Layout
 
     studies = [load_study(path) for path in all_in_project(options.studies)]
     refuse_same_name([study.name for study in studies])
@@ -119,7 +118,7 @@ def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
 
     A line below the drive shows each earlier measurement that failed or was interrupted.
     """
-    from drivelab.stages.status import STATES
+    from drivelab.campaign.status import STATES
 
     counts = Counter(row.state for row in rows)
     before = Counter(attempt.state for row in rows for attempt in row.unfinished)
@@ -163,7 +162,7 @@ def status_lines(name: str, rows: list[Any], now_s: float) -> list[str]:
 
 
 def _urgency(row: Any) -> int:
-    from drivelab.stages.status import STATES
+    from drivelab.campaign.status import STATES
 
     return min(STATES.index(state) for state in (row.state, *(attempt.state for attempt in row.unfinished)))
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.parent import start
+from drivelab.core.errors import UserError
+from drivelab.core.programs import start
 
 ROOT = Path(__file__).resolve().parents[3]
 NO_TESTS_COLLECTED = 5

@@ -52,10 +52,10 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from drivelab.trace import catalogue
-    from drivelab.units import format_size
+    from drivelab.core.units import format_size
+    from drivelab.trace import trace_catalogue
 
-    entries = catalogue.load().values()
+    entries = trace_catalogue.load().values()
     if options.json:
         print(json.dumps([{**asdict(entry), "path": str(entry.path)} for entry in entries], indent=1))
         return 0

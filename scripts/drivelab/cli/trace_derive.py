@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from drivelab.trace.derive.step import Step
+    from drivelab.trace.derive.output import Step
 
 _TIME = "time since the start of the trace, such as 1.5s, 200ms or 3min"
 
@@ -115,30 +115,29 @@ def _action(actions: Any, name: str, handler: Any, title: str, description: str,
 
 
 def _path(text: str) -> Path:
-    from drivelab.trace import catalogue
+    from drivelab.trace import trace_catalogue
 
-    return catalogue.locate(text)
+    return trace_catalogue.locate(text)
 
 
 def _cut(options: argparse.Namespace) -> int:
+    from drivelab.trace.derive.choice import time_ns
     from drivelab.trace.derive.cut import Cut
-    from drivelab.trace.derive.values import time_ns
 
     end = None if options.end is None else time_ns(options.end)
     return _derive(options, Cut(time_ns(options.begin), end))
 
 
 def _drop_idle(options: argparse.Namespace) -> int:
-    from drivelab.trace.derive.idle import DropIdle
-    from drivelab.trace.derive.values import time_ns
+    from drivelab.trace.derive.choice import time_ns
+    from drivelab.trace.derive.cut import DropIdle
 
     keep = None if options.keep is None else time_ns(options.keep)
     return _derive(options, DropIdle(time_ns(options.above), keep))
 
 
 def _filter(options: argparse.Namespace) -> int:
-    from drivelab.trace.derive.choice import Criteria, Filter
-    from drivelab.trace.derive.values import byte_range, operations
+    from drivelab.trace.derive.choice import Criteria, Filter, byte_range, operations
 
     criteria = Criteria(
         operations=operations(options.operation),
@@ -150,7 +149,7 @@ def _filter(options: argparse.Namespace) -> int:
 
 
 def _derive(options: argparse.Namespace, step: Step) -> int:
-    from drivelab.trace.derive.step import derive
+    from drivelab.trace.derive.output import derive
 
     return _show(options, derive(_path(options.trace), options.output, step))
 
@@ -163,7 +162,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace, entry: Mapping[str, Any]) -> int:
-    from drivelab.trace.derive.words import many, sentences
+    from drivelab.trace.derive.limits import many, sentences
 
     if options.json:
         print(json.dumps(entry, indent=1))
@@ -175,8 +174,8 @@ def _show(options: argparse.Namespace, entry: Mapping[str, Any]) -> int:
 
 
 def _synthesise(options: argparse.Namespace) -> int:
+    from drivelab.core.units import parse_size
     from drivelab.trace.derive.synthesise import synthesise
-    from drivelab.units import parse_size
 
     report = synthesise(
         _path(options.trace),

@@ -95,11 +95,11 @@ def _volumes(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from drivelab.trace import catalogue
+    from drivelab.trace import trace_catalogue
     from drivelab.trace.formats.common.exporting import export_trace
 
     report = export_trace(
-        catalogue.locate(options.trace), options.output, format_name=options.format, volume=options.name
+        trace_catalogue.locate(options.trace), options.output, format_name=options.format, volume=options.name
     ).as_dict()
     if options.json:
         print(json.dumps(report, indent=1))

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drivelab.terminal import console
-from drivelab.units import format_amount, format_size
+from drivelab.core.terminal import console
+from drivelab.core.units import format_amount, format_size
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,12 +36,11 @@ def add_actions(actions: Any) -> None:
 
 
 def _info(options: argparse.Namespace) -> int:
-    from drivelab.trace import catalogue
-    from drivelab.trace.characterise import row_of
-    from drivelab.trace.schema import open_trace
-    from drivelab.trace.statistics.count import count
+    from drivelab.trace import trace_catalogue
+    from drivelab.trace.parquet_schema import open_trace
+    from drivelab.trace.statistics.count import count, row_of
 
-    path = catalogue.locate(options.file)
+    path = trace_catalogue.locate(options.file)
     tables = count(path, path.stem)
     if options.tables is not None:
         from drivelab.tables import io

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.recording.checksums import CHECKSUMS, altered, checksummed
 from drivelab.recording.writer import MANIFEST, UNFINISHED
 

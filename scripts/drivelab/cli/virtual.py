@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.config.schema import ROOT
+from drivelab.plan.schema import ROOT
 
 DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
 
@@ -36,9 +36,9 @@ def add_parser(commands: Any) -> None:
 
 
 def _start(options: argparse.Namespace) -> int:
-    from drivelab.config.yaml_file import load_yaml
-    from drivelab.errors import UserError
-    from drivelab.units import format_size
+    from drivelab.core.errors import UserError
+    from drivelab.core.units import format_size
+    from drivelab.plan.yaml_file import load_yaml
     from drivelab.virtual import manage
     from drivelab.virtual.model import DriveModel
 
@@ -51,7 +51,7 @@ def _start(options: argparse.Namespace) -> int:
 
 
 def _stop(options: argparse.Namespace) -> int:
-    from drivelab.errors import UserError
+    from drivelab.core.errors import UserError
     from drivelab.virtual import manage
 
     refusals = []

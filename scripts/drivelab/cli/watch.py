@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.study import all_in_project, refuse_same_name
-from drivelab.config.study import DEFAULT_STUDY
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.study import DEFAULT_STUDY
 
 if TYPE_CHECKING:
-    from drivelab.watch.study import StudyWatch
+    from drivelab.watch.study_view import StudyWatch
 
 _TOKEN = "DRIVELAB_WATCH_TOKEN"
 """Environment variable with a fixed token; without it, each start creates a new one."""
@@ -49,7 +49,7 @@ def _port(text: str) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    from drivelab.watch.study import StudyFacts, StudyWatch
+    from drivelab.watch.study_view import StudyFacts, StudyWatch
 
     studies = [StudyWatch(StudyFacts.load(path)) for path in all_in_project(options.studies or [DEFAULT_STUDY])]
     refuse_same_name([study.facts.name for study in studies])
@@ -68,7 +68,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 def _serve(studies: Sequence[StudyWatch], address: str, port: int) -> None:
     from drivelab.watch.hub import Hub
-    from drivelab.watch.server import WatchServer, is_loopback, new_token
+    from drivelab.watch.web_server import WatchServer, is_loopback, new_token
 
     token = os.environ.get(_TOKEN) or (None if is_loopback(address) else new_token())
     hub = Hub(studies)

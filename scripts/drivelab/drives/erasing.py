@@ -18,12 +18,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.drives import tools
 from drivelab.drives.node import Node, inherited
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.tools import NO_ANSWER, Output
-from drivelab.errors import UserError
-from drivelab.run_directory import run_directory
 
 
 def run(name: str, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:

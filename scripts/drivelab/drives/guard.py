@@ -10,12 +10,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.config.drives_sheet import SheetRow
+from drivelab.core.errors import UserError
+from drivelab.core.lock import Hold, exclusive, is_held
 from drivelab.drives import erasing, holders, identity, node, nvme, signatures, sysfs, tools
-from drivelab.drives.lock import Hold, exclusive, is_held
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
-from drivelab.errors import UserError
+from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 

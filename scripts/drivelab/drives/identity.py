@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
+from drivelab.core.errors import UserError
+from drivelab.core.files import real_path
 from drivelab.drives import ata, nvme, scsi, sysfs
 from drivelab.drives.sysfs import read_text
-from drivelab.errors import UserError
-from drivelab.files import real_path
 
 BY_ID = Path("/dev/disk/by-id")
 UDEV = Path("/run/udev/data")

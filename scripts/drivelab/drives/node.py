@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from drivelab.core.errors import UserError
+from drivelab.core.files import real_path
 from drivelab.drives.sysfs import block_dir, name_of_number, read_text
-from drivelab.errors import UserError
-from drivelab.files import real_path
 
 _BLKGETDISKSEQ = 0x80081280
 """linux/fs.h: _IOR(0x12, 128, __u64), since Linux 5.15."""

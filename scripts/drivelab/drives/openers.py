@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.drives import loops, node
-from drivelab.drives.loops import Backing
+from drivelab.drives import node
 from drivelab.drives.node import File
 from drivelab.drives.sysfs import read_text
+
+_LOOP_GET_STATUS64 = 0x4C05
+_INFO_BYTES = 232
+"""Size of struct loop_info64 (linux/loop.h), whose first fields are lo_device, lo_inode and lo_rdevice."""
+
+
+@dataclass(frozen=True)
+class Backing:
+    """The file behind a loop device, not its path: a file has several paths, and more in other namespaces."""
+
+    place: tuple[int, int]
+    """Device number of its file system, and inode."""
+    device: str
+    """`major:minor` if a block device is behind the loop device; else empty."""
+
+
+def backing(name: str) -> Backing | None:
+    """Return what is behind the loop device `name`, or None if nothing is.
+
+    Raises OSError if this process has no permission to ask, or if /dev has no such device.
+    """
+    with node.opened(f"/dev/{name}") as opened:
+        if opened.name != name:
+            raise OSError(errno.ENODEV, f"/dev/{name} is a node of {opened.name}")
+        info = bytearray(_INFO_BYTES)
+        try:
+            fcntl.ioctl(opened.descriptor, _LOOP_GET_STATUS64, info)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return None
+            raise
+    device, inode, behind = struct.unpack_from("=QQQ", info)
+    return Backing((_decoded(device), inode), "" if not behind else _numbers(_decoded(behind)))
+
+
+def _decoded(number: int) -> int:
+    """Convert the kernel's 32-bit device number (linux/kdev_t.h, new_encode_dev) to that of stat(2)."""
+    return os.makedev((number & 0xFFF00) >> 8, (number & 0xFF) | ((number >> 12) & 0xFFF00))
+
+
+def _numbers(number: int) -> str:
+    return f"{os.major(number)}:{os.minor(number)}"
+
 
 _KCMP = {"x86_64": 312, "aarch64": 272}
 """System call number by architecture."""
@@ -34,7 +79,7 @@ class Host:
     proc_root: Path = Path("/proc")
     look: Callable[[str], File] = node.look
     """Returns what a path leads to; raises OSError."""
-    backing: Callable[[str], Backing | None] = loops.backing
+    backing: Callable[[str], Backing | None] = backing
     """Returns what is behind a loop device; raises OSError if the kernel cannot be asked."""
     share_files: Callable[[int, int], bool] = share_files
     """Returns whether two threads share one table of open files."""

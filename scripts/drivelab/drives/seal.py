@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from drivelab.core.units import format_size
 from drivelab.drives.sysfs import SECTOR_BYTES, VIRTUAL_CLOCK, Wear
-from drivelab.units import format_size
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 SECTOR_BYTES = 512
 """Unit of /sys/block/*/size and stat, whatever the logical block (Documentation/block/stat.rst)."""

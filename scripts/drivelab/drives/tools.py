@@ -11,9 +11,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from drivelab.core.errors import UserError
+from drivelab.core.programs import start
 from drivelab.drives.node import inherited, refuse_stale
-from drivelab.errors import UserError
-from drivelab.parent import start
 
 PACKAGES = {
     "nvme": "nvme-cli",

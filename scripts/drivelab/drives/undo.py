@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab import parent
+from drivelab.core import programs
 from drivelab.drives.sysfs import read_text
 
 _COMMAND_TIMEOUT_S = 60.0
@@ -72,7 +72,7 @@ def _perform_command(change: Command) -> str | None:
     if any(line.split()[:1] == [change.argv[-1]] for line in listed):
         return None
     try:
-        done = parent.run(change.argv, timeout=_COMMAND_TIMEOUT_S)
+        done = programs.run(change.argv, timeout=_COMMAND_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"{' '.join(change.argv)} failed ({error})"
     lines = done.stderr.strip().splitlines()

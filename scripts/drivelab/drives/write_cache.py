@@ -10,11 +10,11 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from drivelab.core.errors import UserError
 from drivelab.drives import ata, nvme, tools
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.undo import Command, Undo, Write
-from drivelab.errors import UserError
 
 State = Literal["on", "off", "none"]
 _VWC = 0x06

@@ -6,8 +6,8 @@ import re
 
 import pandas as pd
 
-from drivelab.analysis.delta_doubts import LOAD, NOT_KNOWN, WORKLOAD_FACETS
-from drivelab.analysis.labels import demand
+from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, WORKLOAD_FACETS
+from drivelab.tables.labels import demand
 from drivelab.tables.schemas import SCHEMAS
 
 _Side = tuple[str, pd.DataFrame, pd.DataFrame]

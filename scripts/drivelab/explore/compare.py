@@ -9,23 +9,23 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.delta_doubts import LOAD
-from drivelab.analysis.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
-from drivelab.analysis.differences import NOT_RECORDED, differences_table
+from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
+from drivelab.analysis.deltas.differences import NOT_RECORDED, differences_table
+from drivelab.analysis.deltas.doubts import LOAD
+from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
-from drivelab.analysis.multiple import one_of_each
-from drivelab.analysis.repeats import THRESHOLD_PCT
-from drivelab.analysis.summary import summary_table
+from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
-from drivelab.config.schema import ROOT
-from drivelab.config.yaml_file import load_yaml
-from drivelab.errors import UserError
+from drivelab.collect.conditions import conditions
+from drivelab.core.errors import UserError
+from drivelab.criteria.repeats import THRESHOLD_PCT
 from drivelab.explore.asked import differing_loads, workload_facets
-from drivelab.explore.selection import Selector, catalogue, select
+from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.imported import IMPORTED
-from drivelab.recording.places import home
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.recording.folders import home
 from drivelab.tables import io
-from drivelab.tables.conditions import conditions
 from drivelab.tables.schemas import SCHEMAS
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
@@ -78,7 +78,7 @@ class Comparison:
     def counts(self) -> dict[str, int]:
         """Return the number of comparisons by verdict.
 
-        Twins count once, see `drivelab.analysis.multiple`.
+        Twins count once, see `drivelab.analysis.deltas.inference`.
         All verdicts are listed, but NOT_COMPARED only if it occurs.
         """
         counted = _once_each(self.deltas)["verdict"].value_counts()
@@ -103,7 +103,7 @@ class _Side:
     conditions: pd.DataFrame
     exclusions: pd.DataFrame
     workloads: pd.DataFrame
-    """Columns of `drivelab.analysis.delta_doubts.WORKLOAD_FACETS`, with the index of `summary`."""
+    """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
 
 
 def _once_each(deltas: pd.DataFrame) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drivelab.report.numbers import amount, size
-from drivelab.virtual.clock import ENGINE
+from drivelab.virtual_clock.cells import ENGINE
 
 Facts = Mapping[str, Any]
 Row = tuple[str, str]

@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
-from drivelab.errors import UserError
-from drivelab.forks import end_with
-from drivelab.recording.places import homes
+from drivelab.core.errors import UserError
+from drivelab.core.forks import end_with
+from drivelab.core.termination import deferred
+from drivelab.core.units import format_duration
+from drivelab.recording.folders import homes
 from drivelab.tables.io import METADATA_KEY
 from drivelab.tables.schemas import SCHEMAS, VERSION
-from drivelab.termination import deferred
-from drivelab.units import format_duration
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 """DuckDB parses DESCRIBE, SHOW and SUMMARIZE as SELECT."""

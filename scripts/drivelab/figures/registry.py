@@ -36,7 +36,7 @@ class FigureKind:
     status: str
     """Table whose columns reduced, virtual and clock say how the figure must be labelled."""
     when: tuple[str, ...]
-    """Conditions of `drivelab.stages.figure_kinds`; a plan that meets any of them has the figure."""
+    """Conditions of `drivelab.workflow.figure_kinds`; a plan that meets any of them has the figure."""
     place: int = 10_000
     """Position of the figure on its page."""
     values: str = "cells"

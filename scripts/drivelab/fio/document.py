@@ -12,15 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import CellFailed
+
 MIB = 1 << 20
 _SPACE = re.compile(r"\s*")
-
-
-class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
-    """A cell's evidence is invalid.
-
-    The message is the reason, without the cell's name.
-    """
 
 
 class NotANumber(CellFailed):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drivelab.fio.expressible import percents
-from drivelab.fio.ranges import Part, parts_of
 from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import percents
+from drivelab.plan.ranges import Part, parts_of
 
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
@@ -24,7 +24,7 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
     - Two workloads are two sections. Their group counts the reads of one and the writes of the other.
 
-    Raises UserError for a cell that fio cannot express (drivelab.fio.expressible) or that does not fit on the drive.
+    Raises UserError for a cell that fio cannot express (drivelab.plan.expressible) or that does not fit on the drive.
     Raises ValueError for a composite: a fio job has one pattern for all reads and one for all writes.
     """
     if cell.streams is not None:

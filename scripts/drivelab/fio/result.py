@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from drivelab.fio.document import CellFailed, FioResult, documents, from_document, output_text
+from drivelab.core.errors import CellFailed
+from drivelab.fio.document import FioResult, documents, from_document, output_text
 from drivelab.fio.early_end import INTERRUPTED, ended_early, without_farewell
-from drivelab.fio.slices import slices
+from drivelab.fio.series import slices
 from drivelab.plan.cell import Cell
 
 __all__ = ["CellFailed", "FioResult", "check", "complete_slices", "read_replay", "read_result", "read_slices"]

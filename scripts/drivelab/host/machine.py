@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab import parent
+from drivelab.core import programs
 from drivelab.drives.sysfs import block_dir, read_text
 
 _STA_UNSYNC = 0x40
@@ -27,7 +27,7 @@ def ask(*argv: str) -> str | None:
     if shutil.which(argv[0]) is None:
         return None
     try:
-        done = parent.run(argv, timeout=_PROGRAM_TIMEOUT_S)
+        done = programs.run(argv, timeout=_PROGRAM_TIMEOUT_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout if done.returncode == 0 else None

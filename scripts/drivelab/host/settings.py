@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives.undo import Undo, Write, perform
-from drivelab.errors import UserError
 from drivelab.host.catalogue import catalogue
 from drivelab.host.entry import SCENARIOS, Part, Setting, Wish
 from drivelab.host.machine import Machine

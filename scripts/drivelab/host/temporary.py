@@ -16,11 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
+from drivelab.core.termination import deferred
 from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
-from drivelab.errors import UserError
-from drivelab.run_directory import run_directory
-from drivelab.termination import deferred
 from drivelab.virtual.fuse import process_state
 
 __all__ = ["Command", "Temporary", "Undo", "Write"]

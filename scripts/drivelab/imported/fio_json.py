@@ -14,13 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.imported.fio_document import document, refuse_forms
-from drivelab.imported.fio_numbers import measured, refused
+from drivelab.core.errors import UserError
+from drivelab.imported.fio_numbers import document, measured, refuse_forms, refused
 from drivelab.imported.fio_options import DIRECT, ENGINE, asked_depth, cell_of, named, refuse_unlike_repeats
 from drivelab.imported.tables import Recording, cell_row
 from drivelab.plan.cell import Cell
-from drivelab.tables.steps import ROUNDS
+from drivelab.tables.labels import ROUNDS
 
 KIND = "fio-json"
 READS = "fio's JSON output: a file, or a folder of files"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.fio.consistency import contradiction, least_below_zero
 from drivelab.fio.document import MIB, Direction, FioResult, weighted_mean
 from drivelab.plan.cell import Cell
@@ -165,3 +167,48 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
         yield from (
             (f"p{n}_latency_us", known[percent] / 1000) for n, percent in _PERCENTILES.items() if percent in known
         )
+
+
+_NO_NUMBERS = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b')
+"""A JSON string, which stays unchanged, or C's text for an undefined number: fio writes `"slope" : -nan`."""
+_WITHOUT_LATENCY = ("gtod_reduce", "disable_lat")
+
+
+def document(path: Path) -> Mapping[str, Any]:
+    """Return the only JSON object of a file; raises UserError for anything else, and for results without jobs."""
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace").strip()
+    except OSError as error:
+        raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
+    if not text.startswith("{"):
+        line = text.partition("\n")[0][:120] or "nothing"
+        raise refused(path, f"begins with '{line}' instead of JSON", "leave the file out, or check fio's output")
+    text = _NO_NUMBERS.sub(lambda match: match[1] or "null", text)
+    try:
+        body, end = json.JSONDecoder().raw_decode(text)
+    except ValueError as error:
+        raise refused(path, f"is truncated or damaged ({error})", "leave the file out") from None
+    except RecursionError:
+        raise refused(path, "is nested deeper than any output of fio", "leave the file out") from None
+    if text[end:].strip():
+        raise refused(path, "has more than one result, or text after the result", "give each result its own file")
+    if "client_stats" in body and "jobs" not in body:
+        raise refused(
+            path,
+            "has fio's client/server form (client_stats, from --client), which holds sums over machines",
+            "run fio on the machine itself, without --client",
+        )
+    return dict(body)
+
+
+def refuse_forms(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
+    """Raise UserError for reporting options of fio that omit values a cell needs."""
+    if any("mixed" in job and "read" not in job for job in jobs):
+        raise refused(
+            path,
+            "was written with unified_rw_reporting=1, which adds reads and writes together",
+            "run fio without that option",
+        )
+    for name in _WITHOUT_LATENCY:
+        if any(job_options.get(name, "0") != "0" for job_options in options):
+            raise refused(path, f"was measured with {name}=1, so it has no latencies", "run fio without that option")

@@ -18,7 +18,7 @@ from glob import escape
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.fio.series import read_series
 from drivelab.imported.fio_json import Run, read_run, recording
 from drivelab.imported.fio_numbers import refused

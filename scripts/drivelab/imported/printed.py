@@ -20,12 +20,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.labels import UNITS, demand
-from drivelab.analysis.steady_state import WINDOW, determine
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.criteria.steady_state import WINDOW, determine
 from drivelab.imported.fio_options import size_bytes
 from drivelab.imported.tables import MIB, Recording, printed_value
 from drivelab.plan.cell import Cell
+from drivelab.tables.labels import UNITS, demand
 
 KIND = "values"
 READS = "CSV file of printed numbers"

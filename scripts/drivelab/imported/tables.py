@@ -13,17 +13,17 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from drivelab.analysis.delta_doubts import PRINTED
-from drivelab.analysis.labels import KINDS, UNITS, cell_labels
-from drivelab.analysis.saturation_table import saturation_table
-from drivelab.analysis.summary import summary_table
+from drivelab.analysis.deltas.doubts import PRINTED
+from drivelab.analysis.values.saturation_table import saturation_table
+from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import AS_ASKED
-from drivelab.analysis.windows import windows_table
+from drivelab.collect.inventory import UNKNOWN
 from drivelab.imported import IMPORTED
 from drivelab.plan.cell import Cell
 from drivelab.tables import io
-from drivelab.tables.inventory import UNKNOWN
+from drivelab.tables.labels import KINDS, UNITS, cell_labels
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.tables.windows import windows_table
 
 MIB = 1 << 20
 NAMES = ("cells", "series", "steady_state", "saturation", "summary", "drives", "hosts", "conditions")

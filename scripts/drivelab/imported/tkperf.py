@@ -19,11 +19,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.imported.tables import MIB, WINDOW, Recording, cell_row
 from drivelab.imported.tkperf_section import Section
 from drivelab.plan.cell import Cell
-from drivelab.tables.steps import STEADY_STATE
+from drivelab.tables.labels import STEADY_STATE
 
 KIND = "tkperf"
 READS = "XML file of TKperf"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _SECTOR = re.compile(r"Device Logical Sector Size: (\d+)")

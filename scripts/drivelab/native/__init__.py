@@ -14,8 +14,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from drivelab import parent
-from drivelab.errors import UserError
+from drivelab.core import programs
+from drivelab.core.errors import UserError
 
 SOURCES = Path(__file__).parent
 COMPILER = ("cc", "-std=c11", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror=incompatible-pointer-types")
@@ -65,7 +65,7 @@ def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequ
     part = product.with_name(f"{product.name}.{os.getpid()}.part")
     command = [*compiler, "-o", str(part), *(str(path) for path in sorted(folder.glob("*.c"))), *libraries]
     try:
-        done = parent.run(command)
+        done = programs.run(command)
     except FileNotFoundError:
         raise UserError(f"C compiler '{compiler[0]}' not found; install gcc and libc6-dev") from None
     if done.returncode:

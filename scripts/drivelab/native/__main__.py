@@ -2,7 +2,7 @@
 
 import sys
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.native import build
 
 try:

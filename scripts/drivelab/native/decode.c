@@ -213,7 +213,7 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     set_bit(to->fua, at, action & BIT(CAT_FUA));
     set_bit(to->readahead, at, action & BIT(CAT_READAHEAD));
     set_bit(to->preflush, at, flush && data);
-    /* In the order of drivelab.trace.schema.OPERATIONS. */
+    /* In the order of drivelab.trace.parquet_schema.OPERATIONS. */
     to->operation[at] = action & BIT(CAT_DISCARD) ? 3 : action & BIT(CAT_WRITE_ZEROES) ? 4 : flush && !data ? 2
                       : action & (BIT(CAT_WRITE) | BIT(CAT_ZONE_APPEND)) ? 1 : 0;
     to->offset[at] = data ? ((int64_t)row->sector - (int64_t)d->first_sector) * SECTOR_BYTES : 0;

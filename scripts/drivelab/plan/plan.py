@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.files import read_regular
+from drivelab.core.errors import UserError
+from drivelab.core.files import read_regular
 
 FORMAT = 1
 

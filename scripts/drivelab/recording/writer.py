@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.files import open_regular, read_regular
+from drivelab.core.errors import UserError
+from drivelab.core.files import open_regular, read_regular
+from drivelab.core.units import counted, some
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording import checksums
-from drivelab.words import counted, some
 
 MANIFEST = checksums.MANIFEST
 UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")

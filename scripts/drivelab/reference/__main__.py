@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from drivelab.config.schema import ROOT
+from drivelab.plan.schema import ROOT
 from drivelab.reference.pages import pages
 
 

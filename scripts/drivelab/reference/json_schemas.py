@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from drivelab.config.schema import load_schema
+from drivelab.plan.schema import load_schema
 from drivelab.reference.markdown import anchor, code, table
 
 _HEAD = ("key", "value", "default", "meaning")

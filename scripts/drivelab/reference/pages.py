@@ -2,15 +2,167 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import inspect
+from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from types import ModuleType
+from typing import Any
 
 from drivelab.cli.main import parser
-from drivelab.config import drives_sheet
-from drivelab.reference import commands, json_schemas, table_schemas
-from drivelab.reference.markdown import code, table
-from drivelab.reference.source import docstrings
-from drivelab.trace import application
+from drivelab.plan import drive_sheet
+from drivelab.plan.schema import ROOT
+from drivelab.reference import json_schemas
+from drivelab.reference.markdown import anchor, code, comments, docstrings, table
+from drivelab.tables import columns, replay_schemas, result_schemas, schemas
+from drivelab.tables import result_schemas as application_schemas
+from drivelab.trace.capturing import applications
 from drivelab.virtual import effects, model
+
+
+def sections(parser: argparse.ArgumentParser) -> str:
+    """Return the help's epilog, then a section for each listed command."""
+    commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in _subcommands(parser))
+    return "\n\n".join([*([parser.epilog] if parser.epilog else []), *commands])
+
+
+def _subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
+    for group in parser._actions:
+        if isinstance(group, argparse._SubParsersAction):
+            abouts = {choice.dest: choice.help or "" for choice in group._choices_actions}
+            for name, command in group.choices.items():
+                if name in abouts:  # hidden commands are for the workflow
+                    yield command.prog, command, abouts[name]
+                    yield from _subcommands(command)
+
+
+def _section(parser: argparse.ArgumentParser, about: str) -> str:
+    visible = [action for action in parser._actions if action.help != argparse.SUPPRESS and action.dest != "help"]
+    arguments = [action for action in visible if not isinstance(action, argparse._SubParsersAction)]
+    parts = [f"{about[:1].upper()}{about[1:]}."]
+    if parser.description and parser.description.rstrip(".").lower() != about.lower():
+        parts.append(parser.description.strip())
+    usage = parser.usage or " ".join([parser.prog, *map(_usage, arguments)])
+    if len(arguments) == len(visible):
+        parts.append(f"```text\n{usage}\n```")
+    if arguments:
+        parts.append(table(("argument", "meaning"), [(_name(argument), _help(argument)) for argument in arguments]))
+    return "\n\n".join(parts)
+
+
+def _metavar(action: argparse.Action) -> str:
+    if action.nargs == 0:
+        return ""
+    if isinstance(action.metavar, tuple):
+        return " ".join(action.metavar)
+    if action.metavar is not None:
+        return action.metavar
+    if action.choices is not None:
+        return "{" + ",".join(map(str, action.choices)) + "}"
+    return action.dest.upper() if action.option_strings else action.dest
+
+
+def _name(action: argparse.Action) -> str:
+    value = _metavar(action)
+    if not action.option_strings:
+        return code(value)
+    return ", ".join(code(f"{option} {value}".strip()) for option in action.option_strings)
+
+
+def _usage(action: argparse.Action) -> str:
+    value = _metavar(action)
+    many = f"{value} ..." if action.nargs in ("+", "*", argparse.REMAINDER) else value
+    if not action.option_strings:
+        return f"[{many}]" if action.nargs in ("?", "*") else many
+    text = f"{action.option_strings[-1]} {many}".strip()
+    return text if action.required else f"[{text}]"
+
+
+def _help(action: argparse.Action) -> str:
+    return ((action.help or "") % {**vars(action), "prog": "drivelab"}).replace(f"{ROOT}/", "")
+
+
+UNITS = {
+    "_mib_s": "MiB/s", "_mb_s": "MB/s", "_per_s": "1/s", "_us": "µs", "_ms": "ms", "_ns": "ns", "_s": "s",
+    "_bytes": "B", "_pct": "%", "_c": "°C", "_w": "W", "_j": "J", "_mhz": "MHz", "_min": "min", "iops": "1/s",
+}  # fmt: skip
+"""Unit by the end of a column's name; the first match counts."""
+_MODULES = (schemas, result_schemas, replay_schemas, application_schemas)
+_HEAD = ("columns", "type", "meaning")
+_COMMON = {
+    "KEY_LINES": "columns of every table of a recording",
+    "PLACE_LINES": "place in the plan",
+    "WORKLOAD_LINES": "workload",
+    "TELEMETRY_LINES": "telemetry",
+}
+
+
+def table_sections() -> str:
+    """Return the columns common to many tables, then each table by name."""
+    parts = []
+    abouts = docstrings(columns)
+    for name, heading in _COMMON.items():
+        parts.append(_table_section(heading, abouts.get(name, ""), _rows(columns, _assigned(columns)[name])))
+    names = {id(schema): name for name, schema in schemas.SCHEMAS.items()}
+    for module in _MODULES:
+        for constant, node in _assigned(module).items():
+            table_name = names.get(id(getattr(module, constant)))
+            if table_name is not None and isinstance(node, ast.Call):
+                first = min((argument.lineno for argument in node.args), default=node.lineno)
+                notes = comments(module)
+                about = " ".join(notes[line][0] for line in range(node.lineno + 1, first) if line in notes)
+                parts.append(_table_section(code(table_name), about, _rows(module, node)))
+    return "\n\n".join(parts)
+
+
+def _table_section(heading: str, about: str, rows: Iterator[tuple[str, str, str]]) -> str:
+    return f"## {heading}\n\n" + (f"{about}\n\n" if about else "") + table(_HEAD, rows)
+
+
+def _assigned(module: ModuleType) -> dict[str, ast.expr]:
+    body = ast.parse(inspect.getsource(module)).body
+    return {
+        target.id: node.value
+        for node in body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+
+
+def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
+    """Yield rows for a schema's lines or a tuple of lines.
+
+    Common lines give a link to their section.
+    """
+    parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
+    notes = comments(module)
+    for part in parts:
+        text, _alone = notes.get(part.end_lineno or 0, ("", True))
+        if isinstance(part, ast.Starred):
+            if isinstance(part.value, ast.Name) and part.value.id in _COMMON:
+                heading = _COMMON[part.value.id]
+                yield f"[{heading}](#{anchor(heading)})", "", text
+                continue
+            lines = tuple(_evaluated(module, part.value))
+        else:
+            lines = (_evaluated(module, part),)
+        for line in lines:
+            kind, names = line.split(":")
+            yield ", ".join(map(_column, names.split())), kind, text
+
+
+def _evaluated(module: ModuleType, node: ast.expr) -> Any:
+    """Return the value of an expression in the module's source."""
+    return eval(compile(ast.Expression(node), module.__name__, "eval"), vars(module))
+
+
+def _column(name: str) -> str:
+    bare = name.rstrip("?")
+    unit = next((unit for end, unit in UNITS.items() if bare.endswith(end)), "")
+    return code(bare) + ("?" if name.endswith("?") else "") + (f" {unit}" if unit else "")
+
 
 _HEADER = "<!-- generated by python -m drivelab.reference; a test compares -->\n\n"
 
@@ -30,7 +182,7 @@ def pages() -> dict[str, str]:
 
 
 def _commands() -> str:
-    return "# Commands\n\n`drivelab` without arguments lists them.\n\n" + commands.sections(parser())
+    return "# Commands\n\n`drivelab` without arguments lists them.\n\n" + sections(parser())
 
 
 def _study() -> str:
@@ -48,11 +200,11 @@ def _protocol() -> str:
 
 
 def _drive_sheet() -> str:
-    about = docstrings(drives_sheet)
-    row = docstrings(drives_sheet, "SheetRow")
-    rows = [(code(name), "required", row.get(name, "")) for name in drives_sheet.COLUMNS]
-    constants = {value: name for name, value in vars(drives_sheet).items() if isinstance(value, str)}
-    for name in drives_sheet.OPTIONAL:
+    about = docstrings(drive_sheet)
+    row = docstrings(drive_sheet, "SheetRow")
+    rows = [(code(name), "required", row.get(name, "")) for name in drive_sheet.COLUMNS]
+    constants = {value: name for name, value in vars(drive_sheet).items() if isinstance(value, str)}
+    for name in drive_sheet.OPTIONAL:
         meaning = about.get(constants[name], "").removeprefix("Optional column: ")
         rows.append((code(name), "", meaning[:1].upper() + meaning[1:]))
     return (
@@ -89,14 +241,14 @@ def _default(value: object) -> str:
 
 
 def _applications() -> str:
-    about = docstrings(application, "Application")
+    about = docstrings(applications, "Application")
     rows = []
-    for field in fields(application.Application):
+    for field in fields(applications.Application):
         if field.name != "name":
             needed = field.default is MISSING and field.default_factory is MISSING
             default = "required" if needed else code(field.default) if isinstance(field.default, str) else "none"
             rows.append((code(field.name.removesuffix("_bytes")), default, about.get(field.name, "")))
-    systems = ", ".join(map(code, application.FILE_SYSTEMS))
+    systems = ", ".join(map(code, applications.FILE_SYSTEMS))
     return (
         "# Applications\n\nKeys of an entry of `config/applications.yaml`. How to use them: "
         "[applications.md](../applications.md).\n\n" + table(("key", "default", "meaning"), rows) + "\n\n"
@@ -108,5 +260,5 @@ def _tables() -> str:
     return (
         "# Tables\n\nColumns of the Parquet tables of a study, with their units. What they mean: "
         "[results.md](../results.md). A column with a question mark may be null. `time` is UTC to the ms, `floats` "
-        "and `strs` are lists.\n\n" + table_schemas.sections()
+        "and `strs` are lists.\n\n" + table_sections()
     )

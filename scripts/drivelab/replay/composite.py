@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from drivelab.errors import UserError
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.programs import Tick, Timing
+from drivelab.core.units import format_size
+from drivelab.drives.target import Target
+from drivelab.fio.cell_evidence import NATIVE_VERSION, write_rows
 from drivelab.plan.cell import Cell
-from drivelab.replay.records import (
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT
+from drivelab.recording.writer import write_json
+from drivelab.replay import native
+from drivelab.replay.engine_records import (
     COMPLETED,
     LONGEST_TRANSFER_BYTES,
-    MOST_IN_FLIGHT,
     OPERATION_CODES,
     RESULT_RECORD,
     SCHEDULE_RECORD,
@@ -22,8 +28,8 @@ from drivelab.replay.records import (
     open_results,
     open_schedule,
 )
-from drivelab.replay.streams import Stream, streams_of
-from drivelab.units import format_size
+from drivelab.replay.native import RESULTS, EngineOptions
+from drivelab.replay.streams import Stream, composite_text, streams_of
 
 _BATCH = 1 << 17
 
@@ -94,7 +100,7 @@ class _Draw:
 def completed_rows(schedule: Path, results: Path) -> Iterator[npt.NDArray[np.float64]]:
     """Yield the reads and writes completed without error, in completion order.
 
-    Arrays are as drivelab.virtual.evidence.write_rows takes them, times in us after the start. The schedule must have
+    Arrays are as drivelab.fio.cell_evidence.write_rows takes them, times in us after the start. The schedule must have
     no dependencies, as `composite_schedule` writes it: the engine issues it in order, so no later request can complete
     before its issue. Raises UserError as open_schedule and open_results do.
     """
@@ -117,3 +123,50 @@ def completed_rows(schedule: Path, results: Path) -> Iterator[npt.NDArray[np.flo
             columns = (done["complete_ns"] / 1000, done["issue_ns"] / 1000, reads, done["result"])
             yield np.stack([column[:settled] for column in columns], axis=1).astype(np.float64)
         kept = done[settled:], requests[settled:]
+
+
+FASTEST_IOPS = 1_000_000
+"""Space is reserved for the results of this many I/Os a second; no single thread issues more."""
+_DRAWN = 1 << 21
+"""I/Os drawn before they repeat: half a minute of a fast drive, 80 MiB."""
+
+
+def run_composite(
+    target: Target,
+    cell: Cell,
+    directory: Path,
+    seed: int,
+    on_tick: Tick,
+    on_hang: Callable[[], None],
+) -> Timing:
+    """Run the streams of a cell for its runtime, issued by one thread.
+
+    Threads times queue depth I/Os are in flight. `engine.json` beside the evidence says whether the request buffers
+    were registered or plain. Raises CellFailed when the engine ends early or an I/O fails.
+    """
+    assert cell.runtime_s is not None
+    most = int(FASTEST_IOPS * cell.runtime_s)
+    schedule = directory / "composite.schedule"
+    place = (target.capacity_bytes, target.logical_block_bytes)
+    composite_schedule(cell, *place, schedule, seed, min(_DRAWN, most))
+    options = EngineOptions(
+        depth_limit=cell.threads * cell.queue_depth, runtime_s=cell.runtime_s, requests=most, seed=seed
+    )
+    try:
+        timing = native.run_engine(
+            target.path, target.identity, schedule, directory, options, on_tick=on_tick, on_hang=on_hang
+        )
+        outcome = native.engine_report(directory)
+        if outcome["state"] != "time is up" or outcome["failed"]:
+            raise CellFailed(
+                f"the replay engine ended in state '{outcome['state']}'; "
+                f"{outcome['failed']} of {outcome['issued']} I/Os failed"
+            )
+        write_json(directory / "engine.json", {"engine": "native", "buffers": outcome["buffers"]})
+        text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
+        write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=1, job=text,
+                   version=NATIVE_VERSION, epoch_ms=outcome["start_realtime_ns"] // 10**6)  # fmt: skip
+    finally:
+        schedule.unlink()
+        (directory / RESULTS).unlink(missing_ok=True)
+    return timing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.replay.survey import Survey
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
 

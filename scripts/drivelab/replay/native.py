@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab import parent
-from drivelab.errors import UserError
-from drivelab.fio.document import CellFailed
+from drivelab.core import programs
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.native import engine_path
-from drivelab.process import Runner, Tick, Timing, run_program
-from drivelab.replay.records import MOST_IN_FLIGHT, PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT
+from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
 
 RESULTS = "results.bin"
 GRACE_S = 30.0
@@ -60,7 +60,7 @@ class EngineOptions:
 
 def possible() -> str | None:
     """Return why io_uring cannot be used here, or None."""
-    done = parent.run([_program(), "--possible"])
+    done = programs.run([_program(), "--possible"])
     return None if done.returncode == 0 else _words(done.stderr)
 
 

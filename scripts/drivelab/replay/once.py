@@ -3,24 +3,99 @@
 from __future__ import annotations
 
 import json
+import os
+import select
+import shutil
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
+from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.drives.target import Target
-from drivelab.errors import UserError
-from drivelab.fio.run import run_fio
-from drivelab.process import Runner, Tick, Timing, run_program
+from drivelab.fio.job_run import run_fio
 from drivelab.recording.writer import write_json
-from drivelab.replay import fio_totals, kernel_view, native
+from drivelab.replay import fio_iolog, native
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
-from drivelab.replay.report import report
-from drivelab.replay.watched import CAPTURED, run_watched
-from drivelab.trace import capture as capturing
+from drivelab.replay.results import kernel_view
+from drivelab.replay.results.replay_report import report
+from drivelab.trace.capturing import capture as capturing
+from drivelab.trace.decode import decode
+
+CAPTURED = "captured.parquet"
+_WAIT = 'echo >"$1"; read -r _ <"$2"'
+"""Stands in for the traced command: reports that the capture began, and ends on request."""
+
+
+class _StoppedError(KeyboardInterrupt):
+    """The capture ended, so its program must end."""
+
+
+def run_watched(
+    device: str,
+    command: Sequence[str],
+    directory: Path,
+    on_tick: Tick,
+    on_hang: Callable[[], None] = lambda: None,
+    patience_s: float = 0.0,
+) -> tuple[Timing, str | None]:
+    """Run a program while capturing requests to `device`.
+
+    Runs as `drivelab.core.programs.run_program` does. The capture is written to `captured.parquet`.
+
+    Also returns why that file is missing, or None. Raises as `run_program` does. Raises UserError before the program
+    starts if the tracer cannot be used.
+    """
+    raw, gates = directory / "capture", [directory / "begun.fifo", directory / "over.fifo"]
+    for gate in gates:
+        os.mkfifo(gate)
+    begun, over = (os.open(gate, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK) for gate in gates)  # neither open blocks
+    stopped, results = threading.Event(), list[Timing | BaseException]()
+
+    def tick(elapsed_s: float) -> None:
+        if stopped.is_set():
+            raise _StoppedError
+        on_tick(elapsed_s)
+
+    def beside() -> None:
+        try:
+            while not select.select([begun], [], [], 0.2)[0]:
+                if stopped.is_set():
+                    return
+            results.append(run_program(command, directory, tick, on_hang, patience_s))
+        except BaseException as error:
+            results.append(error)
+        finally:
+            os.write(over, b"\n")
+
+    thread = threading.Thread(target=beside)
+    thread.start()
+    try:
+        capturing.capture(device, ["sh", "-c", _WAIT, "sh", *map(str, gates)], raw)
+    finally:
+        stopped.set()
+        thread.join()
+        for descriptor, gate in zip((begun, over), gates, strict=True):
+            os.close(descriptor)
+            gate.unlink()
+    try:
+        result = results[0] if results else UserError("the capture ended before the replay began")
+        if isinstance(result, BaseException):
+            raise result
+        decode(raw, directory / CAPTURED)
+    except UserError as error:
+        if isinstance(result, BaseException):
+            raise
+        return result, str(error)
+    finally:
+        shutil.rmtree(raw)
+    return result, None
+
 
 _UNFINISHED = "the capture is unusable because the engine had to be killed"
 FACTS = "engine.json"
@@ -88,7 +163,7 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     plan = prepared.to_mapping()
     if facts["engine"] == FioIolog.name:
         write_outcome(prepared.planned, None, outcome, {"engine": facts["engine"]})
-        facts["totals"] = fio_totals.totals(directory, plan)
+        facts["totals"] = fio_iolog.totals(directory, plan)
     else:
         write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"]})
         results.unlink()
@@ -144,7 +219,7 @@ def _run_fio(
 ) -> Timing:
     engine = FioIolog()
     dropped = ", ".join(f"{count} {kind}" for kind, count in engine.dropped(prepared).items())
-    remarks = [fio_totals.REMARK, *([f"dropped: fio does not replay {dropped}"] if dropped else [])]
+    remarks = [fio_iolog.REMARK, *([f"dropped: fio does not replay {dropped}"] if dropped else [])]
     job = target.as_comment + engine.job(prepared, target.own_path, directory)
     if job.count("[lane-") == MOST_LANES:
         remarks.append(f"depth limited: fio replays with at most {MOST_LANES} requests in flight")

@@ -15,9 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivelab.errors import UserError
-from drivelab.replay.planned import PLANNED
-from drivelab.replay.records import (
+from drivelab.core.errors import UserError
+from drivelab.replay.engine_records import (
     COMPLETED,
     ISSUED,
     NOT_ISSUED,
@@ -29,10 +28,12 @@ from drivelab.replay.records import (
     Records,
     open_results,
 )
-from drivelab.trace.schema import BATCH_ROWS, OPERATIONS
+from drivelab.replay.planner import PLANNED
+from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
-"""Files in a replay's evidence folder: the outcome, and the report made from it (drivelab.replay.report)."""
+"""Files in a replay's evidence folder: the outcome, and the report made from it
+(drivelab.replay.results.replay_report)."""
 KEY = b"drivelab"
 OUTCOME = pa.schema(
     [

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from drivelab.fio.document import CellFailed
+from drivelab.core.errors import CellFailed
 from drivelab.replay import native
-from drivelab.replay.footprint import footprint_extents
-from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
+from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
+from drivelab.replay.survey import footprint_extents
 
 PIECE_BYTES = 128 << 10
 """As in the sequential fill of the PTS."""
@@ -21,7 +21,7 @@ def prefill_schedule(schedule: Path, output: Path) -> int:
 
     The writes are in ascending order.
 
-    Without reads, returns 0 and writes nothing. Raises UserError as drivelab.replay.records.open_schedule does.
+    Without reads, returns 0 and writes nothing. Raises UserError as drivelab.replay.engine_records.open_schedule does.
     """
     extents = footprint_extents(schedule)
     if not len(extents):

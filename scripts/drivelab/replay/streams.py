@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from drivelab.errors import UserError
-from drivelab.fio.ranges import active_range
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size
 from drivelab.plan.cell import Cell
-from drivelab.units import format_size
+from drivelab.plan.ranges import active_range
 
 
 @dataclass(frozen=True)

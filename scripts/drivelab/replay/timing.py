@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from drivelab.errors import UserError
-from drivelab.replay.choice import TimingChoice
-from drivelab.replay.records import MOST_IN_FLIGHT
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT, TimingChoice
 from drivelab.replay.survey import LONGEST_NS, Survey
 from drivelab.trace.statistics.batch import UNKNOWN, Ints
 

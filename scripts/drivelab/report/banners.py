@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
+from drivelab.report.measurement_outcome import rests_on_one_recording, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
-from drivelab.report.outcome import rests_on_one_recording
-from drivelab.report.taint import taint_reasons
 from drivelab.report.view import Banner, Link
 
 _MAY_BE_TAINTED = ("cells", "replays", "application_runs")

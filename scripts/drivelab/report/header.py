@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from drivelab.report.facts import fact, given, nothing_if_planned
+from drivelab.core.units import format_size
 from drivelab.report.inputs import Inputs, Key, Row, each
 from drivelab.report.numbers import (
     MISSING,
@@ -20,9 +20,8 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.steadiness import steadiness
+from drivelab.report.sections.steadiness import fact, given, nothing_if_planned, steadiness
 from drivelab.report.view import Fact, FactGroup
-from drivelab.units import format_size
 
 if TYPE_CHECKING:
     import pandas as pd

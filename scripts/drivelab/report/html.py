@@ -2,18 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from drivelab.report.downloads import MOST_BYTES
-from drivelab.report.embedded import SCRIPTS, encoded, hash_source, packed, packed_json
-from drivelab.report.evidence import proofs_of
+from drivelab.core.errors import UserError
 from drivelab.report.numbers import size
-from drivelab.report.view import Proof, Report
+from drivelab.report.sections.proof import proofs_of
+from drivelab.report.view import Download, Proof, Report
+from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
+
+SCRIPTS = ("report.js", "charts.js")
+"""Templates that make up the one script of a report."""
+
+
+def encoded(data: bytes) -> str:
+    """Encode bytes in base64."""
+    return base64.b64encode(data).decode()
+
+
+def packed(text: str) -> str:
+    """Pack text as gzip in base64, for `DecompressionStream`; the result is deterministic."""
+    return encoded(gzip.compress(text.encode(), mtime=0))
+
+
+def packed_json(data: Any) -> str:
+    """Pack data as JSON; see `packed`."""
+    return packed(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
+def hash_source(text: str) -> str:
+    """Return the content-security-policy source of a script or style."""
+    return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
+
+
+MOST_BYTES = 2 << 20
+"""Largest table that the report embeds: bytes of its compressed data."""
+_MEANINGS = {
+    "summary": "every value of every test and drive, with samples, spread, interval, verdict and evidence",
+    "deltas": "every comparison with the basis, with interval, p-values, verdict, doubts and remarks",
+    "cells": "every cell: workload, speed, latency, telemetry, folder of its evidence",
+    "latency_bins": "latency histograms, by cell, direction and bin",
+    "series": "IOPS, throughput and latency second by second",
+    "steady_state": "steady-state determination of every tracked variable",
+    "saturation": "cliff and level of every soak that saturates a drive",
+    "findings": "results of every detector, also those that found nothing",
+    "exclusions": "data excluded from every result, and why",
+    "differences": "every difference between the compared drives",
+    "conditions": "the conditions of every recording",
+    "telemetry": "temperature, throttling, load, CPU time and power over time",
+    "replays": "every run of every trace: access time, throughput, score, percentiles, fidelity",
+    "replay_passes": "passes over all traces of a set",
+    "replay_operations": "reads, writes, flushes, discards: planned, issued, completed and failed counts, latency",
+    "replay_streams": "I/O streams and processes of the replays",
+    "replay_latency": "latency distribution of the replays",
+    "replay_issue_errors": "distribution of the times from deadline to issue",
+    "replay_over_time": "rate, throughput, depth and latency during each replay, planned and replayed",
+    "replay_mappings": "changes that mapped each trace onto each drive",
+    "application_runs": "every run of an application: duration and its parts, bytes, CPU time",
+    "drives": "the drives, as they identify themselves",
+    "hosts": "the hosts",
+    "traces": "the replayed traces",
+    "trace_overview": "each trace: requests, bytes, footprint, randomness, unknown properties",
+    "trace_operations": "operations of each trace",
+    "trace_over_time": "each trace over time",
+    "trace_sizes": "request sizes of each trace",
+    "trace_interarrival": "times between the requests of each trace",
+    "trace_burstiness": "burstiness of each trace",
+    "trace_latency": "latencies that each trace recorded",
+    "trace_heat": "where on the drive each trace reads and writes, and when",
+    "trace_streams": "I/O streams and processes of each trace",
+    "trace_streams_over_time": "the most frequent streams of each trace over time",
+    "trace_reuse": "how soon each trace accesses the same bytes again",
+}
+
+
+def downloads(paths: Iterable[Path]) -> tuple[Download, ...]:
+    """Return a download for each table in `paths`; each file is named after its table.
+
+    A table without rows, or with more than `MOST_BYTES` of data, has no file. Raises UserError for an unreadable file,
+    TableError for a file that does not match its schema.
+    """
+    files: dict[str, list[Path]] = {name: [] for name in _MEANINGS}
+    for path in paths:
+        files[path.stem].append(path)
+    return tuple(_download(name, of_name) for name, of_name in files.items() if of_name)
+
+
+def _download(name: str, paths: list[Path]) -> Download:
+    rows = size_bytes = 0
+    parts = [SCHEMAS[name].empty_table()]
+    for path in paths:
+        try:
+            file = pq.ParquetFile(path)
+            rows += file.metadata.num_rows
+            # without the footer: each recording's file repeats the column metadata
+            size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
+            if size_bytes <= MOST_BYTES and file.metadata.num_rows:
+                parts.append(file.read().replace_schema_metadata(None))
+        except (pa.ArrowInvalid, OSError) as error:
+            raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
+    fits = rows > 0 and size_bytes <= MOST_BYTES
+    return Download(name, _MEANINGS[name], rows, size_bytes, _parquet(pa.concat_tables(parts), name) if fits else b"")
+
+
+def _parquet(table: pa.Table, name: str) -> bytes:
+    """Return a table as a small file: without dictionaries, statistics and Arrow's copy of the schema."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.parquet"
+        io.write(table, path, name)
+        whole = pq.read_table(path)
+        with pq.ParquetWriter(path, whole.schema, compression="zstd", compression_level=19, use_dictionary=False,
+                              write_statistics=False, store_schema=False) as file:  # fmt: skip
+            file.write_table(whole)
+            file.add_key_value_metadata(whole.schema.metadata)
+        return path.read_bytes()
+
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -21,7 +136,7 @@ _TEMPLATES = Path(__file__).parent / "templates"
 def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     """Return the HTML of a report with all texts escaped.
 
-    `jobs` gives the text of fio jobs by path, from `drivelab.report.evidence.fio_jobs`.
+    `jobs` gives the text of fio jobs by path, from `drivelab.report.sections.proof.fio_jobs`.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),

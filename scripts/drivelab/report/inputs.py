@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.exclusions import counted, left_out
-from drivelab.analysis.soundness import sound
 from drivelab.analysis.verdict import STEADY
+from drivelab.criteria.soundness import sound
 from drivelab.report.numbers import is_missing, percent
 
 Row = Mapping[str, Any]

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from drivelab.units import format_percentage, format_size
+from drivelab.core.units import format_percentage, format_size
 
 MISSING = "not recorded"
 MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from drivelab.errors import UserError
-from drivelab.parent import run
-from drivelab.report.outcome import TONES
+import typst
+
+from drivelab.core.errors import UserError
+from drivelab.core.programs import run
+from drivelab.report.measurement_outcome import TONES
 from drivelab.report.view import Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
 
 _ON_EVERY_PAGE = (
@@ -53,7 +56,7 @@ def write_pdf(content: dict[str, Any], output: Path) -> None:
     The same pages give the same bytes. Raises UserError for an invalid figure.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "drivelab.report.typeset", str(output)]
+    command = [sys.executable, "-m", "drivelab.report.pdf", str(output)]
     completed = run(command, input=json.dumps(content, ensure_ascii=False))
     if completed.returncode:
         raise UserError(
@@ -244,3 +247,38 @@ def header_block(page: Page) -> tuple[tuple[Fact, ...], ...]:
 
 def _cut(text: str) -> str:
     return text if len(text) <= _MOST_LETTERS else text[: _MOST_LETTERS - 1].rstrip() + "…"
+
+
+_TEMPLATE = Path(__file__).parent / "templates/pages.typ"
+
+
+def typeset(content: str, standard: typst.PDFStandard = "1.7") -> bytes:
+    """Return the PDF of the pages; `content` is their JSON. Raises typst.TypstError for invalid figures."""
+    return typst.compile(
+        _TEMPLATE,
+        sys_inputs={"report": content},
+        font_paths=[_fonts()],
+        ignore_system_fonts=True,
+        pdf_standards=standard,
+    )
+
+
+def _fonts() -> Path:
+    """Return the folder of matplotlib's fonts, so that pages look the same without system fonts."""
+    spec = find_spec("matplotlib")
+    assert spec is not None  # a dependency of this project
+    assert spec.origin is not None
+    return Path(spec.origin).parent / "mpl-data/fonts/ttf"
+
+
+def main() -> None:
+    """Set the JSON from standard input as a PDF, into the file of the first argument."""
+    try:
+        pdf = typeset(sys.stdin.read())
+    except typst.TypstError as error:
+        sys.exit(error.message)
+    Path(sys.argv[1]).write_bytes(pdf)
+
+
+if __name__ == "__main__":
+    main()

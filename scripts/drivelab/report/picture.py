@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from markupsafe import Markup
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.figures.base.svg import values_of, without_values
 from drivelab.report.view import Figure
 

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
+from drivelab.analysis.deltas.doubts import DISTURBED, FOREIGN, PRINTED, numbered, taint_causes
 from drivelab.analysis.verdict import BETTER, NOT_COMPARED, SAME, WORSE
-from drivelab.report.inputs import Row
+from drivelab.core.units import parse_size
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.measurement_outcome import (
+    also_differs,
+    interval,
+    is_time,
+    margin,
+    outcome,
+    rests_on_one_recording,
+    why,
+    whys,
+)
 from drivelab.report.numbers import TIMES, amount, is_missing, metric_name, percent, rounded, unit_of
-from drivelab.report.outcome import interval, is_time, margin, outcome, rests_on_one_recording, why
-from drivelab.units import parse_size
 
 SINGLE = "single recording per drive"
 _NBSP = "\u00a0"
@@ -92,3 +103,74 @@ def _values(delta: Row) -> str:
     metric = "" if name in {unit, "throughput"} else f"{name} "
     sides = f"{rounded(delta['comparison_value'])} vs {rounded(delta['basis_value'])}"
     return f"{metric}{sides}{_NBSP * bool(unit)}{unit}"
+
+
+_MOST_REASONS = 3
+_DISTURBED = "the host was disturbed"
+_HOT = "a drive was too hot"
+_WRITTEN = "something else wrote to a drive"
+_REMEDIES = {
+    _WRITTEN: "without other writers on the drives",
+    _DISTURBED: "on an idle host",
+    _HOT: "with better cooling",
+}
+
+
+def why_in_doubt(deltas: list[Row]) -> str:
+    """Return the most frequent doubts, each with its number of deltas unless it concerns all."""
+    reasons = _counted(deltas).most_common(_MOST_REASONS)
+    return "; ".join(reason if count == len(deltas) else f"{reason} (in {count})" for reason, count in reasons)
+
+
+def remedy(deltas: list[Row]) -> str:
+    """Return a sentence on what helps, with a leading space; empty if no remedy is known."""
+    reasons = _counted(deltas)
+    remedies = [advice for reason, advice in _REMEDIES.items() if reason in reasons]
+    return f" Repeat the measurement {' and '.join(remedies)}." if remedies else ""
+
+
+def _counted(deltas: list[Row]) -> Counter[str]:
+    return Counter(reason for row in deltas for reason in dict.fromkeys(map(_in_short, whys(row))))
+
+
+def why_not_tested(deltas: list[Row]) -> str:
+    """Return the number of deltas and the reasons why their scatter is unknown."""
+    doubts = [str(doubt) for row in deltas for doubt in row["doubts"]]
+    if doubts and all(PRINTED in doubt for doubt in doubts):
+        return f"{len(deltas)} printed value{'s' if len(deltas) > 1 else ''} with unknown scatter"
+    reasons = f" ({why_in_doubt(deltas)})" if doubts else ""
+    return f"none of {len(deltas)} headline tests has known scatter on both sides{reasons}"
+
+
+def _in_short(doubt: str) -> str:
+    causes = taint_causes(doubt)
+    if not causes:
+        return doubt
+    if FOREIGN in causes:
+        return _WRITTEN
+    return _DISTURBED if DISTURBED & set(causes) else _HOT
+
+
+class Reasons:
+    """The reasons of a table; each field refers to them by number."""
+
+    def __init__(self, inputs: Inputs, deltas: Iterable[Row]) -> None:
+        rows = list(deltas)
+        reasons = [[*whys(row), *filter(None, [also_differs(inputs, row)])] for row in rows]
+        marks, notes = numbered(reasons)
+        self.notes = tuple(notes)
+        """Each reason once; the first is number 1."""
+        self._marks = {_key(row): mark(of_row) for row, of_row in zip(rows, marks, strict=True)}
+
+    def of(self, delta: Row) -> str:
+        """Return the reason numbers of a delta, as ` [1, 2]`, or nothing."""
+        return self._marks[_key(delta)]
+
+
+def mark(numbers: tuple[int, ...]) -> str:
+    """Return a reference to notes by number, as ` [1, 2]`, or nothing."""
+    return f" [{', '.join(map(str, numbers))}]" if numbers else ""
+
+
+def _key(delta: Row) -> tuple[str, ...]:
+    return tuple(str(delta[name]) for name in ("measurement", "basis", "comparison", "cell_label", "metric"))

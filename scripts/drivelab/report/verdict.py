@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from drivelab.analysis.multiple import one_of_each
+from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.no_verdict import remedy, why_in_doubt, why_not_tested
-from drivelab.report.number_cells import judged_cell, longest_of, side_cell
-from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
-from drivelab.report.outcome import (
+from drivelab.report.measurement_outcome import (
     TONES,
     delta_words,
     footnote,
@@ -21,8 +18,9 @@ from drivelab.report.outcome import (
     rests_on_one_recording,
     tested,
 )
-from drivelab.report.reasons import Reasons
-from drivelab.report.sentences import SINGLE, comparative, sentence
+from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
+from drivelab.report.sentences import SINGLE, Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
+from drivelab.report.table_fields import judged_cell, longest_of, side_cell
 from drivelab.report.view import Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
 METADATA_KEY = b"drivelab"

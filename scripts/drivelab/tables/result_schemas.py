@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from drivelab.tables.columns import KEY_LINES, schema
+import pyarrow as pa
+
+from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, schema
 
 SUMMARY = schema(
     "str: drive measurement protocol cell_label metric",
@@ -90,7 +92,7 @@ SATURATION = schema(
 EXCLUSIONS = schema(
     # Data excluded from every result, and why.
     "str: recording drive measurement place",  # place: "round 3, RND 4KiB 0/100", or "recording"
-    "str: fault",  # one of drivelab.analysis.soundness.FAULTS
+    "str: fault",  # one of drivelab.criteria.soundness.FAULTS
     "str: words",
 )
 
@@ -102,4 +104,96 @@ RESULT_TABLES = {
     "conditions": CONDITIONS,
     "differences": DIFFERENCES,
     "exclusions": EXCLUSIONS,
+}
+
+
+APPLICATION_RUNS = schema(
+    # One row per run. If a replay replaces the application, columns that it cannot know are null.
+    *KEY_LINES,
+    "int32: step",
+    "str: phase? phase_value?",
+    "int32: phase_pass?",
+    "str: application",
+    "int32: repeat",  # from 1, cold runs included; `run` is the run of the whole measurement
+    "bool: cold counted",
+    "int32: asked_passes?",  # null: until the warm runs agree
+    "float: duration_s",  # from the start of the command until all of its writes are on the drive
+    "float: command_s? sync_s?",  # parts of duration_s: the command, then the sync of its file system
+    "int32: exit_status?",
+    "int64: read_ios write_ios read_bytes write_bytes",  # kernel counters of the drive
+    "float: user_s? system_s?",  # CPU time of the command and its children
+    "int64: max_rss_bytes?",
+    "str: simulated_from?",  # the trace whose replay replaces the application; no application ran
+    "bool: after_gap",  # the measurement was interrupted and resumed just before
+    *TELEMETRY_LINES,
+)
+
+APPLICATION_TABLES: dict[str, pa.Schema] = {"application_runs": APPLICATION_RUNS}
+
+
+_OF_THE_VALUE = "str: measurement protocol cell_label metric kind unit"
+
+FLEET_DRIVES = schema(
+    # One row for each drive of the study, also if it failed or was never measured.
+    "str: drive",
+    "str: state",  # "measured" | "failed": its part of the study did not finish
+    "str: reason?",  # of the failure
+    "str: hosts model serial firmware",  # "not recorded" if no recording has it; several values are joined
+    "int32: recordings planned",
+    "int32: values",  # rows of its table `summary`
+    "int32: faulty",  # unreliable values among them: not steady, tainted, too few runs …
+    "int32: not_steady tainted",
+    "int32: excluded",  # rows of its table `exclusions`
+    "int32: outlying",  # values that are outliers among all drives
+    "float: key_deviation_pct?",  # median deviation of its key values over its measurements; positive: better
+    "int32: place?",  # rank by key_deviation_pct; 1 is the best
+    "bool: reduced virtual",
+    "str: clock?",  # "wall" | "virtual"; null without a value
+)
+
+FLEET_SPREAD = schema(
+    # One row for each value: its spread over the drives of the fleet, without faulty values.
+    _OF_THE_VALUE,
+    "bool: is_key",  # the one value that represents its measurement
+    "int32: drives faulty",  # numbers of drives with a counted value, and with a faulty value
+    "float: median? p5? p95? min? max?",
+    "float: mad?",  # median absolute deviation
+    "float: robust_cv_pct?",  # 1.4826 mad / median: equals the coefficient of variation of a normal distribution
+    "int32: outliers",
+    "bool: reduced virtual",  # of any drive
+    "str: clock",
+)
+
+FLEET_DEVIATIONS = schema(
+    # One row for each value of each drive: its position among all drives.
+    "str: drive",
+    _OF_THE_VALUE,
+    "bool: is_key",
+    "float: value",
+    "float: median?",  # of the counted values of all drives
+    "float: deviation_pct?",  # from the median; positive: better
+    "float: modified_z?",  # 0.6745 deviations from the median in median absolute deviations; positive: better
+    "int32: place?",  # rank among the drives with a counted value; 1 is the best
+    "bool: outlier",
+    "str: verdict",  # of `summary`
+    "str: taint_reason?",
+    "bool: reduced virtual",
+    "str: clock",
+)
+
+FLEET_HOSTS = schema(
+    # The drives of one host compared with those of all others; one row for each key value and host.
+    "str: host",
+    _OF_THE_VALUE,
+    "int32: drives others",
+    "float: median others_median",
+    "float: difference_pct",  # positive: the drives of this host are better
+    "float: p_value p_adjusted",  # Mann-Whitney; adjusted for all rows (Benjamini-Hochberg)
+)
+
+FLEET_TABLES = {
+    "fleet_drives": FLEET_DRIVES,
+    "fleet_spread": FLEET_SPREAD,
+    "fleet_deviations": FLEET_DEVIATIONS,
+    "fleet_hosts": FLEET_HOSTS,
 }

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from drivelab.tables.application_schemas import APPLICATION_TABLES
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
-from drivelab.tables.fleet_schemas import FLEET_TABLES
 from drivelab.tables.replay_schemas import REPLAY_TABLES
-from drivelab.tables.result_schemas import RESULT_TABLES
+from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
 VERSION = 7
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
@@ -55,7 +53,7 @@ CELLS = schema(
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
     "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
-    "str: unsound?",  # why the cell is excluded, see drivelab.analysis.soundness
+    "str: unsound?",  # why the cell is excluded, see drivelab.criteria.soundness
 )
 
 LATENCY_BINS = schema(

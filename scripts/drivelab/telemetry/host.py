@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drivelab.telemetry.source import SLOW_S, Source, number_in
+from drivelab.telemetry.log import SLOW_S, Source, number_in
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

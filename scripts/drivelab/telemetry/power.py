@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.drives import sysfs, tools
-from drivelab.telemetry.drive import hwmon_folders
-from drivelab.telemetry.source import SLOW_S, Source, number_in
+from drivelab.telemetry.drive_sensors import hwmon_folders
+from drivelab.telemetry.log import SLOW_S, Source, number_in
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
-from drivelab.telemetry.log import NAME, Log
-from drivelab.telemetry.source import FAST_S, Source
+from drivelab.telemetry.log import FAST_S, NAME, Log, Source
 
 _PATIENCE = 3
 """A source is dropped after this many consecutive failures."""

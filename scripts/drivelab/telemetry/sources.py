@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from drivelab.telemetry.drive import nvme_sources, sectors_source, smartctl_source, temperature_source
+from drivelab.telemetry.drive_sensors import nvme_sources, sectors_source, smartctl_source, temperature_source
 from drivelab.telemetry.host import cpu_source, frequency_source
+from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import (
     NO_METER,
     Meter,
@@ -15,7 +16,6 @@ from drivelab.telemetry.power import (
     meter_source,
     processor_energy_source,
 )
-from drivelab.telemetry.source import Source
 
 
 def sources_for(

@@ -14,12 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivelab.errors import UserError
-from drivelab.trace.capturing.report import REPORT_NAME
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder
-from drivelab.trace.outputs import refuse_source, writable
-from drivelab.trace.records import cpu_files, device_number
-from drivelab.trace.schema import TraceWriter, open_trace
+from drivelab.trace.parquet_schema import TraceWriter, open_trace
+from drivelab.trace.records import cpu_files, device_number, refuse_source, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
 """Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting

@@ -16,9 +16,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from drivelab import native
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace import records
-from drivelab.trace.schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS
+from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS
 
 _CORRECTION = np.dtype(
     [("row", "<u8"), ("dispatch_ns", "<i8"), ("complete_ns", "<i8"), ("dispatch_id", "<i8"),

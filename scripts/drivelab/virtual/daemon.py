@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import select
+import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+
+from drivelab.virtual import fuse
 
 
 def daemonize(log: Path) -> int:
@@ -43,3 +47,23 @@ def kill(pid: int, is_it: Callable[[], bool], timeout_s: float) -> None:
                 select.select([descriptor], [], [], timeout_s)
         finally:
             os.close(descriptor)
+
+
+def possible() -> str | None:
+    """Try a real mount and loop device; return why virtual drives cannot run in real time here, or None."""
+    if os.geteuid() != 0:
+        return "virtual drives in real time need root"
+    if shutil.which("losetup") is None:
+        return "virtual drives in real time need the program losetup (package mount)"
+    try:
+        with tempfile.NamedTemporaryFile() as file:
+            descriptor = fuse.mount(Path(file.name), "drivelab:probe")
+            os.close(descriptor)
+            fuse.unmount(Path(file.name))
+    except OSError as error:
+        return f"virtual drives in real time need FUSE, but mounting it fails here ({error.strerror})"
+    try:
+        os.close(os.open(fuse.free_loop_device(), os.O_RDWR | os.O_CLOEXEC))
+    except OSError as error:
+        return f"virtual drives in real time need a loop device, but none is available here ({error.strerror})"
+    return None

@@ -17,7 +17,7 @@ from errno import ENOSYS, ERANGE
 from pathlib import Path
 from struct import Struct
 
-from drivelab import parent
+from drivelab.core import programs
 
 PROTOCOL_MAJOR = 7
 PROTOCOL_MINOR = 38
@@ -231,7 +231,7 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
     """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message."""
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
-    done = parent.run(command)
+    done = programs.run(command)
     if done.returncode != 0:
         raise OSError(f"losetup: {done.stderr.strip()}")
     return done.stdout.strip()
@@ -249,7 +249,7 @@ def loop_devices(file: Path) -> list[str]:
 
 def detach_loop(device: str, file: Path, timeout_s: float) -> bool:
     """Detach a loop device from `file`; False if it is still open, then the kernel detaches it after the last close."""
-    parent.run(["losetup", "--detach", device])
+    programs.run(["losetup", "--detach", device])
     deadline_s = time.monotonic() + timeout_s
     while device in loop_devices(file):
         if time.monotonic() > deadline_s:

@@ -19,18 +19,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.drives.lock import is_held
-from drivelab.errors import UserError
-from drivelab.parent import run
-from drivelab.run_directory import run_directory
-from drivelab.termination import deferred
+from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
+from drivelab.core.lock import is_held
+from drivelab.core.programs import run
+from drivelab.core.termination import deferred
 from drivelab.virtual import daemon, fuse
+from drivelab.virtual.daemon import possible as possible
 from drivelab.virtual.faults import Fault
-from drivelab.virtual.keeping import keep_drive
-from drivelab.virtual.kept import discard, discard_part, kept_file
+from drivelab.virtual.kept_state import discard, discard_part, keep_drive, kept_file
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.server import XATTR
-from drivelab.virtual.support import possible as possible
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _START_TIMEOUT_S = 30.0

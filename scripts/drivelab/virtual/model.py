@@ -6,11 +6,14 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any
 
-from drivelab.errors import UserError
-from drivelab.units import format_size, parse_share, parse_size
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size, parse_share, parse_size
 from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle
+
+VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
 
 PAGE_BYTES = 4096
 """Unit of mapping and of programming."""
@@ -241,3 +244,12 @@ KEYS: dict[str, _Key] = {
     "disturb": _Key("disturb", Disturbance.read, Disturbance.write),
     "firmware": _Key("firmware", _firmware),
 }
+
+
+def model_among(models: Mapping[str, Any], name: str, source: str) -> DriveModel:
+    """Return a model by its name; raises UserError with `source`, the place of the name, if it is unknown."""
+    if name not in models:
+        raise UserError(
+            f"{source}: there is no virtual drive '{name}' in {VIRTUAL_DRIVES}; it has: {', '.join(models)}"
+        )
+    return DriveModel.from_mapping(name, models[name])

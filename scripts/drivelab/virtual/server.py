@@ -1,8 +1,8 @@
 """Serve one virtual drive: a flash model behind a FUSE file, with each reply at the time that the model computes.
 
 Started by `drivelab.virtual.manage` as `python -m drivelab.virtual.server NAME MOUNT_POINT LOG [KEPT]` with the model
-as JSON on standard input; KEPT is a file of `drivelab.virtual.kept`. Standard library only, so that it starts fast,
-stays small and needs no environment.
+as JSON on standard input; KEPT is a file of `drivelab.virtual.kept_state`. Standard library only, so that it starts
+fast, stays small and needs no environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import asdict
 from heapq import heappop, heappush
 from pathlib import Path
 
-from drivelab.virtual import fuse, kept
+from drivelab.virtual import fuse, kept_state
 from drivelab.virtual.daemon import daemonize
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.ftl import FlashDrive
@@ -55,7 +55,7 @@ class Server:
         self._fd = descriptor
         self._memory = mmap.mmap(-1, self._size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._data = memoryview(self._memory)
-        saved = None if file is None else kept.read(file, model, self._data, self._now_us())
+        saved = None if file is None else kept_state.read(file, model, self._data, self._now_us())
         self._drive = saved or FlashDrive(model)
         self._buffer = memoryview(bytearray(fuse.BUFFER_BYTES))
         self._buffers = [self._buffer]
@@ -239,7 +239,7 @@ class Server:
                 self._drive, self._faults = FlashDrive(self._model), []
                 self._zero(0, self._size)
             elif control == "keep":
-                kept.write(Path(os.fsdecode(value)), self._drive, self._data, self._now_us())
+                kept_state.write(Path(os.fsdecode(value)), self._drive, self._data, self._now_us())
                 raise _Ended
             elif control == "faults":
                 self._faults = [Fault(**fault) for fault in json.loads(value)]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from drivelab.files import open_regular
+from drivelab.core.files import open_regular
 
 _MOST_BYTES = 4 << 20
 """Bytes per read; the next read gets the rest."""

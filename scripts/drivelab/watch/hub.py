@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from drivelab.watch.drive import News
-from drivelab.watch.study import StudyWatch
+from drivelab.watch.drive_view import News
+from drivelab.watch.study_view import StudyWatch
 
 PERIOD_S = 1.0
 _NUMBER = re.compile(r"[0-9]{1,18}")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from drivelab.analysis.taint import Limits, taints
+from drivelab.criteria.taint import Limits, taints
 from drivelab.drives.sysfs import SECTOR_BYTES
-from drivelab.telemetry.window import COUNTERS, CPU_COUNTERS, cpu_shares
+from drivelab.telemetry.time_window import COUNTERS, CPU_COUNTERS, cpu_shares
 
 _LEAST_S = 0.9
 """Shortest time for a rate: samples are a second apart, but at the edges of cells they lie closer together."""

@@ -10,12 +10,12 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from drivelab.terminal import NO_REDIRECTION, console
-from drivelab.units import format_duration
-from drivelab.watch.drive import RUNNING, STANDINGS, WAITING
+from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.units import format_duration
+from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
 from drivelab.watch.rates import Point
-from drivelab.watch.study import StudyWatch
-from drivelab.watch.words import latency_words
+from drivelab.watch.study_view import StudyWatch
+from drivelab.watch.wording import latency_words
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _EVERY_S = 10.0

@@ -9,7 +9,7 @@ import pytest
 from faults import ById, FaultStudy
 from leftovers import end_processes, leftovers
 
-from drivelab.stages.condition import precondition, purge
+from drivelab.run.condition import precondition, purge
 from drivelab.virtual import manage
 
 

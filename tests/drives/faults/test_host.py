@@ -25,11 +25,11 @@ from faults import (
 )
 from leftovers import leftovers
 
-from drivelab.fio import run
-from drivelab.process import Timing, run_program
+from drivelab.collect.collect import collect
+from drivelab.core.programs import Timing, run_program
+from drivelab.fio import job_run
 from drivelab.recording import writer
-from drivelab.stages.measure import measure
-from drivelab.tables.collect import collect
+from drivelab.run.measure import measure
 
 pytestmark = [pytest.mark.device, pytest.mark.long]
 
@@ -95,7 +95,7 @@ def test_the_clock_jumps(conditioned: FaultStudy, monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(writer, "datetime", Clock)
     monkeypatch.setattr(time, "time", lambda: real_time_s() + offset.total_seconds())
-    monkeypatch.setattr(run, "run_program", run_program_by_that_clock)
+    monkeypatch.setattr(job_run, "run_program", run_program_by_that_clock)
     measure(plan, Path("conditioned.json"))
     assert offset == jump
     check_complete(plan, Outcome(0, ""), {}, gaps=0)

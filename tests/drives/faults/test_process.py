@@ -21,7 +21,7 @@ from faults import (
 from leftovers import afflict, kill, leftovers, processes
 
 from drivelab.plan.plan import Plan
-from drivelab.stages.progress import read_status
+from drivelab.run.progress import read_status
 
 pytestmark = [pytest.mark.device, pytest.mark.long]
 

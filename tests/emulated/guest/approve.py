@@ -6,7 +6,7 @@ import sys
 
 from sheet import approved
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 try:
     print(approved(*sys.argv[1:]).name)

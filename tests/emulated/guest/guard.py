@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from sheet import row
 from uses import mapped, mounted, opened, partitioned, run, swapped_on
 
+from drivelab.core.errors import UserError
 from drivelab.drives.guard import approve
-from drivelab.errors import UserError
 
 DEVICE, SERIAL, OTHER = sys.argv[1:]
 

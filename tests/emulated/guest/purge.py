@@ -10,9 +10,9 @@ import sys
 
 from sheet import row
 
+from drivelab.core.errors import UserError
 from drivelab.drives.guard import held
 from drivelab.drives.purge import purge
-from drivelab.errors import UserError
 
 device, serial, method = sys.argv[1:]
 try:

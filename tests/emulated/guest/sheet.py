@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drivelab.config.drives_sheet import SheetRow
 from drivelab.drives.guard import ApprovedDevice, approve
+from drivelab.plan.drive_sheet import SheetRow
 
 
 def row(device: str, serial: str, *, destructive: bool = True) -> SheetRow:

@@ -22,8 +22,8 @@ import uses
 from sheet import approved
 from uses import run
 
+from drivelab.core.errors import UserError
 from drivelab.drives import guard, sysfs
-from drivelab.errors import UserError
 
 PASSING_S = guard.PASSING_S
 

@@ -16,9 +16,9 @@ import types
 from pathlib import Path
 
 from drivelab.trace import capturing
-from drivelab.trace.blktrace import Blktrace
+from drivelab.trace.capturing.blktrace import Blktrace
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.ftrace import Ftrace
+from drivelab.trace.capturing.ftrace import Ftrace
 
 disk = Disk(Path(sys.argv[1]).resolve().name)
 queue = Path(f"/sys/class/block/{disk.name}/queue")

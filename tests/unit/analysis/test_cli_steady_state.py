@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drivelab.cli.steady_state import add_parser
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 KEYS = [
     "average",

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.analysis.saturation import LASTING, LEAST_DROP, Cliff, find_cliff
-from drivelab.config.yaml_file import load_yaml
+from drivelab.analysis.values.saturation_values import LASTING, LEAST_DROP, Cliff, find_cliff
 from drivelab.fio.result import read_slices
 from drivelab.plan.cell import Cell
-from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.plan.yaml_file import load_yaml
 from drivelab.virtual.model import DriveModel
+from drivelab.virtual_clock.cells import VirtualClockDrive
 
 from .test_saturation import soak
 

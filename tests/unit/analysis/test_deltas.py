@@ -10,14 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import table
 from scipy import stats
 
-from drivelab.analysis.delta_statistics import MEDIAN_FACTOR, inference, least_p, scatter
-from drivelab.analysis.deltas import delta, deltas_table
-from drivelab.analysis.multiple import adjusted, one_of_each
+from drivelab.analysis.deltas.deltas import delta, deltas_table
+from drivelab.analysis.deltas.inference import MEDIAN_FACTOR, adjusted, inference, least_p, one_of_each, scatter
 from drivelab.tables import io
-
-from .rows import table
 
 GOLDEN = Path(__file__).parents[2] / "golden/solidigm_p41_plus.csv"
 positive = st.floats(1e-3, 1e6)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from detector_tables import course_tables, rounds_table, soak_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,8 +18,6 @@ from drivelab.analysis.detectors.drift import trend
 from drivelab.analysis.detectors.outliers import chances, modified_z
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
-
-from .detector_tables import course_tables, rounds_table, soak_tables
 
 HOT = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 4}
 

@@ -7,12 +7,11 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from detector_tables import course_tables, rounds_table, soak_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
-
-from .detector_tables import course_tables, rounds_table, soak_tables
 
 RECORDINGS = 12
 COMPARED = {

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import protocol_frames
 import pytest
+from detector_tables import course_tables, rounds_table
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
 from drivelab.analysis.detectors.bimodality import MOST_VALLEY, modes
 from drivelab.analysis.detectors.knee import find_knee
 
-from .detector_tables import course_tables, rounds_table
 from .test_detectors_of_drives import frame_tables, histogram
 
 SECOND = np.arange(300)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import protocol_frames
 import pytest
+from detector_tables import rounds_table, soak_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,9 +16,7 @@ from drivelab.analysis.detectors import DETECTORS, findings_table
 from drivelab.analysis.detectors.bathtub import bathtub_index
 from drivelab.analysis.detectors.bimodality import modes, two_levels
 from drivelab.analysis.detectors.knee import find_knee
-from drivelab.analysis.labels import cell_labels
-
-from .detector_tables import rounds_table, soak_tables
+from drivelab.tables.labels import cell_labels
 
 
 def of(detector: str, tables: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:

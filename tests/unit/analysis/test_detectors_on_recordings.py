@@ -12,13 +12,13 @@ import yaml
 from scipy import stats
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
 from drivelab.fio.result import read_slices
 from drivelab.plan.cell import Cell
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
-from drivelab.stages.planning import Campaign
-from drivelab.tables.collect import collect
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 
 MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
                          "copy_us": 1, "erase_us": 1}  # fmt: skip

@@ -5,12 +5,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rows import table
 
-from drivelab.analysis.differences import differences_table, intended_by
-from drivelab.errors import UserError
+from drivelab.analysis.deltas.differences import differences_table, intended_by
+from drivelab.core.errors import UserError
 from drivelab.tables import io
-
-from .rows import table
 
 FACETS = {"model": "drive", "serial": "drive", "firmware": "drive", "kernel": "host", "setting: governor": "setting",
           "scenario": "protocol", "write cache": "protocol", "steps": "protocol", "temperature": "time"}  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drivelab.analysis.doubt_notes import numbered, taint_causes
+from drivelab.analysis.deltas.doubts import numbered, taint_causes
 
 LOAD = "load: others used {} % of the host's CPU time at worst, in 5 cells"
 HOT = "throttled: the drive reached 80 °C, it warns from 75 °C"

@@ -11,16 +11,16 @@ import pytest
 from made_recordings import SOAK, change_documents, change_job, change_journal, copied, made_recording
 
 from drivelab.analysis.exclusions import exclusions_table
-from drivelab.analysis.soundness import split
-from drivelab.analysis.windows import windows_table
+from drivelab.collect.belonging import foreign_devices
+from drivelab.collect.collect import collect
+from drivelab.criteria.soundness import split
+from drivelab.explore.row_selection import recording_facts
 from drivelab.fio.consistency import contradiction, contradiction_of_slice
 from drivelab.fio.document import documents, from_document
-from drivelab.fio.slices import slices
+from drivelab.fio.series import slices
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
-from drivelab.tables.belonging import foreign_devices
-from drivelab.tables.collect import collect
-from drivelab.tables.facts import recording_facts
+from drivelab.tables.windows import windows_table
 
 MIX = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 2, "queue_depth": 2,
        "runtime_s": 0.3}  # fmt: skip

@@ -9,7 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from drivelab.analysis.fleet import apart, deviations_table, drive_columns, hosts_table, key_values, spread_table
+from drivelab.analysis.fleet_statistics import (
+    apart,
+    deviations_table,
+    drive_columns,
+    hosts_table,
+    key_values,
+    spread_table,
+)
 
 
 def rows(values: Any, metric: str = "iops", kind: str = "speed", **more: Any) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.analysis.latency import exceedance, merge_bins, percentiles_us
+from drivelab.analysis.values.latency_values import exceedance, merge_bins, percentiles_us
 from drivelab.fio.document import documents, from_document
 
 DATA = Path(__file__).parents[1] / "fio/data"

@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import key, loop, table
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.analysis.repeats import relative_standard_error_pct
-from drivelab.analysis.summary import summary_table
-from drivelab.analysis.windows import windows_table
-
-from .rows import key, loop, table
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.values.summary import summary_table
+from drivelab.criteria.repeats import relative_standard_error_pct
+from drivelab.tables.windows import windows_table
 
 FIXED = {"until": "rounds"}
 AGREEING = {"until": "relative standard error"}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from drivelab.analysis.nines import between_the_nines, nines
+from drivelab.analysis.values.latency_values import between_the_nines, nines
 
 
 def bins(*pairs: tuple[int, int]) -> pd.DataFrame:

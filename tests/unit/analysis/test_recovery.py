@@ -7,16 +7,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rows import loop, soak, table
 
-from drivelab.analysis.recovery import (
+from drivelab.analysis.values.recovery import (
     StimulusRecovery,
     cross_stimulus,
     idle_recovery,
     mean_level,
     stimulus_recovery,
 )
-
-from .rows import loop, soak, table
 
 
 def slices(values: list[float], **more: Any) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drivelab.analysis.saturation import find_cliff, post_saturation
+from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
 
 MIB = 1 << 20
 

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rows import cell, key, table
 
-from drivelab.analysis.saturation_table import saturation_table
+from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.tables import io
-
-from .rows import cell, key, table
 
 MIB = 1 << 20
 

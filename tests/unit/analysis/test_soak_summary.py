@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rows import key, loop, soak, table
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.analysis.summary import summary_table
-
-from .rows import key, loop, soak, table
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.values.summary import summary_table
 
 WINDOW = {"ended_by": "steady state"}
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from drivelab.analysis.spread import MEAN, MEDIAN, interval, resamples, with_spread
+from drivelab.analysis.values.spread import MEAN, MEDIAN, interval, resamples, with_spread
 
 values = st.floats(1.0, 1e6)
 

@@ -5,15 +5,14 @@ from typing import Any
 
 import pandas as pd
 import pytest
+from rows import key, loop, soak, table
 from scipy.stats import median_abs_deviation
 
-from drivelab.analysis.repeats import relative_standard_error_pct
-from drivelab.analysis.replay_passes import passes
-from drivelab.analysis.summary import summary_table
-from drivelab.analysis.windows import windows_table
+from drivelab.analysis.values.summary import summary_table
+from drivelab.criteria.repeats import relative_standard_error_pct
+from drivelab.replay.results.passes import passes
 from drivelab.tables import io
-
-from .rows import key, loop, soak, table
+from drivelab.tables.windows import windows_table
 
 TRACK = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
 CRITERION = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": [TRACK]}

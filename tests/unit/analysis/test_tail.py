@@ -5,11 +5,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rows import cell, key, table
 
-from drivelab.analysis.latency import latency_heat, timed_bins
-from drivelab.analysis.tail import tail_contribution
-
-from .rows import cell, key, table
+from drivelab.analysis.values.latency_values import latency_heat, tail_contribution, timed_bins
 
 HISTOGRAMS = st.dictionaries(st.integers(1, 10**9), st.integers(1, 10**6), min_size=1, max_size=40)
 

@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.application_summary import application_rows
-from drivelab.application.outcome import RUN_FILE, of_command, of_stand_in
-from drivelab.fio.document import CellFailed
-from drivelab.tables.application_schemas import APPLICATION_RUNS
+from drivelab.analysis.values.application_values import application_rows
+from drivelab.application.timed import RUN_FILE, of_command, of_stand_in
+from drivelab.core.errors import CellFailed
+from drivelab.tables.result_schemas import APPLICATION_RUNS
 
 GOOD: dict[str, Any] = {
     "application": "mine", "exit_status": 0, "sync_fault": None, "duration_s": 2.5, "command_s": 2.0, "sync_s": 0.5,

@@ -16,11 +16,11 @@ import pytest
 from drivelab.archive import KINDS
 from drivelab.archive.contents import Item, contents
 from drivelab.archive.create import write_archive, write_folder
-from drivelab.archive.publication import Publication, publication
+from drivelab.archive.preview import Publication, publication
 from drivelab.archive.restore import restore
 from drivelab.archive.verify import verify
-from drivelab.config.study import Study, load_study
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.study import Study, load_study
 from drivelab.recording.checksums import write_checksums
 
 NOW = Publication(published="2026-05-01")

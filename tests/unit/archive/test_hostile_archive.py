@@ -16,9 +16,9 @@ import pytest
 from drivelab.archive import kinds, restore
 from drivelab.archive.container import Writer, seal
 from drivelab.archive.verify import verify
-from drivelab.config.drives_sheet import load_sheet
-from drivelab.config.restored import MARKER
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.restored import MARKER
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 HEADER = "drive\tdevice\tserial\tdestructive\tnote"

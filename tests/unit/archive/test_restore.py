@@ -13,8 +13,8 @@ import pytest
 
 from drivelab.archive.container import Writer, seal
 from drivelab.archive.restore import restore
-from drivelab.config.restored import MARKER, restored_folder
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.restored import MARKER, restored_folder
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 FILES = {"config/study.yaml": b"name: a\n", "results/recordings/a": os.urandom(5000), "results/tables/b": b""}

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from drivelab.cli.main import parser
-from drivelab.config.study import Study, load_study
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
+from drivelab.plan.study import Study, load_study
 from drivelab.recording.writer import write_json
-from drivelab.stages.progress import HEARTBEAT_S, Progress, Status
+from drivelab.run.progress import HEARTBEAT_S, Progress, Status
 
 REFUSED = "; wait for it or stop it, then archive the study$"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.cluster_log import ended_jobs, failed_chains
-from drivelab.stages.failures import sentences
+from drivelab.cli.cluster import ended_jobs, failed_chains
+from drivelab.workflow.fleet_part import sentences
 
 GROUP = """\
 [Sun Nov 22 07:46:54 2026]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.config.drives_sheet import load_sheet
 from drivelab.drives import guard, identity
+from drivelab.plan.drive_sheet import load_sheet
 from drivelab.virtual import manage
 
 BY_ID = "/dev/disk/by-id/"

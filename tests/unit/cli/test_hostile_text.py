@@ -17,10 +17,10 @@ from made_traces import Row, write
 from watched import MadeDrive, facts
 
 from drivelab.cli.main import main
+from drivelab.core.errors import UserError, reported
+from drivelab.core.terminal import VisibleStream, visible
 from drivelab.drives import identity
-from drivelab.errors import UserError, reported
-from drivelab.terminal import VisibleStream, visible
-from drivelab.watch.study import StudyFacts
+from drivelab.watch.study_view import StudyFacts
 
 TITLE, CLEAR, C1, BIDI, DEL = "\x1b]0;owned\x07", "\x1b[2J\x1b[H", "\x9b31m", "\u202egnp.exe\u2066", "\x7f"
 HOSTILE = f"a{TITLE}b{CLEAR}c{C1}d{BIDI}e{DEL}f\rg\bh"

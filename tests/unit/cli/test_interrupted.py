@@ -65,12 +65,14 @@ def test_only_fast_imports_precede_the_signal_handlers() -> None:
         "if name.partition('.')[0] not in sys.stdlib_module_names))"
     )
     assert run(code).stdout.split() == [
-        "drivelab", "drivelab.cli", "drivelab.cli.main", "drivelab.errors", "drivelab.terminal",
+        "drivelab", "drivelab.cli", "drivelab.cli.main", "drivelab.core", "drivelab.core.errors",
+        "drivelab.core.terminal",
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    "name", ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study", "drivelab.watch.hub"]
+    "name",
+    ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study_view", "drivelab.watch.hub"],
 )
 def test_interrupt_while_modules_are_imported(project: Project, name: str) -> None:
     done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml", project=project)

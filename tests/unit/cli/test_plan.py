@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from doc_pages import blocks
 
+from drivelab.campaign.outlook import outlook
+from drivelab.campaign.planning import Campaign
 from drivelab.cli import plan as command
 from drivelab.cli.main import main
-from drivelab.stages.check import check
-from drivelab.stages.outlook import outlook
-from drivelab.stages.planning import Campaign
-from drivelab.units import format_duration
+from drivelab.core.units import format_duration
+from drivelab.workflow.check import check
 
 STUDY = """\
 name: mine

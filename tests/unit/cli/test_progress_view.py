@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.campaign.planning import Campaign
 from drivelab.cli import progress_view
 from drivelab.cli.progress_view import ProgressView
 from drivelab.plan.plan import Plan
-from drivelab.stages.planning import Campaign
 
 ROOT = Path(__file__).resolve().parents[3]
 HEAD = "drive\tdevice\tserial\tdestructive\tnote\n"

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.config.study import load_study
-from drivelab.errors import UserError
-from drivelab.stages import locks
-from drivelab.stages.check import check, clashes
-from drivelab.stages.new_study import write_study
-from drivelab.stages.planning import Campaign
+from drivelab.campaign.new_study import write_study
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.plan.study import load_study
+from drivelab.workflow import locks
+from drivelab.workflow.check import check, clashes
 
 STUDY = """\
 name: {name}

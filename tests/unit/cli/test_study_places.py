@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.campaign.new_study import write_study
+from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
-from drivelab.config.schema import ROOT
-from drivelab.config.study import load_study
-from drivelab.config.study_parts import IN_RESULTS
-from drivelab.errors import UserError
-from drivelab.stages.check import check, clashes
-from drivelab.stages.layout import Layout
-from drivelab.stages.new_study import write_study
-from drivelab.stages.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.plan.schema import ROOT
+from drivelab.plan.study import load_study
+from drivelab.plan.study_parts import IN_RESULTS
+from drivelab.workflow.check import check, clashes
+from drivelab.workflow.layout import Layout
 
 STUDY = """\
 name: {name}
@@ -36,7 +36,7 @@ def test_shipped_studies_do_not_conflict(project: Path) -> None:
 
 
 def test_workflow_writes_only_reserved_names() -> None:
-    sources = [*(ROOT / "workflow/rules").glob("*.smk"), *(ROOT / "scripts/drivelab/stages").glob("*layout.py")]
+    sources = [*(ROOT / "workflow/rules").glob("*.smk"), *(ROOT / "scripts/drivelab/workflow").glob("*layout.py")]
     found = {
         re.split(r"[/{]", pattern)[0]
         for source in sources
@@ -139,7 +139,7 @@ def hosts(concurrency: str) -> list[str]:
 
 
 def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
+    monkeypatch.setattr("drivelab.workflow.check.this_host", lambda: "here")
     sheet = Path("config/drives.tsv")
     lines = [line.split("\t") for line in sheet.read_text().splitlines()]
     hosts_by_drive = {"drive": "host", "op7": "bench-a", "op28": "bench-b"}
@@ -150,7 +150,7 @@ def test_misspelt_host_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_limit_without_effect_gives_a_remark(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("drivelab.stages.check.this_host", lambda: "here")
+    monkeypatch.setattr("drivelab.workflow.check.this_host", lambda: "here")
     (remark,) = hosts("{here: 2}")
     assert "is 1 for drives without a host in config/drives.tsv" in remark
     assert hosts("{any: 2}") == []

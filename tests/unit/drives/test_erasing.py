@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.core.errors import UserError
 from drivelab.drives import erasing, tools
 from drivelab.drives.node import Node
-from drivelab.errors import UserError
 
 DRIVE = "nvme9n1"
 NODE = Node(-1, DRIVE, "259:9", "unknown")

@@ -11,12 +11,12 @@ from device_trees import WAYS, Tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drivelab.config.drives_sheet import SheetRow
+from drivelab.core.errors import UserError
 from drivelab.drives import guard, holders
-from drivelab.drives.file_holders import file_holder
 from drivelab.drives.node import File, Node
 from drivelab.drives.signatures import MEMBERS, Signature, parse
-from drivelab.errors import UserError
+from drivelab.drives.target import file_holder
+from drivelab.plan.drive_sheet import SheetRow
 
 
 @dataclass

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 from device_trees import WAYS, Tree
 
-from drivelab.config.drives_sheet import SheetRow
+from drivelab.core.errors import UserError
 from drivelab.drives import guard
 from drivelab.drives.node import Node
 from drivelab.drives.signatures import Signature
-from drivelab.errors import UserError
+from drivelab.plan.drive_sheet import SheetRow
 
 WORLDS = int(os.environ.get("GUARD_WORLDS", "1000"))
 SEED = int(os.environ.get("GUARD_SEED", "1"))

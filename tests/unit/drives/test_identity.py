@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drivelab.core.errors import UserError
 from drivelab.drives import identity, sysfs, tools
-from drivelab.errors import UserError
 
 SAMPLES = Path(__file__).parent / "samples"
 

@@ -11,9 +11,9 @@ import pytest
 
 from drivelab.cli import drives
 from drivelab.cli.main import main
-from drivelab.config.drives_sheet import load_sheet
+from drivelab.core.errors import UserError
 from drivelab.drives import guard, identity
-from drivelab.errors import UserError
+from drivelab.plan.drive_sheet import load_sheet
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
-from drivelab.errors import UserError
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
 NVME = replace(WEAR, lifetime_bytes_written=5_120_000)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from drivelab.core.errors import UserError
 from drivelab.drives import tools
-from drivelab.errors import UserError
 
 
 def test_output_and_status_are_kept() -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.core.errors import UserError
 from drivelab.drives import write_cache
 from drivelab.drives.guard import ApprovedDevice
 from drivelab.drives.tools import Output
 from drivelab.drives.undo import Command, Write, perform
 from drivelab.drives.write_cache import parse_feature, parse_hdparm
-from drivelab.errors import UserError
 
 NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None)
 DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None)

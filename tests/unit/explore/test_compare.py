@@ -14,18 +14,18 @@ import pytest
 from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
-from drivelab.analysis.windows import windows_table
 from drivelab.cli.compare import _facets, _interval
 from drivelab.cli.main import main
-from drivelab.errors import UserError
+from drivelab.collect.collect import collect
+from drivelab.collect.conditions import conditions
+from drivelab.core.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
-from drivelab.explore.selection import IMPORTED, catalogue, parse, select
+from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.tables.collect import collect
-from drivelab.tables.conditions import conditions
+from drivelab.tables.windows import windows_table
 
 READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
         "runtime_s": 0.2}  # fmt: skip
@@ -193,7 +193,7 @@ def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_pa
 
 def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: Path) -> None:
     """An import has a summary and conditions, but no recordings."""
-    from drivelab.analysis.summary import summary_table
+    from drivelab.analysis.values.summary import summary_table
 
     recording = recording_of(results, "slow")
     read = {name: io.read(results / "tables/slow/reads" / recording.name / f"{name}.parquet", name)

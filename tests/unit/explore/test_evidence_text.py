@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from drivelab.explore.evidence import as_measured
 from drivelab.explore.evidence_text import lines
+from drivelab.explore.number_evidence import as_measured
 
 WIDTH = 80
 JOB = "[cell]\nioengine=io_uring\nrandseed={}\nbs=4096\n"

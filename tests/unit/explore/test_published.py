@@ -5,8 +5,8 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.explore.published import choose
+from drivelab.core.errors import UserError
+from drivelab.explore.number_evidence import choose
 
 ROWS = pd.DataFrame(
     {

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.explore.query import columns, open_results, query
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import replay_frames
 
-from drivelab.units import format_size
+from drivelab.core.units import format_size
 
 MIXES = (100, 95, 65, 50, 35, 5, 0)
 # Intel DC S4600 960 GB, TKperf 2.1 report, 3.3: window averages by block size, mixes as above

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
 from drivelab.analysis.detectors.bathtub import LEAST_INDEX_PCT, bathtub_index
-from drivelab.analysis.latency import percentiles_us
+from drivelab.analysis.values.latency_values import percentiles_us
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.figures.base import overlay, style
 from drivelab.figures.kinds.demand.depth_ramp import depth_ramp

@@ -11,9 +11,8 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 
-from drivelab.analysis.soundness import because
-from drivelab.figures.base.placeholder import placeholder, reasons
-from drivelab.figures.base.sheets import draw
+from drivelab.criteria.soundness import because
+from drivelab.figures.base.sheets import draw, placeholder, reasons
 from drivelab.figures.base.svg import values_of
 from drivelab.tables.schemas import SCHEMAS
 

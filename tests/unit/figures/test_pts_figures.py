@@ -11,7 +11,7 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from drivelab.analysis.saturation import find_cliff, post_saturation
+from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
 from drivelab.figures import render
 from drivelab.figures.kinds.demand.demand_cpu import demand_cpu
 from drivelab.figures.kinds.demand.demand_outstanding import demand_outstanding

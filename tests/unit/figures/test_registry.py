@@ -13,7 +13,7 @@ import pytest
 from drivelab.figures import FIGURES
 from drivelab.figures.base.sheets import ROWS
 from drivelab.figures.registry import ALL, TRACE_FIGURES, discovered
-from drivelab.stages.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
+from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, TABLES_OF, figure_code
 
 LIBRARY = Path(__file__).resolve().parents[3] / "scripts"
 
@@ -70,7 +70,7 @@ def test_a_kind_has_the_tables_of_its_figures(kind: str) -> None:
 
 def test_naming_figures_loads_nothing_that_draws() -> None:
     code = (
-        "import sys; from drivelab.stages.figure_kinds import figure_code; figure_code(['steady']); "
+        "import sys; from drivelab.workflow.figure_kinds import figure_code; figure_code(['steady']); "
         "print([name for name in ('matplotlib', 'pandas', 'numpy') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code]
@@ -80,7 +80,7 @@ def test_naming_figures_loads_nothing_that_draws() -> None:
 
 def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, str], dict[str, str]]:
     """Return the digests of all figures without and with one more statement in module `changed`."""
-    from drivelab.config import code_digest as module
+    from drivelab.workflow import code_digest as module
 
     before = figure_code(FIGURES_OF)
     read, (wanted,) = module._read, (LIBRARY / "drivelab/figures").rglob(f"{changed}.py")

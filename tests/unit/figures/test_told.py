@@ -14,7 +14,7 @@ import pytest
 from matplotlib.ticker import FuncFormatter
 from told import Mark, marks, told
 
-from drivelab.analysis import nines as quantiles
+from drivelab.analysis.values import latency_values as quantiles
 from drivelab.figures.base import style
 from drivelab.figures.base.quantities import format_latency
 from drivelab.figures.base.words import parts, say, tell

@@ -19,11 +19,11 @@ from matplotlib.text import Text
 from drivelab.figures.base import style
 from drivelab.figures.base.trace_sheet import draw, render
 from drivelab.figures.registry import TRACE_FIGURES
-from drivelab.stages.figure_kinds import FIGURES_OF
-from drivelab.stages.layout import TRACE_TABLES
 from drivelab.tables import schemas
-from drivelab.trace import schema
+from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
+from drivelab.workflow.figure_kinds import FIGURES_OF
+from drivelab.workflow.layout import TRACE_TABLES
 
 ALL_MARKS = {
     "lost": {"overrun": 12_345, "dropped": 3},
@@ -46,7 +46,7 @@ def requests(rows: int, operation: str = "", *, completed: bool = True, step_ns:
         "dispatch_ns": queue_ns + 5000 if completed else pa.nulls(rows, pa.int64()),
         "complete_ns": done_ns if completed else pa.nulls(rows, pa.int64()),
         "operation": pa.array([operation] * rows if operation else random.choice(["read", "write"], rows)),
-        **{flag: np.zeros(rows, np.bool_) for flag in schema.FLAGS},
+        **{flag: np.zeros(rows, np.bool_) for flag in parquet_schema.FLAGS},
         "offset_bytes": np.zeros(rows, np.int64) if empty else random.integers(0, 1 << 24, rows) << 12,
         "length_bytes": np.zeros(rows, np.int64) if empty else random.integers(1, 30, rows) << 12,
         "process": pa.array([""] * rows),
@@ -57,7 +57,7 @@ def requests(rows: int, operation: str = "", *, completed: bool = True, step_ns:
         "pieces": np.ones(rows, np.int64),
         "requeues": np.zeros(rows, np.int64),
     }
-    return pa.table(columns).cast(schema.REQUESTS)
+    return pa.table(columns).cast(parquet_schema.REQUESTS)
 
 
 CASES: Mapping[str, Callable[[], tuple[pa.Table, dict[str, Any]]]] = {
@@ -80,7 +80,7 @@ CASES: Mapping[str, Callable[[], tuple[pa.Table, dict[str, Any]]]] = {
 def counted(case: str) -> dict[str, pd.DataFrame]:
     table, provenance = CASES[case]()
     with tempfile.TemporaryDirectory() as folder:
-        schema.write_trace(table, provenance, Path(folder) / "t.parquet")
+        parquet_schema.write_trace(table, provenance, Path(folder) / "t.parquet")
         return count(Path(folder) / "t.parquet", "the-name-of-the-trace")
 
 
@@ -170,7 +170,9 @@ def counted_seconds() -> dict[str, pd.DataFrame]:
     seconds = pa.array(np.arange(300) // 30 * 10**9)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "t.parquet"
-        schema.write_trace(table.set_column(0, schema.REQUESTS.field(0), seconds), {"time_resolution_ns": 10**9}, path)
+        parquet_schema.write_trace(
+            table.set_column(0, parquet_schema.REQUESTS.field(0), seconds), {"time_resolution_ns": 10**9}, path
+        )
         return count(path, "t")
 
 

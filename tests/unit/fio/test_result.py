@@ -15,9 +15,10 @@ from typing import Any
 
 import pytest
 
+from drivelab.core.errors import CellFailed
 from drivelab.fio.document import documents, from_document
-from drivelab.fio.result import CellFailed, check, complete_slices, read_replay, read_result, read_slices
-from drivelab.fio.slices import slices
+from drivelab.fio.result import check, complete_slices, read_replay, read_result, read_slices
+from drivelab.fio.series import slices
 from drivelab.plan.cell import Cell
 
 DATA = Path(__file__).parent / "data"

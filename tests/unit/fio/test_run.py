@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from drivelab.fio.document import CellFailed
+from drivelab.core.errors import CellFailed
 from drivelab.fio.job import job_text
-from drivelab.fio.run import COMMAND, run_fio
+from drivelab.fio.job_run import COMMAND, run_fio
 from drivelab.plan.cell import Cell
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")

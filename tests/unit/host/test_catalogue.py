@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.host.catalogue import catalogue
 from drivelab.host.entry import Part
 

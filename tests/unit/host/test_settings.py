@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_hosts import BLOCK_DEVICES, CPU, LAPTOP, NVME, POLICY, SERVER, VM, Build, lay_out, machine_of
 
+from drivelab.core.errors import UserError
 from drivelab.drives.undo import Undo, Write, current_value, perform
-from drivelab.errors import UserError
 from drivelab.host import settings as module
 from drivelab.host.catalogue import catalogue
 from drivelab.host.machine import Machine

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.host.temporary import Command, Temporary, Write
 from drivelab.virtual.fuse import process_state
 

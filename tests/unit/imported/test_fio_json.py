@@ -10,10 +10,10 @@ import import_origins as origins
 import pytest
 from import_origins import document, job, options
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.fio.result import read_result
 from drivelab.imported import fio_json, fio_options, fio_plot
-from drivelab.imported.report import plan_of
+from drivelab.imported.imported_report import plan_of
 from drivelab.imported.tables import tables_of, write_tables
 from drivelab.tables import io
 

@@ -10,9 +10,9 @@ import import_origins as origins
 import pytest
 from import_origins import document, job, options
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.imported import fio_json, fio_plot
-from drivelab.imported.fio_document import document as read_document
+from drivelab.imported.fio_numbers import document as read_document
 from drivelab.imported.tables import tables_of, write_tables
 
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drivelab.errors import UserError
-from drivelab.fio.io_log import DIRECTIONS, convert, log_kind
+from drivelab.core.errors import UserError
+from drivelab.imported.fio_log import DIRECTIONS, convert, log_kind
 
 COMMON = ["time_ms", "latency_ns", "direction", "block_size_bytes"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.imported import printed
 from drivelab.imported.tables import tables_of
 

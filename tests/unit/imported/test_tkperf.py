@@ -8,7 +8,7 @@ from typing import Any
 import import_origins as origins
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.imported import tkperf
 from drivelab.imported.tables import tables_of, write_tables
 from drivelab.tables import io

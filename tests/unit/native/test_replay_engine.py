@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity, make_records, start, write_schedule
 from replay_semantics import Rules, violations
 
-from drivelab.fio.document import CellFailed
+from drivelab.core.errors import CellFailed
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
 from drivelab.replay import native
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.records import (
+from drivelab.replay.engine_records import (
     COMPLETED,
     LONGEST_TRANSFER_BYTES,
     NOT_ISSUED,
@@ -30,6 +29,7 @@ from drivelab.replay.records import (
     SCHEDULE_RECORD,
     Records,
 )
+from drivelab.replay.native import EngineOptions
 
 MIB = 1 << 20
 MS = 1_000_000

@@ -13,8 +13,8 @@ from replay_files import BLOCK, Engine, direct_io_trouble, make_records, write_s
 
 from drivelab.native import ENGINE_COMPILER, ENGINE_LIBRARIES, ENGINE_SOURCES
 from drivelab.replay import native
+from drivelab.replay.engine_records import SCHEDULE_HEADER, SCHEDULE_RECORD, Records, checksum
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.records import SCHEDULE_HEADER, SCHEDULE_RECORD, Records, checksum
 
 TARGET_BYTES = 1 << 20
 FILES = 600

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.stages.planning import Campaign
 
 STUDY = Path("config/demo.yaml")
 IOPS = Path("config/protocols/pts-iops.yaml")

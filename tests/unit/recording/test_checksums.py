@@ -15,14 +15,14 @@ from made_recordings import SOAK, made_recording, without_checksums
 
 from drivelab.analysis.exclusions import exclusions_table, left_out
 from drivelab.cli.main import main
-from drivelab.errors import UserError
+from drivelab.collect.collect import collect
+from drivelab.core.errors import UserError
+from drivelab.explore.row_selection import recording_facts
 from drivelab.plan.plan import Plan
 from drivelab.recording import checksums
 from drivelab.recording.checksums import CHECKSUMS, altered, checksummed, digests
 from drivelab.recording.writer import MANIFEST, Recording
 from drivelab.tables import io
-from drivelab.tables.collect import collect
-from drivelab.tables.facts import recording_facts
 
 READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
         "runtime_s": 0.3}  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import MANIFEST, Recording, read_journal, worked_s
 

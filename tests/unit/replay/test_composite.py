@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.replay import composite
 from drivelab.replay.composite import completed_rows, composite_schedule
-from drivelab.replay.records import (
+from drivelab.replay.engine_records import (
     OPERATION_CODES,
     RESULT_RECORD,
     RESULTS_HEADER_BYTES,

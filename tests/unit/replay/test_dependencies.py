@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, made_up, table
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.replay.dependencies import NONE, Dependencies
 from drivelab.replay.survey import survey
-from drivelab.trace.schema import REQUESTS
+from drivelab.trace.parquet_schema import REQUESTS
 from drivelab.trace.statistics.batch import Batch
 
 Waits = list[tuple[int, int]]

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, unhurried
 from prepared_replays import write_rows
 
-from drivelab.replay.dispatched import Dispatched
-from drivelab.trace.schema import open_trace
+from drivelab.replay.prepare import Dispatched
+from drivelab.trace.parquet_schema import open_trace
 
 COLUMNS = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "process", "pid", "fua")
 Found = tuple[int, int | None, str, int, int]

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from made_traces import Row
 from prepared_replays import MIB, prepare_rows
 
-from drivelab.errors import UserError
-from drivelab.replay.choice import ReplayChoice, TimingChoice
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog, deal_out
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.trace import catalogue
+from drivelab.trace import trace_catalogue
 
 DEVICE = "/dev/loop77"
 ORIGINAL, ASAP = ReplayChoice(), ReplayChoice(TimingChoice("asap"))
@@ -58,7 +58,7 @@ def test_lanes_follow_the_overlap_of_the_trace(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("choice", [ORIGINAL, ASAP, ReplayChoice(TimingChoice("idle-capped", idle_cap_s=0.001))])
 def test_the_iologs_contain_all_planned_requests(tmp_path: Path, choice: ReplayChoice) -> None:
-    prepared = prepare(catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
+    prepared = prepare(trace_catalogue.path_of("sqlite-inserts"), tmp_path / "made", choice, 64 * MIB, 4096)
     FioIolog().job(prepared, DEVICE, tmp_path)
     lines = [line.split() for path in tmp_path.glob("*.iolog") for line in path.read_text().splitlines()]
     counts = pd.Series([line[2] for line in lines if len(line) == 5]).value_counts()

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from replay_outcomes import request, write_planned, write_results
 from trace_files import Event, write_capture
 
-from drivelab.analysis.replay_matching import Extents, match, surplus
-from drivelab.replay.kernel_view import compare
 from drivelab.replay.outcome import write_outcome
+from drivelab.replay.results.kernel_view import compare
+from drivelab.replay.results.matching import Extents, match, surplus
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
-from drivelab.trace.schema import FLAGS, REQUESTS, read_trace, write_trace
+from drivelab.trace.parquet_schema import FLAGS, REQUESTS, read_trace, write_trace
 
 START_NS, FIRST_NS = 10**12 + 5, 10**12 - 2_000_000
 WHOLE = [

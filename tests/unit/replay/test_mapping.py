@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from made_traces import Row, table
 from prepared_replays import MIB
 
-from drivelab.errors import UserError
-from drivelab.replay.choice import MappingChoice
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import MappingChoice
 from drivelab.replay.mapping import Mapper, active_range
 from drivelab.replay.survey import survey
 from drivelab.trace.statistics.batch import Batch

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from replay_outcomes import PREPARED, request, requests_frame, write_planned, write_results
 
-from drivelab.errors import UserError
-from drivelab.replay import records
+from drivelab.core.errors import UserError
+from drivelab.replay import engine_records
 from drivelab.replay.outcome import OUTCOME, outcome_about, read_outcome, write_outcome
 
 ROWS = [
@@ -50,7 +50,7 @@ def test_only_chosen_columns_are_read(tmp_path: Path) -> None:
 
 
 def test_the_file_stores_preparation_and_engine_results(tmp_path: Path) -> None:
-    about = outcome_about(outcome(tmp_path, ROWS, state=records.HUNG, start_monotonic_ns=77, wakeup_p99_ns=5))
+    about = outcome_about(outcome(tmp_path, ROWS, state=engine_records.HUNG, start_monotonic_ns=77, wakeup_p99_ns=5))
     assert about["engine"] == "native"
     assert about["prepared"] == PREPARED
     assert (about["results"]["state"], about["results"]["start_monotonic_ns"]) == ("hung", 77)
@@ -82,7 +82,9 @@ def test_planned_requests_without_results_are_not_issued(tmp_path: Path) -> None
     assert read_outcome(tmp_path / "o.parquet")["issue_ns"].isna().tolist() == [False, False, True, True, True]
 
 
-@pytest.mark.parametrize(("state", "rows"), [(records.FINISHED, 7), (records.TIME_IS_UP, 5), (records.FAILED, 7)])
+@pytest.mark.parametrize(
+    ("state", "rows"), [(engine_records.FINISHED, 7), (engine_records.TIME_IS_UP, 5), (engine_records.FAILED, 7)]
+)
 def test_a_repeated_schedule_repeats_its_rows(tmp_path: Path, state: int, rows: int) -> None:
     planned = [request(due=None, offset=4096 * n) for n in range(4)]
     issued = [request(issue=n if n < 5 else None, complete=n + 1 if n < 5 else None) for n in range(7)]

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
 from drivelab.replay.prefill import PIECE_BYTES, prefill_schedule
-from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, ScheduleWriter, open_schedule
-from drivelab.trace.schema import OPERATIONS
+from drivelab.trace.parquet_schema import OPERATIONS
 
 BLOCK = 4096
 TARGET_BLOCKS = 1024

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, unhurried
 from prepared_replays import GIB, MIB, brief, planned_of, prepare_rows, records_of, write_rows
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
 from drivelab.replay import planner
-from drivelab.replay.choice import MappingChoice, ReplayChoice, TimingChoice
-from drivelab.replay.footprint import footprint_extents
-from drivelab.replay.planned import ABOUT_KEY, PLANNED
+from drivelab.replay.engine_records import LONGEST_TRANSFER_BYTES, open_schedule
+from drivelab.replay.planner import ABOUT_KEY, PLANNED
 from drivelab.replay.prepare import prepare
-from drivelab.replay.records import LONGEST_TRANSFER_BYTES, open_schedule
-from drivelab.trace import catalogue
-from drivelab.trace.schema import read_trace
+from drivelab.replay.survey import footprint_extents
+from drivelab.trace import trace_catalogue
+from drivelab.trace.parquet_schema import read_trace
 
 LONG = LONGEST_TRANSFER_BYTES
 
@@ -181,9 +181,9 @@ def test_batches_do_not_matter(
     assert sum(count["requests"] for count in whole.planned_counts().values()) == whole.requests
 
 
-@pytest.mark.parametrize("name", sorted(catalogue.load()))
+@pytest.mark.parametrize("name", sorted(trace_catalogue.load()))
 def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) -> None:
-    requests = read_trace(catalogue.path_of(name))[0].to_pandas()
+    requests = read_trace(trace_catalogue.path_of(name))[0].to_pandas()
     moved = requests.groupby(requests["operation"].astype(str))["length_bytes"].sum()
     choices = itertools.product(
         (TimingChoice(), TimingChoice("asap"), TimingChoice("idle-capped", idle_cap_s=0.001)), ("none", "process")
@@ -191,7 +191,7 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
     for (timing, order), capacity in zip(itertools.cycle(choices), (256 * MIB, 1 << 43) * 3, strict=False):
         for method in ("auto", "compact", "scale"):
             choice = ReplayChoice(timing, MappingChoice(method), order)
-            prepared = prepare(catalogue.path_of(name), tmp_path / "made", choice, capacity, 4096)
+            prepared = prepare(trace_catalogue.path_of(name), tmp_path / "made", choice, capacity, 4096)
             counts, report = prepared.planned_counts(), prepared.mapping
             assert {name: counts[name]["bytes"] for name in ("read", "write")} == {
                 name: moved.get(name, 0) for name in ("read", "write")

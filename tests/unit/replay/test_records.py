@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_files import BLOCK, make_records, write_schedule
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.native import ENGINE_SOURCES
-from drivelab.replay import records
-from drivelab.replay.records import (
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT
+from drivelab.replay import engine_records
+from drivelab.replay.engine_records import (
     RESULT_RECORD,
     RESULTS_HEADER,
     SCHEDULE_HEADER,
@@ -33,19 +34,19 @@ STRUCTURES = {
     "result_record": RESULT_RECORD,
 }
 NUMBERS = {
-    "FUA": records.FUA,
-    "LONGEST_TRANSFER_BYTES": records.LONGEST_TRANSFER_BYTES,
-    "MOST_IN_FLIGHT": records.MOST_IN_FLIGHT,
-    "RESULTS_HEADER_BYTES": records.RESULTS_HEADER_BYTES,
-    **{name.upper().replace("-", "_"): code for name, code in records.OPERATION_CODES.items()},
-    "OPERATIONS": len(records.OPERATION_CODES),
-    **{name.upper().replace(" ", "_"): code for code, name in enumerate(records.STATES)},
-    "NOT_ISSUED": records.NOT_ISSUED,
-    "ISSUED": records.ISSUED,
-    "COMPLETED": records.COMPLETED,
-    "NOT_WAITED": records.WAITED_FOR.index(""),
-    "WAITED_FOR_DEPTH": records.WAITED_FOR.index("depth"),
-    "WAITED_FOR_DEPENDENCY": records.WAITED_FOR.index("dependency"),
+    "FUA": engine_records.FUA,
+    "LONGEST_TRANSFER_BYTES": engine_records.LONGEST_TRANSFER_BYTES,
+    "MOST_IN_FLIGHT": MOST_IN_FLIGHT,
+    "RESULTS_HEADER_BYTES": engine_records.RESULTS_HEADER_BYTES,
+    **{name.upper().replace("-", "_"): code for name, code in engine_records.OPERATION_CODES.items()},
+    "OPERATIONS": len(engine_records.OPERATION_CODES),
+    **{name.upper().replace(" ", "_"): code for code, name in enumerate(engine_records.STATES)},
+    "NOT_ISSUED": engine_records.NOT_ISSUED,
+    "ISSUED": engine_records.ISSUED,
+    "COMPLETED": engine_records.COMPLETED,
+    "NOT_WAITED": engine_records.WAITED_FOR.index(""),
+    "WAITED_FOR_DEPTH": engine_records.WAITED_FOR.index("depth"),
+    "WAITED_FOR_DEPENDENCY": engine_records.WAITED_FOR.index("dependency"),
 }
 
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import PREPARED, request, write_planned, write_results
 
-from drivelab.replay import records
+from drivelab.replay import engine_records
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.report import jsonable, report
+from drivelab.replay.results.replay_report import jsonable, report
 
 ASAP = {**PREPARED, "choice": {**PREPARED["choice"], "timing": {"mode": "asap", "depth": 4}}}
 WHOLE = [
@@ -24,7 +24,7 @@ WHOLE = [
 
 
 def reported(
-    folder: Path, rows: list[dict[str, Any]], prepared: dict[str, Any] = PREPARED, state: int = records.FINISHED,
+    folder: Path, rows: list[dict[str, Any]], prepared: dict[str, Any] = PREPARED, state: int = engine_records.FINISHED,
     engine: dict[str, Any] | None = None, **header: int,
 ) -> dict[str, Any]:  # fmt: skip
     planned = write_planned(folder / "planned.parquet", rows, prepared)
@@ -82,8 +82,8 @@ def test_asap_reports_throughput(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("state", "reported_state"),
-    [(records.RUNNING, "killed"), (records.INTERRUPTED, "interrupted"), (records.HUNG, "hung"),
-     (records.FAILED, "failed")],
+    [(engine_records.RUNNING, "killed"), (engine_records.INTERRUPTED, "interrupted"), (engine_records.HUNG, "hung"),
+     (engine_records.FAILED, "failed")],
 )  # fmt: skip
 def test_an_interrupted_replay_reports_its_replayed_part(tmp_path: Path, state: int, reported_state: str) -> None:
     rows = [*WHOLE, request("read", 2000, None, due=2000), request("read", None, None, due=9000)]
@@ -113,7 +113,7 @@ def test_errors_are_named_and_a_lossy_trace_is_marked(tmp_path: Path) -> None:
 
 
 def test_a_replay_ended_by_its_runtime_is_partial(tmp_path: Path) -> None:
-    result = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=records.TIME_IS_UP)
+    result = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=engine_records.TIME_IS_UP)
     assert (result["state"], result["partial"]) == ("time is up", True)
     assert result["marks"] == ["partial: 3 of 4 requests completed or failed, 3 were issued"]
 
@@ -138,7 +138,7 @@ def test_unusual_replays_have_nulls_for_unknown_values(
 def test_a_repeated_schedule_has_no_duration_ratio(tmp_path: Path) -> None:
     write_planned(tmp_path / "planned.parquet", [request(due=None, queued=100 * n) for n in range(2)], ASAP)
     rows = [request("read", 10 * n, 10 * n + 9, due=None) for n in range(6)]
-    results = write_results(tmp_path / "results.bin", rows, records.TIME_IS_UP)
+    results = write_results(tmp_path / "results.bin", rows, engine_records.TIME_IS_UP)
     write_outcome(tmp_path / "planned.parquet", results, tmp_path / "o.parquet", {})
     result = report(tmp_path / "o.parquet", ASAP, {"engine": "native"})
     assert result["duration_ratio"] is result["duration_basis"] is None
@@ -192,7 +192,7 @@ def test_waiting_for_depth_and_another_duration_are_marked(tmp_path: Path) -> No
 
 def test_a_partial_replay_has_no_score_and_uncompleted_requests_are_busy(tmp_path: Path) -> None:
     rows = [request("read", 0, 100, due=0), request("read", 200, None, due=200)]
-    result = reported(tmp_path, rows, state=records.HUNG, heartbeat_ns=5_000_000)
+    result = reported(tmp_path, rows, state=engine_records.HUNG, heartbeat_ns=5_000_000)
     assert result["score"] is None
     assert result["busy_s"] == pytest.approx(4900e-6)
     assert result["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 4900e-6)

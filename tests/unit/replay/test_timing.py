@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, made_up, table
 
-from drivelab.errors import UserError
-from drivelab.replay.choice import TimingChoice
-from drivelab.replay.records import MOST_IN_FLIGHT
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT, TimingChoice
 from drivelab.replay.survey import LONGEST_NS, Survey, survey
 from drivelab.replay.timing import Clock, Depths
 from drivelab.trace.statistics.batch import UNKNOWN

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import replay_frames
 
-from drivelab.analysis.labels import KINDS
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
+from drivelab.tables.labels import KINDS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
 MIXES, BLOCKS = (0, 65, 100), (4096, 65536, 1048576)

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from drivelab.analysis.verdict import BETTER
-from drivelab.report.capacities import capacity_tables
+from drivelab.report.content import build
 from drivelab.report.inputs import Inputs
-from drivelab.report.model import build
 from drivelab.report.numbers import DASH, MINUS
+from drivelab.report.sections.comparison_tables import capacity_tables
 from drivelab.report.view import Report, Table
 
 Tables = dict[str, pd.DataFrame]

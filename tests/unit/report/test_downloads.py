@@ -5,11 +5,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.report import downloads as module
-from drivelab.report.downloads import downloads
+from drivelab.core.errors import UserError
+from drivelab.report import html as module
+from drivelab.report.html import downloads
 from drivelab.tables import io
-from drivelab.tables.fleet_schemas import FLEET_TABLES
+from drivelab.tables.result_schemas import FLEET_TABLES
 from drivelab.tables.schemas import SCHEMAS
 
 COLUMNS = SCHEMAS["conditions"].names

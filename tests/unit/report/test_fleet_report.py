@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from made_fleet import made_fleet
 
-from drivelab.analysis.fleet import deviations_table, drive_columns, spread_table
-from drivelab.report.fleet import banners, lead, render
-from drivelab.report.fleet_tables import drives_table
-from drivelab.tables.fleet import fleet_tables
+from drivelab.analysis.fleet_parts import fleet_tables
+from drivelab.analysis.fleet_statistics import deviations_table, drive_columns, spread_table
+from drivelab.report.fleet_page import banners, lead, render
+from drivelab.report.sections.fleet_tables import drives_table
 
 STUDY: dict[str, Any] = {
     "name": "made", "title": "Made <fleet>", "basis": "d1", "clock_reason": None, "elsewhere": [],

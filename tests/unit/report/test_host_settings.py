@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from drivelab.report.host_settings import host_settings
+from drivelab.report.comparison_section import host_settings
 
 GOVERNOR = {"name": "CPU governor", "scope": "host", "state": "powersave", "wanted": "performance", "effect": "why"}
 SCHEDULER = {"name": "I/O scheduler", "scope": "nvme0n1", "state": "bfq", "wanted": "none", "effect": "why"}

@@ -15,10 +15,10 @@ import pandas as pd
 import pytest
 
 from drivelab.figures.base.svg import with_values
-from drivelab.report.evidence import fio_jobs
+from drivelab.report.content import build
 from drivelab.report.html import render
-from drivelab.report.model import build
 from drivelab.report.numbers import number
+from drivelab.report.sections.proof import fio_jobs
 from drivelab.report.view import Download, Report
 
 VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}

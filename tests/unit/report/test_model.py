@@ -6,10 +6,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.replay_metrics import SCORE_FORMULA
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
-from drivelab.errors import UserError
-from drivelab.report.model import build
+from drivelab.core.errors import UserError
+from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.report.content import build
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sentences import workload_words
 from drivelab.report.view import Page, Report, Table

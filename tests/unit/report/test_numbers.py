@@ -21,7 +21,7 @@ from drivelab.report.numbers import (
     share,
     size,
 )
-from drivelab.report.proof import deviation
+from drivelab.report.sections.proof import deviation
 
 
 @pytest.mark.parametrize(

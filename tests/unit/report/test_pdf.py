@@ -15,11 +15,10 @@ import pytest
 from pypdf import PdfReader
 from pypdf.generic import DictionaryObject
 
-from drivelab.errors import UserError
-from drivelab.report.model import build
-from drivelab.report.pdf import cells_of, pages, write_pdf
+from drivelab.core.errors import UserError
+from drivelab.report.content import build
+from drivelab.report.pdf import cells_of, pages, typeset, write_pdf
 from drivelab.report.picture import data_uri
-from drivelab.report.typeset import typeset
 from drivelab.report.view import Cell, Headline, Report
 
 HOSTILE = '#read("pages.typ") *b* _i_ $x$ <script>a</script> \\ @verdict `c` [d] // e'

@@ -8,14 +8,13 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 
-from drivelab.report import procedure
-from drivelab.report.demand_tables import demand_tables, point_table
+from drivelab.report import study_facts
 from drivelab.report.header import fact_groups, fill
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, TIMES
-from drivelab.report.recovery_tables import recovery_tables
-from drivelab.report.scores import best_runs_table, merit_table, nines_table
-from drivelab.report.steadiness import steadiness
+from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
+from drivelab.report.sections.scores import best_runs_table, merit_table, nines_table
+from drivelab.report.sections.steadiness import steadiness
 from drivelab.report.verdict import first_headlines_of_each
 from drivelab.report.view import Headline, Table
 
@@ -144,18 +143,18 @@ def loop(cells: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
 
 def test_varying_threads_and_queue_depth() -> None:
     constant = subject(loop([{"threads": 2, "queue_depth": 16}]))
-    assert procedure.demand(constant) == {"threads": 2, "queue_depth": 16}
+    assert study_facts.demand(constant) == {"threads": 2, "queue_depth": 16}
     varied = subject(loop([{"threads": 1, "queue_depth": 1}, {"threads": 8, "queue_depth": 1}]))
-    assert procedure.demand(varied) == {"threads": f"varies by cell, 1{DASH}8", "queue_depth": 1}
-    assert procedure.demand(subject({"replay": {}}))["queue_depth"] == "set by the replay"
+    assert study_facts.demand(varied) == {"threads": f"varies by cell, 1{DASH}8", "queue_depth": 1}
+    assert study_facts.demand(subject({"replay": {}}))["queue_depth"] == "set by the replay"
 
 
 def test_cells_may_set_the_active_range() -> None:
-    assert procedure.active_range(subject(loop([{}]))) == 1.0
+    assert study_facts.active_range(subject(loop([{}]))) == 1.0
     ranged = subject(loop([{"range_bytes": 16 << 20, "segments": 64}]))
-    assert procedure.active_range(ranged) == "16MiB in 64 segments"
+    assert study_facts.active_range(ranged) == "16MiB in 64 segments"
     mixed = subject(loop([{}, {"range_bytes": 16 << 20}]))
-    assert procedure.active_range(mixed) == "100\u00a0%; 16MiB"
+    assert study_facts.active_range(mixed) == "100\u00a0%; 16MiB"
 
 
 @pytest.mark.parametrize(("step", "rule"), [
@@ -167,11 +166,11 @@ def test_cells_may_set_the_active_range() -> None:
      "soak: 4 times the capacity written or 24\u00a0h 00\u00a0min"),
 ])  # fmt: skip
 def test_stop_rules_in_words(step: dict[str, Any], rule: str) -> None:
-    assert procedure.stop_rules(subject(step)) == [rule]
+    assert study_facts.stop_rules(subject(step)) == [rule]
 
 
 def test_cold_rounds_and_pauses_in_words() -> None:
-    notes = procedure.rounds(subject(loop([], cold_rounds=1, order="cells", pause_s=5.0), loop([], duty_cycle=0.25)))
+    notes = study_facts.rounds(subject(loop([], cold_rounds=1, order="cells", pause_s=5.0), loop([], duty_cycle=0.25)))
     assert notes == [
         "1 cold round before the counted rounds",
         "all rounds of a cell before the next cell",

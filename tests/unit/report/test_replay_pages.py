@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 import replay_frames
 
-from drivelab.analysis.deltas import deltas_table
-from drivelab.analysis.replay_metrics import SCORE_FORMULA
-from drivelab.analysis.summary import summary_table
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import CANNOT_TELL
+from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.report.content import build
 from drivelab.report.html import render
-from drivelab.report.model import build
 from drivelab.report.numbers import TIMES
 from drivelab.report.view import Page, Report, Table
 from drivelab.tables.schemas import SCHEMAS

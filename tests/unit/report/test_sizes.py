@@ -8,7 +8,7 @@ import pytest
 
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, number
-from drivelab.report.sizes import size_tables
+from drivelab.report.sections.comparison_tables import size_tables
 
 METRIC = "bandwidth_mib_s"
 

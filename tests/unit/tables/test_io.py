@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.io import TableError, read, write
 from drivelab.tables.schemas import KEY, SCHEMAS, VERSION

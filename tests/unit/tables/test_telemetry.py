@@ -9,10 +9,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.taint import DEFAULT
+from drivelab.collect.telemetry_table import cell_columns, telemetry_table
+from drivelab.criteria.taint import DEFAULT
 from drivelab.tables import io
 from drivelab.tables.schemas import KEY, SCHEMAS
-from drivelab.tables.telemetry import cell_columns, telemetry_table
 from drivelab.telemetry.log import NAME
 
 AT_S = 1_700_000_000.0

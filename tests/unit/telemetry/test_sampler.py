@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from drivelab.telemetry import sampler as module
-from drivelab.telemetry.log import NAME, Log, read_lines, read_samples
+from drivelab.telemetry.log import NAME, Log, Source, read_lines, read_samples
 from drivelab.telemetry.sampler import Sampler
-from drivelab.telemetry.source import Source
 
 
 class Counted:

@@ -10,10 +10,10 @@ import pytest
 
 from drivelab.drives import tools
 from drivelab.drives.tools import Output
-from drivelab.telemetry import drive, power
+from drivelab.telemetry import drive_sensors, power
 from drivelab.telemetry.host import cpu_source, frequency_source, siblings
+from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
-from drivelab.telemetry.source import Source
 from drivelab.telemetry.sources import sources_for
 
 SMART = {
@@ -103,7 +103,7 @@ def test_frequency_is_the_mean_of_the_policies(host: Any) -> None:
 
 def test_the_counters_of_stat_are_by_the_kernels_order(host: Any) -> None:
     host.block("sdz", "scsi0")
-    assert drive.sectors_source("sdz", host.sys).read() == {
+    assert drive_sensors.sectors_source("sdz", host.sys).read() == {
         "reads": 1.0, "sectors_read": 3.0, "read_ms": 4.0, "writes": 5.0, "sectors_written": 7000.0, "write_ms": 8.0,
         "in_flight": 9.0, "sectors_discarded": 1400.0,
     }  # fmt: skip
@@ -112,7 +112,7 @@ def test_the_counters_of_stat_are_by_the_kernels_order(host: Any) -> None:
 def test_an_old_kernel_without_discards_has_no_field(host: Any) -> None:
     host.block("sdz", "scsi0")
     (host.sys / "class/block/sdz/stat").write_text("1 2 3 4 5 6 7 8 9 10 11\n")
-    assert "sectors_discarded" not in drive.sectors_source("sdz", host.sys).read()
+    assert "sectors_discarded" not in drive_sensors.sectors_source("sdz", host.sys).read()
 
 
 @pytest.mark.parametrize("place", ["hwmon3", "device/hwmon/hwmon3"])
@@ -122,7 +122,7 @@ def test_an_nvme_drive_has_its_composite_temperature_every_second(host: Any, pla
     for name, value in {"name": "nvme", "temp1_input": 41850, "temp1_max": 81850, "temp1_alarm": 0,
                         "temp3_input": 50850, "temp3_max": 65261850, "temp2_input": 39850}.items():  # fmt: skip
         host.write(f"{monitor}/{name}", value)
-    source = only(drive.temperature_source("nvme0n1", host.sys))
+    source = only(drive_sensors.temperature_source("nvme0n1", host.sys))
     assert source.read() == {
         "temperature_c": 41.85, "temperature_sensor_1_c": 39.85, "temperature_sensor_2_c": 50.85,
         "temperature_limit_c": 81.85, "temperature_alarm": 0.0,
@@ -135,25 +135,25 @@ def test_a_sata_drive_is_read_less_often_and_an_implausible_limit_is_dropped(hos
     monitor = f"{folder.relative_to(host.sys)}/hwmon/hwmon0"
     for name, value in {"name": "drivetemp", "temp1_input": 30000, "temp1_max": -273150}.items():
         host.write(f"{monitor}/{name}", value)
-    source = only(drive.temperature_source("sda", host.sys))
+    source = only(drive_sensors.temperature_source("sda", host.sys))
     assert source.read() == {"temperature_c": 30.0}
     assert source.period_s == 10.0
 
 
 def test_a_drive_without_sensors_has_no_temperature(host: Any) -> None:
     host.block("vda", "virtio0")
-    assert drive.temperature_source("vda", host.sys) is None
+    assert drive_sensors.temperature_source("vda", host.sys) is None
     assert power.drive_power_source("vda", host.sys) is None
 
 
 def test_the_smart_log_in_our_units() -> None:
-    assert drive.smart_fields(SMART) == {
+    assert drive_sensors.smart_fields(SMART) == {
         "temperature_c": 42.0, "available_spare_pct": 100.0, "percentage_used_pct": 3.0,
         "smart_bytes_read": 5_120_000.0, "smart_bytes_written": 1_024_000_000.0, "media_errors": 0.0,
         "warning_temperature_min": 4.0, "critical_temperature_min": 0.0, "thermal_1_transitions": 5.0,
         "thermal_2_transitions": 0.0, "thermal_1_s": 61.0, "thermal_2_s": 0.0,
     }  # fmt: skip
-    assert drive.smart_fields({}) == {}
+    assert drive_sensors.smart_fields({}) == {}
 
 
 def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,14 +163,14 @@ def test_an_nvme_drive_has_smart_log_and_power_state(host: Any, monkeypatch: pyt
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
     monkeypatch.setattr(tools, "read_json", lambda program, *arguments: answers[arguments[0]])
     monkeypatch.setattr(tools, "run", lambda program, *arguments, timeout_s=60.0: Output(0, state, ""))
-    smart, power_state = drive.nvme_sources("nvme0n1", host.sys)
+    smart, power_state = drive_sensors.nvme_sources("nvme0n1", host.sys)
     assert smart.read()["temperature_limit_c"] == 70.0
     assert power_state.read() == {"power_state": 3.0}
     assert smart.period_s == power_state.period_s == 10.0
     answers["smart-log"] = None  # type: ignore[assignment]
     with pytest.raises(OSError, match="smart-log returned nothing"):
         smart.read()
-    assert drive.nvme_sources("sda", host.sys) == []
+    assert drive_sensors.nvme_sources("sda", host.sys) == []
 
 
 def test_device_statistics_of_a_sata_drive() -> None:
@@ -183,20 +183,22 @@ def test_device_statistics_of_a_sata_drive() -> None:
         {"number": 7, "table": [entry(8, 12)]},
     ]
     document = {"ata_device_statistics": {"pages": pages}, "temperature": {"current": 33}}
-    assert drive.smartctl_fields(document) == {
+    assert drive_sensors.smartctl_fields(document) == {
         "smart_bytes_written": 512_000.0, "smart_bytes_read": 5120.0, "percentage_used_pct": 12.0, "temperature_c": 33.0
     }  # fmt: skip
-    assert drive.smartctl_fields({"scsi_percentage_used_endurance_indicator": 4}) == {"percentage_used_pct": 4.0}
+    assert drive_sensors.smartctl_fields({"scsi_percentage_used_endurance_indicator": 4}) == {
+        "percentage_used_pct": 4.0
+    }
 
 
 def test_smartctl_runs_only_at_start_and_end(host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     host.write(f"{host.block('sda', 'ata1').relative_to(host.sys)}/scsi_level", 6)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    assert drive.smartctl_source("sda", host.sys) is None
+    assert drive_sensors.smartctl_source("sda", host.sys) is None
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/sbin/{name}")
     printed = Output(4, '{"temperature": {"current": 30}}', "")  # the status is a bit mask of drive problems
     monkeypatch.setattr(tools, "run", lambda program, *arguments, timeout_s=60.0: printed)
-    source = only(drive.smartctl_source("sda", host.sys))
+    source = only(drive_sensors.smartctl_source("sda", host.sys))
     assert source.period_s is None
     assert source.read() == {"temperature_c": 30.0}
 

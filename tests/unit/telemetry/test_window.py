@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.telemetry.window import Timeline, cpu_shares, summarise
+from drivelab.telemetry.time_window import Timeline, cpu_shares, summarise
 
 CPU = [
     {"at_s": float(t), "cpu_total_s": 2.0 * t, "cpu_busy_s": 1.0 * t, "cpu_steal_s": 0.1 * t, "own_cpu_s": 0.6 * t}

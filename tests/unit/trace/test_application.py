@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from drivelab.config.schema import ROOT
-from drivelab.config.yaml_file import load_yaml
-from drivelab.errors import UserError
-from drivelab.trace import application
+from drivelab.core.errors import UserError
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.trace.capturing import applications
 
 GOOD: dict[str, Any] = {"title": "t", "file_system": "ext4", "size": "56MiB", "command": ["true"]}
 
@@ -22,7 +22,7 @@ SHIPPED = ROOT / "config" / "applications.yaml"
 
 @pytest.mark.parametrize("name", sorted(load_yaml(SHIPPED)))
 def test_shipped_applications_are_valid(name: str) -> None:
-    spec = application.load(SHIPPED, name)
+    spec = applications.load(SHIPPED, name)
     assert 32 << 20 <= spec.size_bytes <= 512 << 20
     for command in (*spec.set_up, spec.command, *spec.tear_down):
         for argument in command:
@@ -34,30 +34,30 @@ def test_shipped_applications_are_valid(name: str) -> None:
 
 
 def test_only_a_cold_cache_is_in_the_mapping() -> None:
-    assert "cache" not in application.from_mapping("x", GOOD, "f.yaml").to_mapping()
-    assert application.from_mapping("x", {**GOOD, "cache": "cold"}, "f.yaml").to_mapping()["cache"] == "cold"
+    assert "cache" not in applications.from_mapping("x", GOOD, "f.yaml").to_mapping()
+    assert applications.from_mapping("x", {**GOOD, "cache": "cold"}, "f.yaml").to_mapping()["cache"] == "cold"
 
 
 def test_missing_programs_are_reported_with_their_packages(tmp_path: Path) -> None:
     (tmp_path / "15" / "bin").mkdir(parents=True)
     (tmp_path / "15" / "bin" / "initdb").touch()
     requires = {"sh": "dash", "nosuch": "some-package", f"{tmp_path}/*/bin/initdb": "a", f"{tmp_path}/*/bin/other": "b"}
-    spec = application.from_mapping("x", {**GOOD, "requires": requires}, "f.yaml")
+    spec = applications.from_mapping("x", {**GOOD, "requires": requires}, "f.yaml")
     expected = (
         f"'x' needs nosuch, {tmp_path}/*/bin/other, not installed here. On Debian: apt-get install some-package b."
     )
     with pytest.raises(UserError, match=re.escape(expected)):
-        application.refuse_missing(spec)
+        applications.refuse_missing(spec)
     out = tmp_path / "x.parquet"
     with pytest.raises(UserError, match="Nothing was written"):
-        application.run_captured("x", spec, "/dev/nosuchdevice", out)
+        applications.run_captured("x", spec, "/dev/nosuchdevice", out)
     assert list(tmp_path.glob("*.capture.*")) == []
 
 
 def test_placeholders_are_replaced() -> None:
     command = ["{python}", "-m", "x", "{project}/a", "--to={mount}/b", "{}"]
-    spec = application.from_mapping("x", {**GOOD, "command": command}, "f.yaml")
-    assert application.resolve(spec.command, Path("/mnt")) == [
+    spec = applications.from_mapping("x", {**GOOD, "command": command}, "f.yaml")
+    assert applications.resolve(spec.command, Path("/mnt")) == [
         sys.executable, "-m", "x", f"{ROOT}/a", "--to=/mnt/b", "{}"
     ]  # fmt: skip
 
@@ -87,13 +87,13 @@ def test_invalid_entries_are_refused_with_their_key(change: dict[str, Any], reas
         del body["title"]
         reason = "key 'title' is missing"
     with pytest.raises(UserError, match=reason):
-        application.from_mapping("x", body, "f.yaml")
+        applications.from_mapping("x", body, "f.yaml")
 
 
 def test_names_are_validated(tmp_path: Path) -> None:
     path = tmp_path / "applications.yaml"
     path.write_text("one: {}\n")
     with pytest.raises(UserError, match=r"application 'two' is unknown; choose one of: one"):
-        application.load(path, "two")
+        applications.load(path, "two")
     with pytest.raises(UserError, match=r"application '\.\./x': use only lower-case"):
-        application.from_mapping("../x", GOOD, "f.yaml")
+        applications.from_mapping("../x", GOOD, "f.yaml")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.trace import blktrace
-from drivelab.trace.blktrace import Blktrace, RefusedError
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing import blktrace
+from drivelab.trace.capturing.blktrace import Blktrace, RefusedError
+from drivelab.trace.capturing.capture_report import boot_id, started
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.processes import boot_id, started
 
 CPUS = os.cpu_count() or 1
 WORKS = f"""#!/bin/sh

@@ -6,17 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.trace import catalogue
-from drivelab.trace.characterise import row_of
-from drivelab.trace.schema import read_trace
-from drivelab.trace.statistics.count import count
+from drivelab.core.errors import UserError
+from drivelab.trace import trace_catalogue
+from drivelab.trace.parquet_schema import read_trace
+from drivelab.trace.statistics.count import count, row_of
 
 
-@pytest.mark.parametrize("name", sorted(catalogue.load()))
+@pytest.mark.parametrize("name", sorted(trace_catalogue.load()))
 def test_shipped_traces_match_the_catalogue(name: str) -> None:
-    requests, provenance = read_trace(catalogue.verified_path(name))
-    entry = catalogue.entry(name)
+    requests, provenance = read_trace(trace_catalogue.verified_path(name))
+    entry = trace_catalogue.entry(name)
     assert entry.path.stat().st_size < 2 << 20
     assert requests.num_rows == entry.requests
     assert provenance["lost"] == {}
@@ -30,7 +29,7 @@ def test_shipped_traces_match_the_catalogue(name: str) -> None:
 
 
 def test_sqlite_inserts_reads_writes_and_flushes() -> None:
-    path = catalogue.verified_path("sqlite-inserts")
+    path = trace_catalogue.verified_path("sqlite-inserts")
     requests, _ = read_trace(path)
     row = row_of(count(path, "sqlite-inserts"))
     assert min(row["reads"], row["writes"], row["flushes"]) > 100
@@ -39,7 +38,7 @@ def test_sqlite_inserts_reads_writes_and_flushes() -> None:
 
 
 def copy(folder: Path) -> Path:
-    for path in catalogue.TRACES.glob("sqlite-inserts.*"):
+    for path in trace_catalogue.TRACES.glob("sqlite-inserts.*"):
         (folder / path.name).write_bytes(path.read_bytes())
     return folder
 
@@ -50,19 +49,19 @@ def test_a_changed_file_is_refused(tmp_path: Path) -> None:
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet has SHA-256 .* restore it"):
-        catalogue.verified_path("sqlite-inserts", tmp_path)
+        trace_catalogue.verified_path("sqlite-inserts", tmp_path)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     (copy(tmp_path) / "sqlite-inserts.parquet").unlink()
     with pytest.raises(UserError, match=r"sqlite-inserts\.parquet is missing; restore it"):
-        catalogue.verified_path("sqlite-inserts", tmp_path)
+        trace_catalogue.verified_path("sqlite-inserts", tmp_path)
 
 
 @pytest.mark.parametrize("name", ["absent", "../traces/sqlite-inserts"])
 def test_an_unknown_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UserError, match=r"is not in the catalogue .*; choose one of: sqlite-inserts"):
-        catalogue.entry(name, copy(tmp_path))
+        trace_catalogue.entry(name, copy(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -77,4 +76,4 @@ def test_keys_are_validated(tmp_path: Path, old: str, new: str, reason: str) -> 
     path = copy(tmp_path) / "sqlite-inserts.yaml"
     path.write_text(path.read_text().replace(old, new, 1))
     with pytest.raises(UserError, match=rf"sqlite-inserts\.yaml: {reason}"):
-        catalogue.load(tmp_path)
+        trace_catalogue.load(tmp_path)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trace_files import write_capture
 
-from drivelab.trace.characterise import footprint_bytes, row_of
 from drivelab.trace.decode import decode
-from drivelab.trace.statistics.count import count
+from drivelab.trace.statistics.count import count, footprint_bytes, row_of
 
 EVENTS = [
     (1_000_000_000, "Q", "R", 0, 4096), (1_000_000_100, "D", "R", 0, 4096), (1_500_000_000, "Q", "W", 1, 4096),

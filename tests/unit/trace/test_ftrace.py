@@ -11,10 +11,10 @@ import pytest
 import ring_pages
 from ring_pages import HEADER_PAGE, Event
 
-from drivelab.errors import UserError
-from drivelab.trace import ftrace
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing import ftrace
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.ftrace import Ftrace
+from drivelab.trace.capturing.ftrace import Ftrace
 
 
 class Kernel:

@@ -9,7 +9,7 @@ import pytest
 from decoded import decoded_folder
 from trace_files import record_bytes, write_capture
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace import records
 
 READ = (100, "Q", "R", 8, 4096)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.fio.result import CellFailed, check, read_result
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.fio.result import check, read_result
 from drivelab.plan.cell import Cell
-from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.workload import closed_loop
+from drivelab.virtual_clock.cells import VirtualClockDrive
+from drivelab.virtual_clock.workload import closed_loop
 
 MIB = 1 << 20
 WRITES = Cell("random", 0, 4096, threads=2, queue_depth=8, volume_bytes=4 * MIB)

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.fio.cell_evidence import NATIVE_VERSION, write_rows
 from drivelab.fio.result import read_result, read_slices
 from drivelab.plan.cell import Cell
 from drivelab.replay.composite import completed_rows, composite_schedule
-from drivelab.replay.records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
-from drivelab.virtual.clock import VirtualClockDrive
-from drivelab.virtual.evidence import NATIVE_VERSION, write_rows
+from drivelab.replay.engine_records import OPERATION_CODES, SCHEDULE_RECORD, STATES, ScheduleWriter, open_results
 from drivelab.virtual.model import DriveModel
+from drivelab.virtual_clock.cells import VirtualClockDrive
 
 WRITES = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=0.5)
 MIX = replace(WRITES, read_share=65, slice_s=0.1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.virtual.effects import Heat, Housekeeping, Throttle
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel

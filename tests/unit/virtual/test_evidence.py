@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.virtual.evidence import NATIVE_VERSION, PERCENTILES, bin_indices, bin_value, write_evidence, write_rows
-from drivelab.virtual.workload import Completion
+from drivelab.fio.cell_evidence import NATIVE_VERSION, PERCENTILES, bin_indices, bin_value, write_evidence, write_rows
+from drivelab.fio.early_end import Completion
 
 JOB = "[cell]\nfilename=S1\niodepth=4\n"
 
@@ -152,7 +152,7 @@ def test_the_chunks_of_a_long_run_add_up(tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "whole").mkdir()
     (tmp_path / "parts").mkdir()
     write(tmp_path / "whole", completions, slice_s=0.5)
-    monkeypatch.setattr("drivelab.virtual.evidence._CHUNK", 7)
+    monkeypatch.setattr("drivelab.fio.cell_evidence._CHUNK", 7)
     write(tmp_path / "parts", completions, slice_s=0.5)
     for whole in sorted((tmp_path / "whole").iterdir()):
         assert (tmp_path / "parts" / whole.name).read_text() == whole.read_text()

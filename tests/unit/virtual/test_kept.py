@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.virtual import kept
+from drivelab.virtual import kept_state
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
@@ -46,7 +46,7 @@ class Drive:
         self.data[offset : offset + length] = bytes([fill if operation == "write" else 0]) * length
 
     def file(self) -> bytes:
-        return b"".join(kept.dump(self.flash, memoryview(self.data), self.now_us, WALL_S))
+        return b"".join(kept_state.dump(self.flash, memoryview(self.data), self.now_us, WALL_S))
 
 
 def used() -> Drive:
@@ -59,7 +59,7 @@ def used() -> Drive:
 
 def load(file: bytes, model: DriveModel = MODEL, now_us: float = 5e9, wall_s: float = WALL_S) -> Drive:
     drive = Drive(model)
-    drive.flash = kept.load(file, model, memoryview(drive.data), now_us, wall_s)
+    drive.flash = kept_state.load(file, model, memoryview(drive.data), now_us, wall_s)
     drive.now_us = now_us
     return drive
 
@@ -123,7 +123,7 @@ def test_a_calendar_set_back_counts_as_no_pause() -> None:
 def test_a_damaged_file_is_refused_and_loads_no_data(change: Callable[[bytes], bytes]) -> None:
     data = bytearray(MODEL.capacity_bytes)
     with pytest.raises(ValueError):  # noqa: PT011
-        kept.load(change(used().file()), MODEL, memoryview(data), 5e9, WALL_S)
+        kept_state.load(change(used().file()), MODEL, memoryview(data), 5e9, WALL_S)
     assert not any(data)
 
 
@@ -141,7 +141,7 @@ FILE = used().file()
 
 
 def test_another_format_with_a_correct_checksum_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_FORMAT", 2)
+    monkeypatch.setattr(kept_state, "_FORMAT", 2)
     file = used().file()
     monkeypatch.undo()
     with pytest.raises(ValueError, match="format is not 1"):
@@ -155,36 +155,36 @@ def test_another_model_is_refused(change: dict[str, object]) -> None:
 
 
 def test_write_and_read(tmp_path: Path) -> None:
-    file, drive = kept.kept_file(tmp_path, "x"), used()
+    file, drive = kept_state.kept_file(tmp_path, "x"), used()
     assert file == tmp_path / "x.flash"
-    kept.write(file, drive.flash, memoryview(drive.data), drive.now_us)
+    kept_state.write(file, drive.flash, memoryview(drive.data), drive.now_us)
     assert [path.name for path in tmp_path.iterdir()] == ["x.flash"]
     again = Drive()
-    flash = kept.read(file, MODEL, memoryview(again.data), drive.now_us)
+    flash = kept_state.read(file, MODEL, memoryview(again.data), drive.now_us)
     assert flash is not None
     assert (flash.counters(), again.data) == (drive.flash.counters(), drive.data)
-    assert kept.read(file, replace(MODEL, serial="OTHER"), memoryview(again.data), 0.0) is None
-    assert kept.read(tmp_path / "none", MODEL, memoryview(again.data), 0.0) is None
+    assert kept_state.read(file, replace(MODEL, serial="OTHER"), memoryview(again.data), 0.0) is None
+    assert kept_state.read(tmp_path / "none", MODEL, memoryview(again.data), 0.0) is None
 
 
 def test_a_failed_write_keeps_only_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, drive = kept.kept_file(tmp_path, "x"), used()
+    file, drive = kept_state.kept_file(tmp_path, "x"), used()
     file.write_bytes(b"old")
 
     def full(*_: object) -> list[bytes]:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(kept, "dump", full)
+    monkeypatch.setattr(kept_state, "dump", full)
     with pytest.raises(OSError, match="No space"):
-        kept.write(file, drive.flash, memoryview(drive.data), drive.now_us)
+        kept_state.write(file, drive.flash, memoryview(drive.data), drive.now_us)
     assert file.read_bytes() == b"old"
     assert [path.name for path in tmp_path.iterdir()] == ["x.flash"]
 
 
 def test_discard_also_removes_a_partial_file(tmp_path: Path) -> None:
-    file = kept.kept_file(tmp_path, "x")
+    file = kept_state.kept_file(tmp_path, "x")
     for name in ("x.flash", "x.flash.part", "y.flash"):
         (tmp_path / name).write_bytes(b"")
-    kept.discard(file)
-    kept.discard(file)
+    kept_state.discard(file)
+    kept_state.discard(file)
     assert [path.name for path in tmp_path.iterdir()] == ["y.flash"]

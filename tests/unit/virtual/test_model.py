@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from drivelab.config.yaml_file import load_yaml
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
+from drivelab.plan.yaml_file import load_yaml
 from drivelab.virtual.model import DriveModel
 
 SHIPPED = Path(__file__).parents[3] / "config/virtual_drives.yaml"

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from drivelab.fio.result import read_result, read_slices
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
-from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.pacing import paced_loop
-from drivelab.virtual.workload import closed_loop
+from drivelab.virtual_clock.cells import VirtualClockDrive
+from drivelab.virtual_clock.workload import closed_loop, paced_loop
 
 READS = Cell("random", 100, 4096, threads=2, queue_depth=4, runtime_s=2.0, rate_iops=500.0)
 Completions = Generator[tuple[float, float, bool, int], bool | None, None]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from replay_semantics import Rules, violations
 
-from drivelab.replay.records import RESULT_RECORD, SCHEDULE_RECORD, Records
+from drivelab.replay.engine_records import RESULT_RECORD, SCHEDULE_RECORD, Records
 
 RULES = Rules(depth_limit=2, lateness_ns=0)
 

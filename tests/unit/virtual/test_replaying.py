@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from replay_semantics import Rules, violations
 
-from drivelab.errors import UserError
-from drivelab.replay.records import (
+from drivelab.core.errors import UserError
+from drivelab.replay.engine_records import (
     FINISHED,
     FUA,
     OPERATION_CODES,
@@ -28,7 +28,7 @@ from drivelab.replay.records import (
 )
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
-from drivelab.virtual.replaying import replay_schedule
+from drivelab.virtual_clock.replaying import replay_schedule
 
 MakeModel = Callable[..., DriveModel]
 CAPACITY = 4 << 20

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.analysis.steady_state import determine
-from drivelab.config.yaml_file import load_yaml
+from drivelab.criteria.steady_state import determine
 from drivelab.fio.result import read_result, read_slices
 from drivelab.plan.cell import Cell
-from drivelab.virtual.clock import VirtualClockDrive
+from drivelab.plan.yaml_file import load_yaml
 from drivelab.virtual.model import DriveModel
+from drivelab.virtual_clock.cells import VirtualClockDrive
 
 CONFIG = Path(__file__).parents[3] / "config/virtual_drives.yaml"
 SATURATION = Cell("random", 0, 4096, threads=2, queue_depth=8, runtime_s=40.0, slice_s=1.0)

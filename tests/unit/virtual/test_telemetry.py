@@ -14,10 +14,10 @@ import pytest
 
 from drivelab.plan.cell import Cell
 from drivelab.telemetry.log import NAME, read_lines, read_samples
-from drivelab.virtual import clock
-from drivelab.virtual.clock import VirtualClockDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.workload import closed_loop
+from drivelab.virtual_clock import cells
+from drivelab.virtual_clock.cells import VirtualClockDrive
+from drivelab.virtual_clock.workload import closed_loop
 
 MakeModel = Callable[..., DriveModel]
 THROTTLE = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 3, "cooling_s": 40, "slowdown": 4}
@@ -112,7 +112,7 @@ def test_a_repeated_cell_has_telemetry_once(small: MakeModel, tmp_path: Path, mo
                 raise KeyboardInterrupt
             yield completion
 
-    monkeypatch.setattr(clock, "closed_loop", broken)
+    monkeypatch.setattr(cells, "closed_loop", broken)
     (tmp_path / "cell").mkdir()
     drive = VirtualClockDrive(model, tmp_path / "state")
     with pytest.raises(KeyboardInterrupt), drive.telling(tmp_path):

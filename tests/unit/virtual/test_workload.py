@@ -8,11 +8,11 @@ from random import Random
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.plan.cell import Cell
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual.workload import closed_loop
+from drivelab.virtual_clock.workload import closed_loop
 
 CELL = Cell("random", 50, 4096, threads=2, queue_depth=4, runtime_s=0.5)
 

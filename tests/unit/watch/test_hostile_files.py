@@ -17,10 +17,10 @@ from rich.console import Console
 from watched import MadeDrive, facts
 
 from drivelab.recording.writer import read_object
-from drivelab.stages.progress import read_status
+from drivelab.run.progress import read_status
 from drivelab.watch.follow import Follower
 from drivelab.watch.hub import Hub
-from drivelab.watch.study import StudyWatch
+from drivelab.watch.study_view import StudyWatch
 from drivelab.watch.text import changes, screen
 
 DEEP = "[" * 100_000 + "]" * 100_000

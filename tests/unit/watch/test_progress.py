@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from watched import CELLS, UNTIL
 
-from drivelab.analysis.steady_state import determine
-from drivelab.watch.progress import loop_progress
+from drivelab.criteria.steady_state import determine
+from drivelab.watch.recording_progress import loop_progress
 
 
 def subject(**fields: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.analysis.taint import DEFAULT
+from drivelab.criteria.taint import DEFAULT
 from drivelab.watch.rates import Point, Rates
 
 ZERO = dict.fromkeys(("reads", "writes", "sectors_read", "sectors_written", "read_ms", "write_ms"), 0.0)

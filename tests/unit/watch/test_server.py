@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from watched import MadeDrive, facts
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.watch.hub import Hub
-from drivelab.watch.server import WatchServer, is_loopback, new_token
-from drivelab.watch.study import StudyWatch
+from drivelab.watch.study_view import StudyWatch
+from drivelab.watch.web_server import WatchServer, is_loopback, new_token
 
 TOKEN = "a-token-of-24-letters-00"
 PAGE = sorted(resources.files("drivelab.watch").joinpath("page").iterdir(), key=lambda file: file.name)

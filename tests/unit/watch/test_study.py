@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from watched import CELLS, NOW_S, MadeDrive, facts
 
-from drivelab.config.study import PARTS
-from drivelab.watch.study import StudyWatch
+from drivelab.plan.study import PARTS
+from drivelab.watch.study_view import StudyWatch
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from rich.console import Console
 from watched import MadeDrive, facts
 
 from drivelab.watch.rates import Point
-from drivelab.watch.study import StudyWatch
+from drivelab.watch.study_view import StudyWatch
 from drivelab.watch.text import changes, doing_words, screen, sparkline
-from drivelab.watch.words import latency_words
+from drivelab.watch.wording import latency_words
 
 
 def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:

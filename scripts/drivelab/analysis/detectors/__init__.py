@@ -12,8 +12,7 @@ from importlib import import_module
 
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Detector
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Detector, Recording
 from drivelab.tables.schemas import KEY, SCHEMAS
 
 

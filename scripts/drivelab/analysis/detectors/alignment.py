@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.courses import CERTAIN, alike_but, combined
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 PAGE_BYTES = 4096
 """Offsets that are not a multiple of this are unaligned: it is the mapping unit of most drives and file systems."""

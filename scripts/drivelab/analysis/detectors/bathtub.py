@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.courses import CERTAIN, alike_but, combined
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 LEAST_INDEX_PCT = 10.0
 """The deviation that the PTS allows a steady rate: mixes closer than this lie on the line (ours)."""

@@ -10,8 +10,7 @@ import pandas as pd
 from scipy.ndimage import gaussian_filter1d
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 BINS_PER_OCTAVE = 8
 SMOOTHING_BINS = 2.0

@@ -10,8 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_quantile, spells
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 LEAST_DEPTH_PCT = 10.0
 """A second this far below the usual rate is a dip: the PTS allows a steady rate this deviation from its average."""

@@ -9,8 +9,7 @@ import numpy as np
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 LEAST_VALUES = 8
 """With fewer values, the Mann-Kendall test cannot reach its level in a recording of many cells."""

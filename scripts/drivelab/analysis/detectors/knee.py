@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.levels import CERTAIN, alike_but, combined
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.courses import CERTAIN, alike_but, combined
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 LEAST_DEPTHS = 4
 """A knee joins two straight parts of at least two points each."""

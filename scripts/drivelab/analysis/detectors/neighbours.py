@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.finding import Declared, Finding
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall, samples
-from drivelab.analysis.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
+from drivelab.criteria.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
 
 LEAST_FALL_PCT = 5.0
 """A smaller fall changes no result: it is within the relative standard error that repeats may have."""

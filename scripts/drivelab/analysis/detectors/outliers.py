@@ -9,8 +9,7 @@ import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.detectors.courses import Floats, local_median, robust_sigma, spells
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
 
 MODIFIED_Z = 3.5
 """Modified z-score above which a value may be an outlier: 0.6745 times the distance from the median, in median absolute

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.finding import Declared, Finding, findings_or_nothing
-from drivelab.analysis.detectors.recording import Recording
-from drivelab.analysis.recovery import cross_stimulus, idle_recovery
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.values.recovery import cross_stimulus, idle_recovery
 
 LEAST_GAIN_PCT = 10.0
 """Smallest gain of bursts after idle time over the settled rate: the deviation that the PTS allows a steady rate

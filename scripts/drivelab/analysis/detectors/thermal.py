@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.detectors.courses import spells
-from drivelab.analysis.detectors.finding import Declared, Finding
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording
 from drivelab.analysis.detectors.timeline import beside, chance_of_fall, samples
 
 NEAR_C = 1.0

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from drivelab.analysis.detectors.recording import Recording
+from drivelab.analysis.detectors.detection import Recording
 
 FARTHEST_S = 30.0
 """Largest distance of a sample that applies to a time: temperature is read every few seconds and changes over minutes

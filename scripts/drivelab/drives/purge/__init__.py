@@ -7,12 +7,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
-from drivelab.drives.purge.order import drives_of
+from drivelab.drives.purge.method import Leaves, Method, Promise, Say, SpoiltError, drives_of
 from drivelab.drives.purge.verification import purge_verified
-from drivelab.drives.purge.waiting import Say
-from drivelab.errors import UserError
 
 __all__ = ["AUTO", "METHODS", "Leaves", "Method", "Promise", "SpoiltError", "purge"]
 

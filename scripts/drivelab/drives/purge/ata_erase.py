@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives import ata, erasing
 from drivelab.drives.ata import Ata
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
-from drivelab.drives.purge.order import Drives, Rank
-from drivelab.drives.purge.waiting import Say, attended
+from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Rank, Say, SpoiltError, attended
 from drivelab.drives.sysfs import block_dir
-from drivelab.errors import UserError
 
 PASSWORD = "drivelab"
 """Published, not secret: a drive that loses power during an erase must be unlocked with this password."""

@@ -5,14 +5,12 @@ from __future__ import annotations
 import mmap
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge import raw
-from drivelab.drives.purge.method import Leaves, Method, Promise
-from drivelab.drives.purge.order import Drives, Rank
-from drivelab.drives.purge.waiting import Say, attended
+from drivelab.drives.purge import canaries
+from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Rank, Say, attended
 from drivelab.drives.sysfs import block_dir, read_text
-from drivelab.errors import UserError
 
 _WRITE_BYTES = 4 << 20
 
@@ -44,7 +42,7 @@ def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
     total = sysfs.capacity_bytes(device.name)
     done = 0
     try:
-        with raw.opened(device.path, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
+        with canaries.opened(device.path, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
             view = memoryview(zeros)
             try:
                 while done < total:

@@ -2,14 +2,86 @@
 
 from __future__ import annotations
 
+import fcntl
+import mmap
 import os
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import pairwise
 
-from drivelab.drives.purge import raw
-from drivelab.drives.purge.raw import Raw
+from drivelab.drives import ata, nvme, scsi
+from drivelab.drives.guard import HeldDevice
+
+_BLKFLSBUF = 0x1261
+_BLKRRPART = 0x125F
+"""linux/fs.h"""
+
+
+class Raw:
+    """An open drive. All offsets and lengths are multiples of its logical block (open(2), O_DIRECT)."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Read exactly `length` bytes; raises OSError if the drive cannot return them."""
+        with mmap.mmap(-1, length) as buffer:
+            done = os.preadv(self._descriptor, [buffer], offset)
+            if done != length:
+                raise OSError(f"only {done} of {length} bytes could be read at byte {offset}")
+            return buffer[:]
+
+    def write(self, offset: int, data: bytes) -> None:
+        """Write all of `data`, not yet durable (see `sync`); raises OSError."""
+        with mmap.mmap(-1, len(data)) as buffer:
+            buffer[:] = data
+            self.write_from(offset, buffer)
+
+    def write_from(self, offset: int, buffer: mmap.mmap | memoryview) -> None:
+        """Write all of a page-aligned buffer; raises OSError."""
+        done = os.pwritev(self._descriptor, [buffer], offset)
+        if done != len(buffer):
+            raise OSError(f"only {done} of {len(buffer)} bytes could be written at byte {offset}")
+
+    def sync(self) -> None:
+        """Wait until the drive reports that its volatile cache is flushed."""
+        os.fsync(self._descriptor)
+
+
+@contextmanager
+def opened(device: str, *, write: bool = False) -> Iterator[Raw]:
+    """Open a drive with O_DIRECT; raises OSError."""
+    descriptor = os.open(device, (os.O_RDWR if write else os.O_RDONLY) | os.O_DIRECT | os.O_CLOEXEC)
+    try:
+        yield Raw(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def drop_page_cache(device: str) -> None:
+    """Write back and drop a device's page cache; raises OSError.
+
+    Before a purge: so that no dirty page is written after it. After a purge: programs that read through the cache
+    (blkid, wipefs) would still see the old data as long as a process has the device open.
+    """
+    _ioctl(device, _BLKFLSBUF)
+
+
+def reread_partition_table(device: str) -> None:
+    """Reread the partition table; ignore the refusal for a device without partitions or held with O_EXCL."""
+    with suppress(OSError):
+        _ioctl(device, _BLKRRPART)
+
+
+def _ioctl(device: str, request: int) -> None:
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(descriptor, request)
+    finally:
+        os.close(descriptor)
+
 
 COUNT = 64
 _CHUNK_BYTES = 4096
@@ -56,7 +128,7 @@ def write(device: str, geometry: Geometry) -> dict[int, bytes]:
     If a drive silently dropped writes, the whole verification would be worthless.
     """
     canaries = {offset: os.urandom(geometry.chunk_bytes) for offset in places(geometry)}
-    with raw.opened(device, write=True) as drive:
+    with opened(device, write=True) as drive:
         for offset, data in canaries.items():
             drive.write(offset, data)
         drive.sync()
@@ -100,3 +172,26 @@ def common_byte(contents: Sequence[bytes | None]) -> int | None:
     """Return the value that all bytes share; None if bytes differ or a read failed."""
     values = {byte for content in contents if content is not None for byte in set(content)}
     return values.pop() if len(values) == 1 and None not in contents else None
+
+
+_DLFEAT_BYTE = {1: 0x00, 2: 0xFF}
+"""DLFEAT bits 2:0 (NVM Command Set, Identify Namespace); 0 declares nothing."""
+
+
+def declared_byte(device: HeldDevice) -> int | None:
+    """Return the value of every byte of a deallocated block, or None if the drive declares none.
+
+    NVMe: DLFEAT; ATA: "deterministic read zeros after TRIM"; SCSI: LBPRZ (SBC-4, READ CAPACITY (16)).
+    """
+    if device.name.startswith("nvme"):
+        answer = nvme.id_ns(device.path) or {}
+        return _DLFEAT_BYTE.get((nvme.whole(answer.get("dlfeat")) or 0) & 0x7)
+    if device.name.startswith("loop"):
+        return 0x00  # a hole in the file
+    if not device.name.startswith("sd"):
+        return None
+    drive = ata.identify(device.path)
+    if drive is not None:
+        return 0x00 if drive.after_trim == "zeros" else None
+    capacity = scsi.read_capacity(device.path)
+    return 0x00 if capacity is not None and capacity.unmapped_reads_zeros else None

@@ -5,14 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives import erasing, nvme
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge.deallocated import declared_byte
-from drivelab.drives.purge.method import Leaves, Method, Promise
-from drivelab.drives.purge.nvme_scope import not_alone
-from drivelab.drives.purge.order import Drives, Rank
-from drivelab.drives.purge.waiting import Progress, Say, until_done
-from drivelab.errors import UserError
+from drivelab.drives.purge.canaries import declared_byte
+from drivelab.drives.purge.method import Drives, Leaves, Method, Progress, Promise, Rank, Say, until_done
+from drivelab.drives.purge.nvme_format import not_alone
 
 _EXIT_FAILURE, _BLOCK, _OVERWRITE, _CRYPTO = 1, 2, 3, 4
 """Sanitize Action (NVM Express Base Specification 2.0, Sanitize command)."""

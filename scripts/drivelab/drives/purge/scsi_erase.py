@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives import erasing, scsi, tools
 from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge.method import Leaves, Method, Promise, SpoiltError
-from drivelab.drives.purge.order import Drives, Rank
-from drivelab.drives.purge.waiting import Progress, Say, until_done
-from drivelab.errors import UserError
+from drivelab.drives.purge.method import Drives, Leaves, Method, Progress, Promise, Rank, Say, SpoiltError, until_done
 
 _FORMAT_UNIT = 0x4
 _PROTECTION = {0: (0, 0), 1: (2, 0), 2: (3, 0), 3: (3, 1)}

@@ -8,15 +8,13 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from drivelab.core.errors import UserError
 from drivelab.drives import erasing, sysfs, tools
 from drivelab.drives.guard import HeldDevice, actual_serial
-from drivelab.drives.purge import by_host, canaries, nvme_sanitize, raw, scsi_erase
-from drivelab.drives.purge.canaries import Geometry, Sample
-from drivelab.drives.purge.deallocated import declared_byte
-from drivelab.drives.purge.method import Method, Promise, SpoiltError
-from drivelab.drives.purge.raw import Raw
-from drivelab.drives.purge.waiting import Say
-from drivelab.errors import UserError
+from drivelab.drives.purge import by_host, canaries, nvme_sanitize, scsi_erase
+from drivelab.drives.purge import canaries as raw
+from drivelab.drives.purge.canaries import Geometry, Raw, Sample, declared_byte
+from drivelab.drives.purge.method import Method, Promise, Say, SpoiltError
 
 _GRANULE_LIMIT_BYTES = 64 << 20
 """Limit of the discard unit that the write test uses; a drive with a larger unit gets one canary's length."""

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from drivelab.figures.base import style
-from drivelab.figures.base.layout import BELOW, BESIDE
+from drivelab.figures.base.placement import BELOW, BESIDE
 from drivelab.figures.base.quantities import Quantity, format_number, with_minus
 
 _ROW_CHARACTERS = 86

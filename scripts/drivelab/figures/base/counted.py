@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from drivelab.analysis import labels
-from drivelab.analysis.repeats import FEWEST
-from drivelab.analysis.summary_rows import odd
+from drivelab.analysis.values.rows import odd
+from drivelab.criteria.repeats import FEWEST
 from drivelab.figures.base import selection
+from drivelab.tables import labels
 
 COLUMNS = (
     "recording",

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import pandas as pd
 
-from drivelab.analysis import labels
-from drivelab.analysis.taint import digest
+from drivelab.criteria.taint import digest
 from drivelab.figures.base.quantities import format_mix
+from drivelab.tables import labels
 
 Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""

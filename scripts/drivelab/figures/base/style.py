@@ -18,7 +18,7 @@ from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from drivelab.figures.base.layout import PageLayout
+from drivelab.figures.base.placement import PageLayout
 from drivelab.figures.base.svg import compact, with_values
 from drivelab.figures.base.values import marked
 

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.trace.capturing import processes
+from drivelab.trace.capturing import capture_report
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def run(
                 os.killpg(process.pid, signal.SIGKILL)
             _, status, used = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
-            processes.end_session(process.pid, (environment or {}).get(processes.MARK))
+            capture_report.end_session(process.pid, (environment or {}).get(capture_report.MARK))
     # The child's maximum includes the parent's memory between fork and exec (setmax_mm_hiwater_rss).
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None

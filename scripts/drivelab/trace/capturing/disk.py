@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.core.errors import UserError
 from drivelab.drives.sysfs import SECTOR_BYTES, kernel_name
-from drivelab.errors import UserError
 from drivelab.trace.capturing.tracer import text
 
 SYS_BLOCK = Path("/sys/class/block")

@@ -15,10 +15,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.errors import UserError
-from drivelab.trace import blktrace
-from drivelab.trace.capturing import mounts, tracer
-from drivelab.trace.capturing.processes import MARK, marked, started
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing import blktrace, mounts, tracer
+from drivelab.trace.capturing.capture_report import MARK, marked, started
 
 ATTEMPTS = 100
 PAUSE_S = 0.1

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab import parent
+from drivelab.core import programs
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
-from drivelab.errors import UserError
-from drivelab.trace.capturing.processes import alive, started
+from drivelab.trace.capturing.capture_report import alive, started
 from drivelab.trace.capturing.tracer import RUN
-from drivelab.units import format_size
 
 MIB = 1 << 20
 LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB}
@@ -125,7 +125,7 @@ def checked(
 ) -> str:
     """Return a command's output; raise UserError with its last line if it fails."""
     try:
-        done = parent.run(command, cwd=cwd, env=environment)
+        done = programs.run(command, cwd=cwd, env=environment)
     except FileNotFoundError:
         raise UserError(f"{what} failed: program '{command[0]}' is missing; install it") from None
     if done.returncode:

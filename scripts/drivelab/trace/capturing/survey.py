@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from drivelab.trace.capturing.report import Counts, counted_completions
+from drivelab.trace.capturing.capture_report import Counts, counted_completions
 from drivelab.trace.decode import count_events
 from drivelab.trace.records import cpu_files
 

@@ -13,10 +13,10 @@ import re
 from pathlib import Path
 from typing import Any, TextIO
 
-from drivelab import parent
+from drivelab.core import programs
+from drivelab.core.errors import UserError
 from drivelab.drives.sysfs import read_text
-from drivelab.errors import UserError
-from drivelab.trace.capturing.processes import boot_id
+from drivelab.trace.capturing.capture_report import boot_id
 
 TRACING = Path("/sys/kernel/tracing")
 RUN = Path("/run/drivelab")
@@ -39,7 +39,7 @@ def possible(tracing: Path = TRACING) -> str | None:
         tracers = (tracing / "available_tracers").read_text().split()
     except OSError:
         command = ["unshare", "--mount", "sh", "-c", f'{_MOUNT} "$1" && cat "$1/available_tracers"', "sh", str(tracing)]
-        tried = parent.run(command)
+        tried = programs.run(command)
         if tried.returncode:
             return f"tracefs cannot be mounted at {tracing} ({_last_line(tried.stderr)})"
         tracers = tried.stdout.split()
@@ -54,7 +54,7 @@ def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
     if (tracing / "available_tracers").exists():
         return
     _write_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
-    mounted = parent.run([*_MOUNT.split(), str(tracing)])
+    mounted = programs.run([*_MOUNT.split(), str(tracing)])
     if mounted.returncode:
         (run / MOUNT_JOURNAL).unlink()
         raise UserError(
@@ -74,7 +74,7 @@ def unmount(run: Path = RUN) -> None:
     except FileNotFoundError:
         return
     if body["boot_id"] == boot_id() and os.path.ismount(body["tracing"]):
-        parent.run(["umount", body["tracing"]])
+        programs.run(["umount", body["tracing"]])
         if os.path.ismount(body["tracing"]):
             return
     journal.unlink()

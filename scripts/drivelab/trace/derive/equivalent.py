@@ -10,20 +10,47 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.errors import UserError
-from drivelab.trace.derive.busy import BusyTime
+from drivelab.core.errors import UserError
 from drivelab.trace.derive.groups import DispatchGroups
-from drivelab.trace.schema import OPERATIONS, TraceFile
-from drivelab.trace.statistics import survey
+from drivelab.trace.parquet_schema import OPERATIONS, TraceFile
+from drivelab.trace.statistics import full_survey
 from drivelab.trace.statistics.arrivals import Arrivals
-from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch
+from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch, Ints, resolution_ns
+from drivelab.trace.statistics.bins import whole_sum
 from drivelab.trace.statistics.footprint import Footprint
-from drivelab.trace.statistics.marks import resolution_ns
 from drivelab.trace.statistics.overview import KNOWN_SHARE
-from drivelab.trace.statistics.sequence import Sequence
+from drivelab.trace.statistics.streams import Sequence
 from drivelab.trace.statistics.streams import streams as all_streams
 
-_COLUMNS = (*survey.COLUMNS, "fua", "preflush", "dispatch_id")
+
+class BusyTime:
+    """Busy time of requests in begin order; exact, without storing requests."""
+
+    def __init__(self) -> None:
+        self.busy_ns = 0
+        """Time with at least one request in flight."""
+        self.total_ns = 0
+        """Sum of the in-flight times of all requests."""
+        self.requests = 0
+        self._reach_ns = np.iinfo(np.int64).min
+
+    def add(self, begin_ns: Ints, end_ns: Ints) -> None:
+        """Add requests; `begin_ns` ascends over all calls; shapes (requests,)."""
+        if not begin_ns.size:
+            return
+        reach_ns = np.maximum.accumulate(np.concatenate([[self._reach_ns], end_ns]))
+        self.busy_ns += whole_sum(np.maximum(end_ns - np.maximum(begin_ns, reach_ns[:-1]), 0))
+        self.total_ns += whole_sum(end_ns - begin_ns)
+        self.requests += begin_ns.size
+        self._reach_ns = int(reach_ns[-1])
+
+    @property
+    def depth(self) -> float | None:
+        """Time-weighted mean depth while any request was in flight, or None."""
+        return self.total_ns / self.busy_ns if self.busy_ns else None
+
+
+_COLUMNS = (*full_survey.COLUMNS, "fua", "preflush", "dispatch_id")
 
 
 @dataclass(frozen=True)
@@ -94,7 +121,7 @@ def measure(file: TraceFile, path: Path, *, streams: int, block_bytes: int) -> E
 
     Sizes are rounded up to multiples of `block_bytes`. Raises UserError when the trace has no read or write.
     """
-    surveyed = survey.survey(file.batches(survey.COLUMNS), file.rows)
+    surveyed = full_survey.survey(file.batches(full_survey.COLUMNS), file.rows)
     kinds = all_streams(surveyed.lengths) if surveyed.requests else pd.DataFrame()
     if kinds.empty:
         raise UserError(f"{path}: has no workload: no read or write moves data")
@@ -155,7 +182,9 @@ def _ranked(table: pd.DataFrame) -> pd.DataFrame:
 class _Second:
     """Totals of the second pass."""
 
-    def __init__(self, surveyed: survey.Survey, table: pd.DataFrame, chosen: pd.DataFrame, resolution: int) -> None:
+    def __init__(
+        self, surveyed: full_survey.Survey, table: pd.DataFrame, chosen: pd.DataFrame, resolution: int
+    ) -> None:
         self._lengths, self._sequence = surveyed.lengths, Sequence()
         rank_of = {_place(row): number for number, row in enumerate(chosen.itertuples())}
         ranks = np.array([rank_of.get(_place(row), -1) for row in table.itertuples()], np.int64)

@@ -11,8 +11,8 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from drivelab.errors import UserError
-from drivelab.trace.formats.common.model import Format
+from drivelab.core.errors import UserError
+from drivelab.trace.formats.common.trace_format import Format
 
 
 @cache

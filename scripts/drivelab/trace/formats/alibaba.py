@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 
-from drivelab.trace.formats.common.columns import Kind, Layout
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import Format, operation_codes, rows
+from drivelab.trace.formats.common.request_columns import Kind, Layout
 from drivelab.trace.formats.common.source import Block
+from drivelab.trace.formats.common.trace_format import Format, operation_codes, rows
 
 TICK_NS = 1000
 LAYOUT = Layout(

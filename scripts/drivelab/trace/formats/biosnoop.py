@@ -17,13 +17,12 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common.columns import decimal_ns
-from drivelab.trace.formats.common.flags import FlagColumns
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import LARGEST, Format, MalformedError, rows
+from drivelab.trace.formats.common.request_columns import FlagColumns, decimal_ns
 from drivelab.trace.formats.common.source import Block
+from drivelab.trace.formats.common.trace_format import LARGEST, Format, MalformedError, rows
+from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.records import SECTOR_BYTES
-from drivelab.trace.schema import OPERATIONS
 
 _LINE = re.compile(
     r"(\d+\.\d{1,9})\s+(\S.{0,15}?)\s+(\d{1,9})\s+(\S+)\s+([A-Z]+)\s+(\d{1,20})\s+(\d{1,10})"

@@ -24,20 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.trace.formats.common.event_match import Event, EventMatcher, Queued
-from drivelab.trace.formats.common.flags import flag_letters, parse_flags
 from drivelab.trace.formats.common.lines import Lines
-from drivelab.trace.formats.common.model import (
-    LARGEST,
-    LONGEST_NS,
-    Format,
-    Losses,
-    MalformedError,
-    Tally,
-    rows,
-)
+from drivelab.trace.formats.common.request_columns import flag_letters, parse_flags
 from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.formats.common.trace_format import LARGEST, LONGEST_NS, Format, Losses, MalformedError, Tally, rows
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile
 from drivelab.trace.records import SECTOR_BYTES
-from drivelab.trace.schema import FLAGS, OPERATIONS, TraceFile
 
 _LINE = re.compile(
     r"(\d{1,8},\d{1,8})\s+(\d{1,9})\s+(\d{1,10})\s+(\d{1,10})\.(\d{9})\s+(\d{1,9})\s+([A-Za-z]{1,2})\s+(\S+)(?:\s+(.*))?"

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common import fio_iolog
-from drivelab.trace.formats.common.columns import Kind, Layout
+from drivelab.trace.formats.common import fio_iolog_lines
 from drivelab.trace.formats.common.lines import Lines
-from drivelab.trace.formats.common.model import NO_REQUEST, Format, Tally, joined, operation_codes, rows
+from drivelab.trace.formats.common.request_columns import Kind, Layout
 from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.formats.common.trace_format import NO_REQUEST, Format, Tally, joined, operation_codes, rows
 
 TICK_NS = 1_000_000
 LAYOUT = Layout({"filename": Kind.NAME, "action": Kind.NAME, "offset": Kind.WHOLE, "length": Kind.WHOLE}, delimiter=" ")
@@ -27,9 +27,9 @@ LAYOUT = Layout({"filename": Kind.NAME, "action": Kind.NAME, "offset": Kind.WHOL
 def _convert(block: Block) -> pa.RecordBatch:
     """Convert requests and waits; `time` is that of a wait, and 0 for a request."""
     fields = LAYOUT.parse(block)
-    operation = operation_codes(fields["action"], fio_iolog.ACTIONS, "action")
+    operation = operation_codes(fields["action"], fio_iolog_lines.ACTIONS, "action")
     wait = operation == NO_REQUEST
-    offset, length = fio_iolog.extents(fields, operation)
+    offset, length = fio_iolog_lines.extents(fields, operation)
     return rows(
         line=fields.line,
         time=np.where(wait, offset, 0),
@@ -40,7 +40,7 @@ def _convert(block: Block) -> pa.RecordBatch:
     )
 
 
-LINES = Lines(_convert, fio_iolog.comments(2))
+LINES = Lines(_convert, fio_iolog_lines.comments(2))
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
@@ -63,7 +63,7 @@ FORMAT = Format(
     title="fio iolog, version 2",
     columns="filename action [offset length]",
     units="bytes; wait lines in ms since the start",
-    looks_like=fio_iolog.looks_like(2),
+    looks_like=fio_iolog_lines.looks_like(2),
     read=_read,
     time_resolution_ns=TICK_NS,
     tick_ns=TICK_NS,

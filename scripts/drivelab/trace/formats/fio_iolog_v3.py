@@ -18,13 +18,13 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivelab.errors import UserError
-from drivelab.trace.formats.common import fio_iolog
-from drivelab.trace.formats.common.columns import Kind, Layout
+from drivelab.core.errors import UserError
+from drivelab.trace.formats.common import fio_iolog_lines
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import Format, Losses, operation_codes, rows
+from drivelab.trace.formats.common.request_columns import Kind, Layout
 from drivelab.trace.formats.common.source import Block
-from drivelab.trace.schema import FLAGS, TraceFile
+from drivelab.trace.formats.common.trace_format import Format, Losses, operation_codes, rows
+from drivelab.trace.parquet_schema import FLAGS, TraceFile
 
 TICK_NS = 1000
 FIRST_US = 1
@@ -45,8 +45,8 @@ _COLUMNS = ("queue_ns", "operation", "offset_bytes", "length_bytes", "preflush")
 
 def _convert(block: Block) -> pa.RecordBatch:
     fields = LAYOUT.parse(block)
-    operation = operation_codes(fields["action"], fio_iolog.ACTIONS, "action")
-    offset, length = fio_iolog.extents(fields, operation)
+    operation = operation_codes(fields["action"], fio_iolog_lines.ACTIONS, "action")
+    offset, length = fio_iolog_lines.extents(fields, operation)
     return rows(
         line=fields.line,
         time=fields["timestamp"],
@@ -97,13 +97,13 @@ def _count_altered(batch: pa.RecordBatch, losses: Losses) -> None:
             losses.altered[kind] += count
 
 
-LINES = Lines(_convert, fio_iolog.comments(3))
+LINES = Lines(_convert, fio_iolog_lines.comments(3))
 FORMAT = Format(
     name="fio-iolog-v3",
     title="fio iolog, version 3",
     columns="timestamp filename action [offset length]",
     units="us, bytes",
-    looks_like=fio_iolog.looks_like(3),
+    looks_like=fio_iolog_lines.looks_like(3),
     read=request_batches(LINES, not_requests="wait lines"),
     write=_write,
     time_resolution_ns=TICK_NS,

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common.columns import Kind, Layout
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.model import (
+from drivelab.trace.formats.common.request_columns import Kind, Layout
+from drivelab.trace.formats.common.source import Block
+from drivelab.trace.formats.common.trace_format import (
     Format,
     MalformedError,
     operation_codes,
@@ -21,7 +22,6 @@ from drivelab.trace.formats.common.model import (
     scaled,
     volume_pairs,
 )
-from drivelab.trace.formats.common.source import Block
 from drivelab.trace.records import SECTOR_BYTES
 
 LAYOUT = Layout(

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from drivelab.errors import UserError
-from drivelab.trace.formats.common.model import LARGEST, LONGEST_NS, MOST_TICKS, Format, Tally, rows
+from drivelab.core.errors import UserError
 from drivelab.trace.formats.common.source import Source
+from drivelab.trace.formats.common.trace_format import LARGEST, LONGEST_NS, MOST_TICKS, Format, Tally, rows
+from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.records import SECTOR_BYTES
-from drivelab.trace.schema import OPERATIONS
 
 TICK_NS = 1000
 V1 = np.dtype(

@@ -2,13 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from drivelab.trace.statistics import extents
 from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints
+from drivelab.trace.statistics.bins import whole_sum
+
+PIECE = 1 << 18
+"""Most members in memory at a time, for ranges of any length."""
+
+
+def distinct(*parts: Ints) -> Ints:
+    """Return the distinct values of all parts, ascending.
+
+    numpy.unique hashes, which takes too much time and memory for so many values.
+    """
+    values = np.concatenate(parts)
+    values.sort()
+    new = np.ones(values.size, np.bool_)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
+
+
+def union(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Return disjoint ascending ranges with the same members; ends are inclusive."""
+    if not first.size:
+        return first, last
+    order = np.argsort(first)
+    first, reach = first[order], np.maximum.accumulate(last[order])
+    begins = np.concatenate([[True], first[1:] > reach[:-1]])
+    ends = np.concatenate([begins[1:], [True]])
+    return first[begins], reach[ends]
+
+
+def size(first: Ints, last: Ints) -> int:
+    """Return the total length of all ranges, overlaps counted repeatedly.
+
+    Exact beyond 64 bits.
+    """
+    return whole_sum(last - first) + int(first.size)
+
+
+def members(first: Ints, last: Ints, piece: int = PIECE) -> Iterator[tuple[Ints, Ints]]:
+    """Yield pieces of (range number, member), ascending within each range."""
+    after: Ints = np.cumsum(last - first + 1)
+    total = int(after[-1]) if after.size else 0
+    for low in range(0, total, piece):
+        place = np.arange(low, min(low + piece, total), dtype=np.int64)
+        ranges = np.asarray(np.searchsorted(after, place, side="right"), np.int64)
+        yield ranges, last[ranges] - (after[ranges] - 1 - place)
+
 
 BLOCK_SHIFT = 12
 WORD_SHIFT = 6
@@ -38,11 +84,11 @@ class TouchedWords:
     def add(self, batch: Batch) -> None:
         moved = batch.transfers
         shift = self.block_shift + WORD_SHIFT
-        first, last = extents.union(batch.offset_bytes[moved] >> shift, (batch.end_bytes[moved] - 1) >> shift)
-        while extents.size(first, last) > MOST_WORDS:
+        first, last = union(batch.offset_bytes[moved] >> shift, (batch.end_bytes[moved] - 1) >> shift)
+        while size(first, last) > MOST_WORDS:
             self._coarsen()
-            first, last = extents.union(first >> 1, last >> 1)
-        self._new += [words for _, words in extents.members(first, last)]
+            first, last = union(first >> 1, last >> 1)
+        self._new += [words for _, words in members(first, last)]
         if sum(map(len, self._new)) > max(1 << 19, self._known.size // 2):
             self._merge()
 
@@ -52,14 +98,14 @@ class TouchedWords:
         return self._known
 
     def _merge(self) -> None:
-        self._known = extents.distinct(self._known, *self._new)
+        self._known = distinct(self._known, *self._new)
         self._new = []
         while self._known.size > MOST_WORDS:
             self._coarsen()
 
     def _coarsen(self) -> None:
         self.block_shift += 1
-        self._known = extents.distinct(self._known >> 1, *(words >> 1 for words in self._new))
+        self._known = distinct(self._known >> 1, *(words >> 1 for words in self._new))
         self._new = []
 
 
@@ -93,11 +139,11 @@ class Footprint:
             moved = batch.transfers[rows] & (batch.operation[rows] == direction)
             first = batch.offset_bytes[rows][moved] >> self.block_shift
             last = (batch.end_bytes[rows][moved] - 1) >> self.block_shift
-            self._mark(*extents.union(first, last), direction, touched)
+            self._mark(*union(first, last), direction, touched)
         return touched
 
     def _mark(self, first: Ints, last: Ints, direction: int, touched: Touched) -> None:
-        for ranges, words in extents.members(first >> WORD_SHIFT, last >> WORD_SHIFT):
+        for ranges, words in members(first >> WORD_SHIFT, last >> WORD_SHIFT):
             low, high = first[ranges], last[ranges]
             bits = np.where(words == low >> WORD_SHIFT, _ALL << (low & 63).astype(np.uint64), _ALL)
             bits &= np.where(words == high >> WORD_SHIFT, _ALL >> (63 - (high & 63)).astype(np.uint64), _ALL)

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from drivelab.trace.schema import OPERATIONS
-from drivelab.trace.statistics import marks
+from drivelab.trace.parquet_schema import OPERATIONS
+from drivelab.trace.statistics import batch
 from drivelab.trace.statistics.batch import READ, WRITE
 from drivelab.trace.statistics.bins import ERROR_PCT, LogHistogram
 from drivelab.trace.statistics.depth import Depth
-from drivelab.trace.statistics.latency import PHASES
-from drivelab.trace.statistics.lengths import LengthCounts
+from drivelab.trace.statistics.latencies import PHASES, LengthCounts
 
 if TYPE_CHECKING:
     from drivelab.trace.statistics.count import Counters
@@ -29,7 +28,7 @@ def overview(counters: Counters, provenance: Mapping[str, Any]) -> pd.DataFrame:
 
     docs/trace_statistics.md defines each value.
     """
-    survey, notes = counters.survey, marks.notes(provenance)
+    survey, notes = counters.survey, batch.notes(provenance)
     between = counters.arrivals.between
     p50, p90, p99 = (value / 1e3 for value in between.percentiles(50, 90, 99))
     moved = slice(READ, WRITE + 1)
@@ -41,7 +40,7 @@ def overview(counters: Counters, provenance: Mapping[str, Any]) -> pd.DataFrame:
         "notes": list(notes.values()),
         "capacity_bytes": provenance.get("capacity_bytes"),
         "time_resolution_ns": counters.resolution_ns,
-        "lost": marks.lost(provenance),
+        "lost": batch.lost(provenance),
         "malformed": int(provenance.get("malformed") or 0),
         "unmatched": sum(dict(provenance.get("unmatched") or {}).values()),
         "requests": survey.requests,

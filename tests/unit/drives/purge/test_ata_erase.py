@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fake_drives import FakeAta, reasons
 
+from drivelab.core.errors import UserError
 from drivelab.drives.purge import SpoiltError, purge
-from drivelab.errors import UserError
 
 
 @pytest.mark.parametrize("method", ["ata-erase", "ata-erase-enhanced"])

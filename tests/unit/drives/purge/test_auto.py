@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from fake_drives import FakeNvme, reasons
 
+from drivelab.core.errors import UserError
 from drivelab.drives.purge import METHODS, SpoiltError, methods_for, purge
 from drivelab.drives.purge.canaries import Geometry
-from drivelab.errors import UserError
 
 NVME = (
     "nvme-sanitize-block", "nvme-format-user-data", "nvme-sanitize-crypto", "nvme-format-crypto", "trim",

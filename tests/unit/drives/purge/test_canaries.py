@@ -62,6 +62,6 @@ def test_unreadable_place_is_no_survivor() -> None:
 def test_drive_that_drops_writes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "drive"
     file.write_bytes(bytes(MIB))
-    monkeypatch.setattr("drivelab.drives.purge.raw.Raw.write", lambda self, offset, data: None)
+    monkeypatch.setattr("drivelab.drives.purge.canaries.Raw.write", lambda self, offset, data: None)
     with pytest.raises(OSError, match="does not read back"):
         canaries.write(str(file), Geometry(MIB, 512))

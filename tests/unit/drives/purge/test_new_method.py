@@ -9,14 +9,14 @@ import pytest
 from doors import carried_out, example
 from fake_drives import FakeNvme
 
+from drivelab.core.errors import UserError
 from drivelab.drives.purge import METHODS, purge
 from drivelab.drives.tools import Output
-from drivelab.errors import UserError
 
 STEPS = """
-from drivelab.config.schema import load_schema
+from drivelab.plan.schema import load_schema
 from drivelab.drives.purge import METHODS, methods_for
-from drivelab.drives.purge.order import Drives
+from drivelab.drives.purge.method import Drives
 from drivelab.reference.json_schemas import sections
 order = [name for name, method in METHODS.items() if Drives.NVME in method.drives]
 assert order[-3:] == ["nvme-sanitize-overwrite", "write-zeroes", "overwrite"], order

@@ -7,9 +7,9 @@ from fake_drives import FakeNvme, reasons
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drivelab.core.errors import UserError
 from drivelab.drives.purge import SpoiltError, purge
 from drivelab.drives.purge.nvme_format import Layout
-from drivelab.errors import UserError
 
 
 @pytest.mark.parametrize(("method", "setting"), [("nvme-format-user-data", 1), ("nvme-format-crypto", 2)])

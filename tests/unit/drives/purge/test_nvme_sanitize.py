@@ -7,9 +7,9 @@ from fake_drives import FakeNvme, reasons
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.drives.purge import purge, waiting
+from drivelab.core.errors import UserError
+from drivelab.drives.purge import method, purge
 from drivelab.drives.purge.nvme_sanitize import progress, status
-from drivelab.errors import UserError
 
 FAILED = {"sprog": 65535, "status": "(3) Most Recent Sanitize Command Failed."}
 RUNNING = {"sprog": 16384, "status": "(2) Sanitize in Progress."}
@@ -56,7 +56,7 @@ def test_sanitize_without_progress_times_out(nvme: FakeNvme) -> None:
     nvme.after_sanitize = [RUNNING]
     with pytest.raises(UserError, match="no progress for 12 h"):
         purge(nvme.approved, "nvme-sanitize-block")
-    assert nvme.clock_s > waiting.PATIENCE_S
+    assert nvme.clock_s > method.PATIENCE_S
 
 
 def test_purge_waits_for_the_sanitize_of_an_interrupted_purge(nvme: FakeNvme) -> None:

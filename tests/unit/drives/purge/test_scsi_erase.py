@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from fake_drives import FakeScsi, reasons
 
+from drivelab.core.errors import UserError
 from drivelab.drives.purge import SpoiltError, purge
 from drivelab.drives.purge.scsi_erase import parse_progress, parse_protection
 from drivelab.drives.tools import Output
-from drivelab.errors import UserError
 
 
 @pytest.mark.parametrize("kind", ["block", "crypto", "overwrite"])

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.config.schema import ROOT
+from drivelab.plan.schema import ROOT
 from drivelab.trace.capturing import command, disk, mounts
+from drivelab.trace.capturing.capture_report import alive, started
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.processes import alive, started
 
 
 def run(command_line: list[str], output: Path) -> command.Outcome:

@@ -10,9 +10,9 @@ import pytest
 from made_traces import Row, read, write
 
 from drivelab.cli import trace_derive
-from drivelab.errors import UserError
-from drivelab.protocol.grammar import load
-from drivelab.trace.derive.values import byte_range, show_ns, time_ns
+from drivelab.core.errors import UserError
+from drivelab.plan.grammar import load
+from drivelab.trace.derive.choice import byte_range, show_ns, time_ns
 
 ROWS = [
     Row(0, 1, 1_000_000, process="db", pid=7),

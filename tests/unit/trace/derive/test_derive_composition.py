@@ -14,15 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batches_of, made_up, read, table, unhurried, write
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.derive import groups
 from drivelab.trace.derive.choice import Criteria, Filter
-from drivelab.trace.derive.cut import Cut
+from drivelab.trace.derive.cut import Cut, DropIdle
 from drivelab.trace.derive.groups import DispatchGroups
-from drivelab.trace.derive.idle import DropIdle
 from drivelab.trace.derive.merge import merge
-from drivelab.trace.derive.step import Step, derive
-from drivelab.trace.schema import BATCH_ROWS
+from drivelab.trace.derive.output import Step, derive
+from drivelab.trace.parquet_schema import BATCH_ROWS
 from drivelab.trace.statistics.batch import Batch
 
 STEPS: dict[str, Callable[[], Step]] = {

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.derive.cut import Cut
-from drivelab.trace.derive.step import derive
+from drivelab.trace.derive.output import derive
 
 ROWS = [
     Row(0, 1, 30),  # completed before the cut

@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from made_traces import PROCESSES, Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.derive.choice import Criteria, Filter
-from drivelab.trace.derive.step import derive
+from drivelab.trace.derive.output import derive
 
 ROWS = [
     Row(0, operation="read", offset_bytes=0, length_bytes=4096, process="db", pid=7, dispatch_id=1),

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
-from drivelab.errors import UserError
-from drivelab.trace.derive.idle import DropIdle
-from drivelab.trace.derive.step import derive
+from drivelab.core.errors import UserError
+from drivelab.trace.derive.cut import DropIdle
+from drivelab.trace.derive.output import derive
 
 
 def end_ns(row: Row) -> int:

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
-from drivelab.errors import UserError
-from drivelab.trace.derive.cut import Cut
-from drivelab.trace.derive.idle import DropIdle
+from drivelab.core.errors import UserError
+from drivelab.trace.derive.cut import Cut, DropIdle
 from drivelab.trace.derive.merge import merge
-from drivelab.trace.derive.step import derive
+from drivelab.trace.derive.output import derive
 
 
 def without_id(row: Row) -> Row:

@@ -13,19 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, unhurried, write
 
-from drivelab.analysis.summary import summary_table
-from drivelab.analysis.windows import windows_table
-from drivelab.errors import UserError
-from drivelab.protocol.grammar import load, resolve
+from drivelab.analysis.values.summary import summary_table
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
+from drivelab.core.errors import UserError
+from drivelab.plan.grammar import load, resolve
 from drivelab.recording.writer import read_journal
-from drivelab.stages.condition import precondition, purge
-from drivelab.stages.measure import measure as run_measurement
-from drivelab.stages.planning import Campaign
-from drivelab.tables.collect import collect
-from drivelab.trace.derive.busy import BusyTime
-from drivelab.trace.derive.equivalent import Equivalent, measure
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure as run_measurement
+from drivelab.tables.windows import windows_table
+from drivelab.trace.derive.equivalent import BusyTime, Equivalent, measure
 from drivelab.trace.derive.synthesise import synthesise
-from drivelab.trace.schema import open_trace
+from drivelab.trace.parquet_schema import open_trace
 
 MIB = 1 << 20
 

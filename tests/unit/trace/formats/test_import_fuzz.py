@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.formats import importable
 from drivelab.trace.formats.common import source
 from drivelab.trace.formats.common.importing import import_trace, list_volumes
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 SEEDS = {
     "msr": b"128166372003061629,usr,0,Read,7014609920,24576,41286\n",

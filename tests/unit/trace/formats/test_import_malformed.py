@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 GOOD = {
     "msr": "128166372003061629,usr,0,Read,7014609920,24576,41286",

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from drivelab.trace.formats.common import source
 from drivelab.trace.formats.common.importing import import_trace
-from drivelab.trace.schema import read_trace
+from drivelab.trace.parquet_schema import read_trace
 
 Row = tuple[int, int | None, str, int, int]
 """Queue and completion time in ns, operation, offset, length."""

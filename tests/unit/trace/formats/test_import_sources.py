@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats
-from drivelab.trace.formats.common import importing, order, source
+from drivelab.trace.formats.common import importing, sorting, source
 from drivelab.trace.formats.common.importing import import_trace, list_volumes
-from drivelab.trace.schema import BATCH_ROWS, open_trace, read_trace
+from drivelab.trace.parquet_schema import BATCH_ROWS, open_trace, read_trace
 
 
 def zstd(data: bytes) -> bytes:
@@ -133,7 +133,7 @@ def test_unsorted_rows_are_sorted_with_ties_in_file_order(tmp_path: Path) -> Non
 def test_a_row_too_late_for_the_window_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(source, "HEAD_BYTES", 1 << 10)
     monkeypatch.setattr(source, "BLOCK_BYTES", 1 << 10)
-    small = order.Sorter
+    small = sorting.Sorter
     monkeypatch.setattr(importing, "Sorter", lambda *most: small(*most, window_rows=100))
     path = tmp_path / "file"
     times = list(range(1000, 3000))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import strategies as st
 
-from drivelab.trace import schema
+from drivelab.trace import parquet_schema
 from drivelab.trace.statistics.count import count
 
 Rows = list[dict[str, Any]]
@@ -35,7 +35,7 @@ def row(queue_ns: int, operation: str = "read", offset: int = 0, length: int = B
     plain = {"dispatch_ns": None, "complete_ns": None, "error": 0, "dispatch_id": None, "pieces": 1, "requeues": 0}
     place = {"queue_ns": queue_ns, "operation": operation, "offset_bytes": offset, "length_bytes": length}
     origin = {"process": "", "pid": -1, "cpu": -1}
-    return {**dict.fromkeys(schema.FLAGS, False), **plain, **origin, **place, **more}
+    return {**dict.fromkeys(parquet_schema.FLAGS, False), **plain, **origin, **place, **more}
 
 
 @st.composite
@@ -67,14 +67,14 @@ def traces(draw: st.DrawFn, blocks: int = 40) -> Rows:
 
 
 def table(rows: Rows) -> pa.Table:
-    return pa.Table.from_pylist(rows, schema.REQUESTS)
+    return pa.Table.from_pylist(rows, parquet_schema.REQUESTS)
 
 
 def counted(rows: Rows, batch_rows: int = 1 << 18, **provenance: Any) -> dict[str, pd.DataFrame]:
     """Write a trace, read it in batches of `batch_rows`, and return its tables."""
-    with tempfile.TemporaryDirectory() as folder, mock.patch.object(schema, "BATCH_ROWS", batch_rows):
+    with tempfile.TemporaryDirectory() as folder, mock.patch.object(parquet_schema, "BATCH_ROWS", batch_rows):
         path = Path(folder) / "t.parquet"
-        schema.write_trace(table(rows), provenance, path)
+        parquet_schema.write_trace(table(rows), provenance, path)
         return count(path, "t")
 
 

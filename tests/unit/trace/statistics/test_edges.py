@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
-from drivelab.trace.statistics import marks
+from drivelab.trace.statistics import batch
+from drivelab.trace.statistics.batch import MOST, Intervals
 from drivelab.trace.statistics.bins import BINS, ERROR_PCT, LogHistogram, bin_of, bounds, whole_sum
-from drivelab.trace.statistics.intervals import MOST, Intervals
 
 
 def stored(model: ModuleType, tables: dict, folder: Path) -> None:
@@ -119,7 +119,7 @@ def test_up_to_32_interleaved_streams_are_sequential(model: ModuleType) -> None:
 
 
 def test_marks_are_explained() -> None:
-    notes = marks.notes(
+    notes = batch.notes(
         {
             "lost": {"overrun": 2000, "dropped": 1},
             "malformed": 3,
@@ -130,12 +130,12 @@ def test_marks_are_explained() -> None:
             "virtual": True,
         }
     )
-    assert tuple(notes) == marks.MARKS
+    assert tuple(notes) == batch.MARKS
     assert notes["lossy"] == "2,001 events were lost (overrun 2,000, dropped 1)"
     assert notes["incomplete"] == "3 malformed lines of the source were skipped; unmatched events: C 1"
     assert notes["derived"] == "derived by: cut, drop-idle"
     assert notes["imported"] == "imported from a.csv.gz (msr)"
-    assert marks.notes({"lost": {}, "unmatched": {}}) == {}
+    assert batch.notes({"lost": {}, "unmatched": {}}) == {}
 
 
 @given(st.integers(0, (1 << 62) - 1))

@@ -10,7 +10,7 @@ import pytest
 from made_traces import Row, write
 
 from drivelab.cli.main import main
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 LAST = 2**63 - 1
 
@@ -27,7 +27,7 @@ def test_times_out_of_range_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: list[Row], more: list[str]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("drivelab.trace.schema._refuse_times", lambda requests, path: None)
+        patch.setattr("drivelab.trace.parquet_schema._refuse_times", lambda requests, path: None)
         path = write(tmp_path / "a.parquet", rows)
     assert main(["trace", "info", str(path), *more]) == 2
     assert re.search(r"a\.parquet: a request has \w+_ns -?\d+, which is out of range", capsys.readouterr().err)

@@ -12,10 +12,10 @@ import pandas as pd
 import pytest
 
 from drivelab.cli import trace_info
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES
-from drivelab.trace import schema
+from drivelab.trace import parquet_schema
 
 
 def info(*arguments: str) -> int:
@@ -26,7 +26,7 @@ def info(*arguments: str) -> int:
 
 
 def write(model: ModuleType, path: Path, rows: list[dict[str, Any]], **provenance: Any) -> str:
-    schema.write_trace(model.table(rows), provenance, path)
+    parquet_schema.write_trace(model.table(rows), provenance, path)
     return str(path)
 
 

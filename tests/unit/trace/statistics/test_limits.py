@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from drivelab.errors import UserError
-from drivelab.trace import schema
-from drivelab.trace.statistics import depth, footprint, lengths, sample
+from drivelab.core.errors import UserError
+from drivelab.trace import parquet_schema
+from drivelab.trace.statistics import depth, footprint, latencies, reuse
 from drivelab.trace.statistics.count import count
 
 Rows = list[dict[str, Any]]
@@ -48,9 +48,9 @@ def test_a_sample_of_blocks_does_not_depend_on_batches(
     model: ModuleType, monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     if limit == "MOST_BLOCKS":
-        monkeypatch.setattr(sample, "MOST_BLOCKS", 2000)
+        monkeypatch.setattr(reuse, "MOST_BLOCKS", 2000)
     else:
-        monkeypatch.setattr(sample, "LEAST_TOUCHES", 10_000)
+        monkeypatch.setattr(reuse, "LEAST_TOUCHES", 10_000)
     rows = scattered(model, span=1 << 26)
     tables = model.counted(rows, 1000)
     share = tables["trace_overview"]["followed_share_pct"].iloc[0]
@@ -69,7 +69,7 @@ def test_a_sample_of_blocks_does_not_depend_on_batches(
 
 
 def test_a_sample_that_exceeds_its_limit_within_a_batch(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sample, "MOST_BLOCKS", 60_000)
+    monkeypatch.setattr(reuse, "MOST_BLOCKS", 60_000)
     rows = [model.row(number, "write", (number * 7919 % 8000) << 20, 1 << 20) for number in range(6000)]
     whole, cut = (model.counted(rows, batch_rows) for batch_rows in (9000, 100))
     for tables in (whole, cut):
@@ -81,7 +81,7 @@ def test_a_higher_level_follows_a_subset_of_a_lower_one() -> None:
     last = np.array([4095, 12_345], np.int64)
     before = set(range(4096)) | set(range(5000, 12_346))
     for level in range(1, 9):
-        followed = {int(block) for _, blocks in sample.touches(first, last, level) for block in blocks}
+        followed = {int(block) for _, blocks in reuse.touches(first, last, level) for block in blocks}
         assert followed < before
         assert len({block >> level for block in followed}) == len(followed), "one block of each group"
         assert len(followed) == pytest.approx((4096 + 7346) / 2**level, rel=0.1)
@@ -89,7 +89,7 @@ def test_a_higher_level_follows_a_subset_of_a_lower_one() -> None:
 
 
 def test_too_many_lengths_are_rounded_up(model: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lengths, "MOST", 8)
+    monkeypatch.setattr(latencies, "MOST", 8)
     rows = [model.row(number, "write", 0, 512 + number) for number in range(100)]
     for batch_rows in (11, 1000):
         tables = model.counted(rows, batch_rows)
@@ -128,13 +128,13 @@ def test_one_request_over_the_whole_device(model: ModuleType) -> None:
 
 def test_invalid_traces_are_refused(model: ModuleType, tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
-    schema.write_trace(model.table([]), {}, path)
+    parquet_schema.write_trace(model.table([]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: the trace has no request"):
         count(path, "t")
-    schema.write_trace(model.table([model.row(5), model.row(4)]), {}, path)
+    parquet_schema.write_trace(model.table([model.row(5), model.row(4)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: its requests are not in the order"):
         count(path, "t")
-    schema.write_trace(model.table([model.row(5, "read", -4096)]), {}, path)
+    parquet_schema.write_trace(model.table([model.row(5, "read", -4096)]), {}, path)
     with pytest.raises(UserError, match=r"t\.parquet: a request at -4096 B .* fits no device"):
         count(path, "t")
     path.write_bytes(b"PAR1")

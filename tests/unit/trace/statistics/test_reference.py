@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from drivelab.trace.statistics.bins import ERROR_PCT
-from drivelab.trace.statistics.sequence import STREAMS
+from drivelab.trace.statistics.streams import STREAMS
 
 Rows = list[dict[str, Any]]
 few = settings(

@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drivelab.analysis.labels import demand as demand_name
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, style
 from drivelab.figures.base.names_beside import Names
@@ -16,6 +15,7 @@ from drivelab.figures.base.quantities import quantity
 from drivelab.figures.base.words import say
 from drivelab.figures.kinds.demand import demand
 from drivelab.figures.registry import FigureKind
+from drivelab.tables.labels import demand as demand_name
 
 FIGURES = (
     FigureKind(

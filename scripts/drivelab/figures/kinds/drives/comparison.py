@@ -14,13 +14,13 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import FuncFormatter
 
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
+from drivelab.core.units import format_percentage
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import with_minus
 from drivelab.figures.base.words import say, tell
 from drivelab.figures.kinds.drives import delta_rows
 from drivelab.figures.registry import FigureKind
-from drivelab.units import format_percentage
 
 FIGURES = (
     FigureKind(

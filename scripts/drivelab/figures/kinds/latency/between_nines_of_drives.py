@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from drivelab.analysis import nines as quantiles
-from drivelab.analysis.latency import NINES
+from drivelab.analysis.values import latency_values as quantiles
+from drivelab.analysis.values.latency_values import NINES
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import format_latency

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.analysis.latency import NINES, percentiles_us
+from drivelab.analysis.values.latency_values import NINES, percentiles_us
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import format_latency

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.analysis.labels import demand
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import format_latency
 from drivelab.figures.kinds.latency.latency_distribution import exceedance, nines_axis
 from drivelab.figures.registry import FigureKind
+from drivelab.tables.labels import demand
 
 FIGURES = (
     FigureKind(

@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap, LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from drivelab.analysis import latency
+from drivelab.analysis.values import latency_values
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style, words
 from drivelab.figures.base.quantities import elapsed, format_latency
@@ -55,16 +55,16 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
                                      "workload"), "latency_bins")  # fmt: skip
     selection.require(cells, ("recording", "step", "round", "cell", "elapsed_s", "runtime_s"), "cells")
     selection.require_one(latency_bins, "recording", "latency_bins")
-    timed = _columns(latency.timed_bins(_longest(latency_bins), cells))
+    timed = _columns(latency_values.timed_bins(_longest(latency_bins), cells))
     if timed.empty:
         raise ValueError("table 'cells' has no slices of the soaks in table 'latency_bins'")
-    heat = latency.latency_heat(timed)
+    heat = latency_values.latency_heat(timed)
     time = elapsed(float(heat["end_s"].max()))
     workload = latency_bins[latency_bins["step"].isin(timed["step"])]["workload"].iloc[0]
     figure = style.new_figure(f"Latency over time, {workload}")
     axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
     begins, lows = np.unique(heat["begin_s"]), np.log10(heat["low_us"])
-    step = 1 / latency.HEAT_BINS_PER_DECADE
+    step = 1 / latency_values.HEAT_BINS_PER_DECADE
     rows = np.rint((lows - lows.min()) / step).astype(int).to_numpy()
     columns = np.searchsorted(begins, heat["begin_s"].to_numpy())
     share = 100 * heat["count"] / heat.groupby("begin_s")["count"].transform("sum")
@@ -116,7 +116,7 @@ def _columns(timed: pd.DataFrame) -> pd.DataFrame:
 
 def _quantiles(axes: Axes, timed: pd.DataFrame, edges: np.ndarray) -> None:
     """Draw the lines by the rule of `latency.percentiles_us`, for all columns at once."""
-    merged = latency.merge_bins(timed, ["begin_s"])
+    merged = latency_values.merge_bins(timed, ["begin_s"])
     reached = merged.groupby("begin_s")["count"].cumsum()
     ios = merged.groupby("begin_s")["count"].transform("sum")
     middle = (edges[:-1] + edges[1:]) / 2

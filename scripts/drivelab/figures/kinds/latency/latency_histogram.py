@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drivelab.analysis.latency import merge_bins, percentiles_us
+from drivelab.analysis.values.latency_values import merge_bins, percentiles_us
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import format_latency

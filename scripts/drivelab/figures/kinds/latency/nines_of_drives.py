@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from drivelab.analysis import nines as quantiles
+from drivelab.analysis.values import latency_values as quantiles
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import format_latency

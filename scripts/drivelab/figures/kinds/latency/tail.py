@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from drivelab.analysis.tail import tail_contribution
+from drivelab.analysis.values.latency_values import tail_contribution
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import format_latency

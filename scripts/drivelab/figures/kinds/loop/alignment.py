@@ -8,11 +8,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from drivelab.core.units import format_percentage, format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, style
 from drivelab.figures.base.quantities import quantity
 from drivelab.figures.registry import FigureKind
-from drivelab.units import format_percentage, format_size
 
 FIGURES = (
     FigureKind(

@@ -10,12 +10,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from drivelab.analysis.labels import named
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import quantity, short_name
 from drivelab.figures.kinds.loop.convergence_lines import beside, choose
 from drivelab.figures.registry import FigureKind
+from drivelab.tables.labels import named
 
 FIGURES = (
     FigureKind(

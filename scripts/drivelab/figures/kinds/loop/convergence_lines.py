@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from drivelab.analysis import labels
+from drivelab.core.units import format_size
 from drivelab.figures.base import selection
 from drivelab.figures.base.quantities import format_mix
-from drivelab.units import format_size
+from drivelab.tables import labels
 
 _MOST_LINES = 12
 _CELL = ["pattern", "block_size_bytes", "read_share_pct"]

@@ -7,11 +7,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import format_kib, format_number, quantity
 from drivelab.figures.registry import FigureKind
-from drivelab.units import format_size
 
 FIGURES = (
     FigureKind(

@@ -11,11 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
+from drivelab.core.units import format_percentage
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import Quantity, format_exact, format_number, quantity, with_minus
 from drivelab.figures.registry import FigureKind
-from drivelab.units import format_percentage
 
 FIGURES = (
     FigureKind(

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from drivelab.analysis.counted_slices import counted_slices
-from drivelab.analysis.saturation import Cliff, Level, find_cliff, level
-from drivelab.analysis.saturation_table import drifts
+from drivelab.analysis.values.saturation_table import drifts
+from drivelab.analysis.values.saturation_values import Cliff, Level, find_cliff, level
+from drivelab.analysis.values.slice_counts import counted_slices
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import Quantity, format_latency, format_number

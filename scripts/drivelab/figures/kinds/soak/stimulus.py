@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drivelab.analysis.recovery import cross_stimulus
+from drivelab.analysis.values.recovery import cross_stimulus
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style, words
 from drivelab.figures.base.quantities import elapsed, quantity

@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from drivelab.core.units import format_duration
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style, words
 from drivelab.figures.base.quantities import Quantity, elapsed
-from drivelab.units import format_duration
 
 BADGES = {"lossy": "#ff8c7a", "incomplete": "#ffc08a", "derived": "#d6c3f0", "imported": "#c9e3b4"}
 """Colours of the marks of a trace; `style.label` adds the badge of a virtual drive."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.figure import Figure
 
+from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.kinds.trace import trace_common as common
 from drivelab.figures.registry import FigureKind
-from drivelab.units import format_size
 
 FIGURES = (
     FigureKind(

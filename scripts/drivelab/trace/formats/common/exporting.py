@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 from drivelab.trace.formats import all_formats, exportable
-from drivelab.trace.outputs import refuse_source, writable
-from drivelab.trace.schema import open_trace
+from drivelab.trace.parquet_schema import open_trace
+from drivelab.trace.records import refuse_source, writable
 
 _CODECS = {".gz": "gzip", ".zst": "zstd"}
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from drivelab.trace.formats.common.model import NO_REQUEST, MalformedError, Tally, joined
 from drivelab.trace.formats.common.source import LONGEST_LINE, Block, Source
+from drivelab.trace.formats.common.trace_format import NO_REQUEST, MalformedError, Tally, joined
 
 T = TypeVar("T", bound=Sized)
 SMALL_BYTES = 1 << 16

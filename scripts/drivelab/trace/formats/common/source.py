@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from drivelab.errors import UserError
+from drivelab.core.errors import UserError
 
 BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 1 << 20

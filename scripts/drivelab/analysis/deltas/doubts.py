@@ -1,0 +1,263 @@
+"""Describe doubts about a difference of two values, and limits of its verdict.
+
+A pair is a mapping with the columns of table `summary` for both values, with the suffixes `_basis` and `_comparison`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
+from drivelab.analysis.deltas.inference import least_p
+from drivelab.analysis.values.application_values import SIMULATED
+from drivelab.analysis.verdict import (
+    AS_ASKED,
+    FINE,
+    IN_CHANGING_PHASE,
+    SINGLE_SLICE,
+    TAINTED,
+    TOO_FEW_RUNS,
+    TOO_FEW_SLICES,
+)
+from drivelab.criteria.repeats import FEWEST
+from drivelab.criteria.steady_state import WINDOW
+from drivelab.criteria.taint import causes, worst
+from drivelab.tables.labels import demand
+
+_LOAD = r"T\d+Q\d+"
+_AT_LOADS = re.compile(rf", at {_LOAD}(?: or {_LOAD})*")
+
+
+def at_points(cells: pd.DataFrame) -> str:
+    """Return the load suffix for a statistic of one cell's rows of table `cells`.
+
+    The result is empty if they are not at a point.
+    """
+    points = cells[cells["point"].notna()]
+    return _suffix(demand(*load) for load in points[["threads", "queue_depth"]].itertuples(index=False))
+
+
+def at_all(statistics: Iterable[str]) -> str:
+    """Return the load suffix for pooled values: all loads of their statistics."""
+    return _suffix(load for statistic in statistics for load in loads(statistic))
+
+
+@cache
+def loads(statistic: str) -> tuple[str, ...]:
+    """Return the loads that a statistic names; pooled recordings may have several."""
+    match = _AT_LOADS.search(statistic)
+    return tuple(re.findall(_LOAD, match[0])) if match else ()
+
+
+def without_loads(statistics: pd.Series) -> pd.Series:
+    """Return the statistics without their load suffix."""
+    return statistics.str.replace(_AT_LOADS, "", regex=True)
+
+
+def without_load(statistic: str) -> str:
+    """Return one statistic without its load suffix."""
+    return _AT_LOADS.sub("", statistic)
+
+
+def _suffix(names: Iterable[str]) -> str:
+    unique = list(dict.fromkeys(names))
+    return f", at {' or '.join(unique)}" if unique else ""
+
+
+Pair = Mapping[str, Any]
+LOAD = "load"
+WORKLOAD_FACETS = (LOAD, "active range", "data pattern", "fill")
+"""Facets of a workload that may differ when values of two measurements are compared."""
+NOT_KNOWN = "not known"
+"""The load of a value whose source does not say it."""
+PRINTED = "printed value"
+"""The statistic of a published value whose source does not say how it was measured."""
+WITHIN_RECORDING = ("rounds", "slices")
+"""Scopes of samples from one recording, with one conditioning."""
+_RECORDINGS = "recordings"
+_SIDES = ("basis", "comparison")
+_OTHER_CONDITIONS = (
+    ("reduced", "only one of them is reduced"),
+    ("virtual", "only one of the drives is virtual"),
+    ("clock", "one ran on the wall clock, one on the virtual clock"),
+)
+
+
+def doubts(pair: Pair) -> list[str]:
+    """Return the doubts about the values, their comparison and their samples.
+
+    Values with different statistics (`alike` is false) have only this doubt: nothing else is checked.
+    """
+    if not pair["alike"]:
+        return [_different_statistics(pair)]
+    doubts_found = [
+        f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
+        for side in _SIDES
+        if pair[f"verdict_{side}"] not in FINE
+    ]
+    doubts_found += [
+        doubt for column, doubt in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]
+    ]
+    if pair["kind"] == "time" and (doubt := _different_point_loads(pair)):
+        doubts_found.append(doubt)  # latency rises with the load, so this is another workload
+    return doubts_found + _different_workload_facets(pair) + _sample_doubts(pair)
+
+
+def remarks(pair: Pair, alpha: float) -> list[str]:
+    """Return what the verdict does not show; `alpha` is the level of the test."""
+    if not pair["alike"]:
+        return []
+    notes = []
+    if pair["kind"] != "time" and (note := _different_point_loads(pair)):
+        notes.append(note)
+    unknown = [str(pair[f"drive_{side}"]) for side in _SIDES if pair.get(f"{LOAD}_{side}") == NOT_KNOWN]
+    if unknown:
+        notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
+    if any(pair[f"scope_{side}"] in WITHIN_RECORDING for side in _SIDES):
+        notes.append("the spread is within a recording, not between recordings")
+    counts = sorted(len(pair[f"samples_{side}"]) for side in _SIDES)
+    if counts[0] >= FEWEST and (least := least_p(*counts)) > alpha:
+        notes.append(
+            f"{counts[0]} against {counts[1]} samples: a rank test cannot reach below p = {least:.2f}, "
+            "so the verdict assumes log-normal samples"
+        )
+    if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
+        notes.append(f"no application ran: {SIMULATED}")
+    return notes
+
+
+def _different_point_loads(pair: Pair) -> str:
+    """Say which loads the two sides chose for a point of a demand sweep.
+
+    The result is empty if both chose the same single load.
+    """
+    basis, comparison = (loads(pair[f"statistic_{side}"]) for side in _SIDES)
+    if basis == comparison and len(basis) < 2:
+        return ""
+    return f"at different loads: {' and '.join(' or '.join(side) or 'an unknown one' for side in (basis, comparison))}"
+
+
+def _different_workload_facets(pair: Pair) -> list[str]:
+    """Return the workload facets that are known on both sides and differ."""
+    doubts_found = []
+    for name in WORKLOAD_FACETS:
+        both = [pair.get(f"{name}_{side}") for side in _SIDES]
+        known = all(isinstance(value, str) and value not in (NOT_KNOWN, NOT_RECORDED) for value in both)
+        if known and both[0] != both[1]:
+            doubts_found.append(
+                f"at different loads: {both[0]} and {both[1]}" if name == LOAD else differing(name, *both)
+            )
+    return doubts_found
+
+
+def _different_statistics(pair: Pair) -> str:
+    """Name both statistics: `a: median of 3 recordings; b: one recording`."""
+    statistics = [without_load(str(pair[f"statistic_{side}"])) for side in _SIDES]
+    if any(_RECORDINGS in statistic for statistic in statistics):
+        statistics = [
+            statistic if _RECORDINGS in statistic or statistic == PRINTED else "one recording"
+            for statistic in statistics
+        ]
+    drives = [pair[f"drive_{side}"] for side in _SIDES]
+    return "; ".join(f"{drive}: {statistic}" for drive, statistic in zip(drives, statistics, strict=True))
+
+
+def _fault(verdict: str, taint_reason: object) -> str:
+    """Return the verdict, followed by the reasons of a taint in parentheses."""
+    if verdict != TAINTED or not isinstance(taint_reason, str):
+        return verdict
+    return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+
+
+def _sample_doubts(pair: Pair) -> list[str]:
+    if any(pair[f"statistic_{side}"] == PRINTED for side in _SIDES):
+        return ["a printed value: its scatter is not known"]
+    doubts_found = _pass_doubts(pair) if _has_passes(pair) else _round_doubts(pair)
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    fewest = min(len(pair[f"samples_{side}"]) for side in _SIDES)
+    if fewest < FEWEST and not doubts_found and TOO_FEW_RUNS not in verdicts:
+        doubts_found.append(f"too few samples ({fewest}; at least {FEWEST} are needed)")
+    if pair["metric"].startswith("best_") and any(pair[f"scope_{side}"] != "recordings" for side in _SIDES):
+        doubts_found.append("a best run is not an average: the scatter of the runs does not apply to it")
+    if not all(math.isfinite(sample) and sample > 0 for side in _SIDES for sample in pair[f"samples_{side}"]):
+        doubts_found.append("a sample is not a positive number")
+    return doubts_found
+
+
+def _has_passes(pair: Pair) -> bool:
+    """Say whether the samples are passes of replays or runs of applications."""
+    return str(pair["cell_label"]).startswith(("replay ", "set of ", "application "))
+
+
+def _pass_doubts(pair: Pair) -> list[str]:
+    """Return the doubts about passes: too few, or different by design."""
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    fewest, doubts_found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
+    if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
+        doubts_found.append(f"too few passes ({fewest}; at least {FEWEST} are needed)")
+    if IN_CHANGING_PHASE in verdicts:
+        doubts_found.append("the passes differ by design, so their spread is a trend: compare them pass by pass")
+    return doubts_found
+
+
+def _round_doubts(pair: Pair) -> list[str]:
+    """Return the doubts about rounds and slices that the protocol makes too few."""
+    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
+    doubts_found = [f"too few rounds (at least {FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
+    few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
+    return [*doubts_found, f"too few slices (at least {WINDOW} are needed)"] if few_slices else doubts_found
+
+
+_TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")
+_NEXT_REASON = re.compile(r", (?=(?:foreign|throttled|steal|load): )")
+DISTURBED = frozenset({"steal", "load"})
+"""Causes of a taint outside the drive: others used the host."""
+FOREIGN = "foreign"
+"""Cause of a taint: others wrote to the drive."""
+
+
+def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], list[str]]:
+    """Return the note numbers of each value, from 1, and the notes in this order.
+
+    `doubts` has the doubts of each value. Doubts that differ only in the size of a disturbance share a note, which
+    gives the largest.
+    """
+    notes: dict[str, list[str]] = {}
+    marks = []
+    for value_doubts in doubts:
+        kinds = dict.fromkeys(_kind(doubt) for doubt in value_doubts)
+        for doubt in value_doubts:
+            notes.setdefault(_kind(doubt), []).append(doubt)
+        marks.append(tuple(sorted(list(notes).index(kind) + 1 for kind in kinds)))
+    return marks, [_merged(same_kind) for same_kind in notes.values()]
+
+
+def taint_causes(doubt: str) -> list[str]:
+    """Return the causes of the taint that a doubt names.
+
+    The result is empty for a doubt about something else.
+    """
+    match = _TAINTED.fullmatch(doubt)
+    return causes(_reasons(match)) if match else []
+
+
+def _kind(doubt: str) -> str:
+    match = _TAINTED.fullmatch(doubt)
+    return f"{match['subject']} ({', '.join(causes(_reasons(match)))})" if match else doubt
+
+
+def _merged(doubts: list[str]) -> str:
+    matches = [match for doubt in dict.fromkeys(doubts) if (match := _TAINTED.fullmatch(doubt))]
+    if len(matches) < 2:
+        return doubts[0]
+    return f"{matches[0]['subject']} ({', '.join(worst(reason for match in matches for reason in _reasons(match)))})"
+
+
+def _reasons(match: re.Match[str]) -> list[str]:
+    return _NEXT_REASON.split(match["reasons"])

@@ -1,0 +1,159 @@
+"""Provide what detectors need: a recording's tables and rates over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+import pandas as pd
+
+from drivelab.analysis.detectors.courses import cell_levels, rates_of_soaks, relative_course, seconds
+from drivelab.analysis.values.recovery import without_idle_time
+from drivelab.analysis.values.slice_counts import counted_slices, saturating
+from drivelab.criteria.soundness import sound
+from drivelab.tables.labels import RELATIVE_STANDARD_ERROR, ROUNDS
+from drivelab.tables.schemas import SCHEMAS
+
+WINDOW = 5
+"""Rounds that count at the end of a loop until steady state: before them, the drive still settles (SNIA PTS)."""
+
+
+def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return {cell_label: warm rounds that are repeats, in order} of loops.
+
+    `loops` are rows of table `cells` with `cell_label`.
+    All warm rounds count where the protocol repeats them; the last five count where the loop runs until steady state.
+    Rounds of a phase are left out: the steps between them change the drive on purpose.
+    """
+    loops = loops[loops["phase"].isna() & ~without_idle_time(loops)].sort_values("round")
+    rounds = {}
+    for label, group in loops.groupby("cell_label", sort=False):
+        repeats = group["until"].iloc[0] in (ROUNDS, RELATIVE_STANDARD_ERROR)
+        rounds[str(label)] = group if repeats else group.tail(WINDOW)
+    return rounds
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The tables of one recording; missing tables are empty."""
+
+    cells: pd.DataFrame
+    """Sound rows of table `cells`, with the column `saturates`."""
+    series: pd.DataFrame = field(default_factory=lambda: _empty("series"))
+    telemetry: pd.DataFrame = field(default_factory=lambda: _empty("telemetry"))
+    latency_bins: pd.DataFrame = field(default_factory=lambda: _empty("latency_bins"))
+
+    @classmethod
+    def of(cls, tables: Mapping[str, pd.DataFrame]) -> Recording:
+        """Make a Recording from the tables of one recording; `cells` is required."""
+        cells = tables["cells"]
+        measured = sound(cells)
+        # detectors select rows often, which is slow with Arrow strings and with many blocks
+        strings = {name: object for name, kind in measured.dtypes.items() if kind == "str"}
+        measured = measured.astype(strings).copy()
+        others = {name: tables[name] for name in ("series", "telemetry", "latency_bins") if name in tables}
+        return cls(measured.assign(saturates=saturating(measured)), **others)
+
+    @cached_property
+    def loops(self) -> pd.DataFrame:
+        """Return the warm rounds of loops."""
+        return self.cells[(self.cells["kind"] == "loop") & ~self.cells["cold"].astype(bool)]
+
+    @cached_property
+    def soaks(self) -> dict[str, pd.DataFrame]:
+        """Return {cell_label: slices of the soak in order}.
+
+        Successive soaks of one workload are one soak.
+        """
+        soaks = self.cells[self.cells["kind"] == "soak"].sort_values(["step", "round"])
+        return {str(label): soak for label, soak in soaks.groupby("cell_label", sort=False)}
+
+    @cached_property
+    def seconds(self) -> dict[str, pd.DataFrame]:
+        """Return {cell_label: course of the soak}, see `courses.seconds`."""
+        rates = rates_of_soaks(self.series)
+        return {label: seconds(soak, rates) for label, soak in self.soaks.items()}
+
+    @cached_property
+    def rounds(self) -> dict[str, pd.DataFrame]:
+        """Return {cell_label: rounds of the loop that are repeats of each other}."""
+        return repeated_rounds(self.loops)
+
+    @cached_property
+    def counted(self) -> list[pd.DataFrame]:
+        """Return the rows of each cell that its result uses: repeats or slices."""
+        return [*self.rounds.values(), *(counted_slices(soak).slices for soak in self.soaks.values())]
+
+    @cached_property
+    def levels(self) -> pd.DataFrame:
+        """Return the level of each cell, see `cell_levels`."""
+        return cell_levels(self.counted)
+
+    @cached_property
+    def counted_seconds(self) -> dict[str, pd.DataFrame]:
+        """Return `seconds` of the slices that count only.
+
+        Before these slices, a fresh drive changes on its way to saturation.
+        """
+        courses = {}
+        for label, soak in self.soaks.items():
+            counted = counted_slices(soak).slices
+            begin_s = counted["elapsed_s"].min()
+            course = self.seconds[label]
+            courses[label] = course[course["begin_s"] >= begin_s - 1e-6].reset_index(drop=True)
+        return courses
+
+    @cached_property
+    def relative(self) -> pd.DataFrame:
+        """Return the relative rates of the whole recording, see `relative_course`."""
+        return relative_course(self.loops, self.seconds.values())
+
+
+def _empty(name: str) -> pd.DataFrame:
+    return SCHEMAS[name].empty_table().to_pandas()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A row of table `findings` without the recording's key and the detector's name.
+
+    `drivelab.tables.result_schemas` describes the columns.
+    """
+
+    found: bool
+    words: str
+    cell_label: str | None = None
+    metric: str | None = None
+    value: float | None = None
+    threshold: float | None = None
+    unit: str | None = None
+    begin_s: float | None = None
+    end_s: float | None = None
+
+
+Detector = Callable[[Recording], Iterable[Finding]]
+"""Returns the findings in one recording, or one finding that says "nothing found"; no finding without data."""
+
+
+class Declared(NamedTuple):
+    """A detector as its module declares it, as `DETECTOR`."""
+
+    name: str
+    """Name in table `findings` and in reports."""
+    detect: Detector
+    place: int = 100
+    """Place in reports: disturbances are below 10, characteristics of drives above."""
+
+
+def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
+    """Yield the findings, or `nothing` if there are none.
+
+    `nothing` is None if there was no data to check.
+    """
+    findings = list(findings)
+    if findings:
+        yield from findings
+    elif nothing is not None:
+        yield nothing

@@ -1,0 +1,159 @@
+"""Compute latency distributions from fio's bins.
+
+Percentiles come from merged bins, because an average of percentiles is not a percentile. A bin is 1/64 of an octave
+wide and `latency_ns` is its middle, so every latency here is accurate to 0.8 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+NINES = {
+    "p50_latency_us": 50.0,
+    "p90_latency_us": 90.0,
+    "p99_latency_us": 99.0,
+    "p999_latency_us": 99.9,
+    "p9999_latency_us": 99.99,
+    "p99999_latency_us": 99.999,
+    "p999999_latency_us": 99.9999,
+}
+"""Percent of each percentile metric: the usual "nines"."""
+HEAT_BINS_PER_DECADE = 20
+"""Rows of the heat map per decade: 12 % each, coarser than fio's bins and finer than the eye can resolve (ours)."""
+
+
+def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Add up bins: columns `by`, latency_ns (ascending), count."""
+    return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
+
+
+def percentiles_us(bins: pd.DataFrame, percents: Sequence[float]) -> npt.NDArray[np.float64]:
+    """Return the percentiles of `bins` in us, one for each of `percents`.
+
+    A percentile is the first bin that reaches its share of the I/Os, as in fio. Raises ValueError for bins without I/O.
+    """
+    merged = merge_bins(bins)
+    reached = merged["count"].to_numpy().cumsum()
+    if not reached.size or reached[-1] == 0:
+        raise ValueError("percentiles need at least one I/O")
+    # 99.9 % of 1000 must be 999 despite rounding
+    needed = np.asarray(percents, dtype=float) / 100 * reached[-1] * (1 - 1e-12)
+    latency_us = merged["latency_ns"].to_numpy() / 1000
+    values: npt.NDArray[np.float64] = latency_us[np.searchsorted(reached, needed, side="left")]
+    return values
+
+
+def exceedance(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of I/Os that took longer than each observed latency.
+
+    Columns: latency_us, share_above (1 to 0).
+    On a logarithmic axis this is the curve "between the nines". Empty for bins without I/O.
+    """
+    merged = merge_bins(bins)
+    merged = merged[merged["count"] > 0]
+    counts = merged["count"].to_numpy()
+    return pd.DataFrame(
+        {
+            "latency_us": merged["latency_ns"].to_numpy() / 1000,
+            "share_above": (counts.sum() - counts.cumsum()) / max(counts.sum(), 1),
+        }
+    )
+
+
+def timed_bins(bins: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Add begin_s and end_s of the cell or slice to rows of table `latency_bins`.
+
+    Seconds count from the start of the measurement, like `elapsed_s`. Bins of cells missing in `cells` are left out.
+    """
+    place = ["recording", "step", "round", "cell"]
+    times = cells[place].assign(begin_s=cells["elapsed_s"], end_s=cells["elapsed_s"] + cells["runtime_s"])
+    return bins.merge(times, on=place, how="inner")
+
+
+def latency_heat(bins: pd.DataFrame, *, bins_per_decade: int = HEAT_BINS_PER_DECADE) -> pd.DataFrame:
+    """Count I/Os by time and latency, sorted by time, then latency.
+
+    Columns: begin_s, end_s, low_us, high_us, count.
+    `bins` have begin_s, end_s, latency_ns and count, see `timed_bins`; bins of the same time are added up. Each power
+    of ten of microseconds has `bins_per_decade` equal parts; a latency of zero counts as 1 ns. Cells of the heat map
+    without I/O have no row.
+    """
+    latency_ns = np.maximum(bins["latency_ns"].to_numpy(dtype=float), 1.0)
+    # an edge belongs to the bin above it, despite rounding of its logarithm
+    number = np.floor(np.log10(latency_ns / 1000) * bins_per_decade + 1e-9).astype(np.int64)
+    cut = bins[["begin_s", "end_s", "count"]].assign(number=number)
+    heat = cut[cut["count"] > 0].groupby(["begin_s", "end_s", "number"], as_index=False)["count"].sum()
+    edges = heat["number"].to_numpy(dtype=float)
+    low_us, high_us = 10 ** (edges / bins_per_decade), 10 ** ((edges + 1) / bins_per_decade)
+    return heat.assign(low_us=low_us, high_us=high_us)[["begin_s", "end_s", "low_us", "high_us", "count"]]
+
+
+def nines(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the quantiles of merged bins.
+
+    Columns: quantile_pct (50, 90, 99 … 99.9999), latency_us, ios_above.
+    `ios_above` is the number of I/Os above the quantile. With fewer than one, the quantile would be just the slowest
+    I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
+    """
+    total = int(bins["count"].sum())
+    percents = [percent for percent in NINES.values() if percent <= 50 or total * (100 - percent) / 100 >= 1 - 1e-9]
+    return pd.DataFrame(
+        {
+            "quantile_pct": percents,
+            "latency_us": percentiles_us(bins, percents),
+            "ios_above": [total * (100 - percent) / 100 for percent in percents],
+        }
+    )
+
+
+def between_the_nines(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return the curve: quantile_pct, nines (2 for 99 %, 3 for 99.9 % …), latency_us.
+
+    A row per observed latency.
+    `nines` is the negative decimal logarithm of the share of I/Os that took longer. The slowest latency is left out: no
+    I/O took longer, so it has no place on this axis. Empty for bins without I/O.
+    """
+    curve = exceedance(bins)
+    curve = curve[curve["share_above"] > 0]
+    return pd.DataFrame(
+        {
+            "quantile_pct": 100 * (1 - curve["share_above"]),
+            "nines": -np.log10(curve["share_above"].astype(float)),
+            "latency_us": curve["latency_us"],
+        }
+    ).reset_index(drop=True)
+
+
+def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
+    """Return what lies above each observed latency.
+
+    Columns: percentile, share_of_ios, share_of_time (1 falling to 0).
+    `bins` have latency_ns and count. `percentile` (percent) is the share of I/Os that took no longer; `share_of_ios` is
+    the share that took longer, and `share_of_time` their share of the sum of all latencies. The first row is percentile
+    0, with all I/Os above it. The slowest latency has no I/O above it and no row. Empty for bins without I/O.
+    """
+    merged = merge_bins(bins)
+    counts = merged["count"].to_numpy(dtype=float)
+    met = counts > 0
+    counts, latency_ns = counts[met], merged["latency_ns"].to_numpy(dtype=float)[met]
+    above_ios, above_ns = _above(counts), _above(counts * latency_ns)
+    share_of_ios = above_ios / max(counts.sum(), 1.0)
+    return pd.DataFrame(
+        {
+            "percentile": 100 * (1 - share_of_ios),
+            "share_of_ios": share_of_ios,
+            "share_of_time": above_ns / above_ns[0] if above_ns.any() else share_of_ios,  # all latencies are zero
+        }
+    )
+
+
+def _above(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return the sum of all values from each one on.
+
+    Exact for small tails, unlike a difference of large sums.
+    """
+    return values[::-1].cumsum()[::-1]

@@ -1,0 +1,167 @@
+"""Make the rows of the table `summary` for soaks: averages and tail latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from drivelab.analysis.deltas.doubts import at_points
+from drivelab.analysis.values.latency_values import NINES
+from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
+from drivelab.analysis.values.rows import evidence, gravest, key_of, row, taint, taint_reason
+from drivelab.analysis.values.saturation_values import Level, level
+from drivelab.analysis.values.slice_counts import CountedSlices, counted_slices
+from drivelab.analysis.values.spread import FEWEST, MEAN, interval_of, resamples
+from drivelab.analysis.verdict import INCOMPLETE_WINDOW, NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
+from drivelab.criteria.steady_state import WINDOW
+
+_METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
+_TAIL = {f"p{nines}_latency_us": NINES[f"p{nines}_latency_us"] for nines in ("99", "9999", "99999", "999999")}
+
+_Floats = npt.NDArray[np.float64]
+_Counts = npt.NDArray[np.int64]
+_Bins = Mapping[tuple[str, int], pd.DataFrame]
+"""Rows of `latency_bins` by recording and step."""
+
+
+def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
+    """Yield the summary rows of soaks.
+
+    `soaks` are their rows of table `cells` with `cell_label` and the columns of `by_direction`, `saturating` and
+    `lacking`; `bins` are their rows of `latency_bins`.
+
+    Rates and mean latency are averages over the slices that count, see `counted_slices`; so is IOPS per watt, where
+    power was measured throughout. Percentiles come from the merged bins of the same slices. Without `bins` there are no
+    percentiles; a percentile with less than one I/O above it is left out. The spread is over five equal parts of the
+    slices. These parts also show whether the soak is steady, unless its own stop rule did or there are fewer than five
+    slices. At a point of a demand sweep the statistic names the load.
+    """
+    by_step = {} if bins is None else dict(tuple(bins.groupby(["recording", "step"], sort=False)))
+    for _, group in soaks.groupby(["recording", "cell_label"], sort=False):
+        counted = counted_slices(with_iops_per_watt(group.sort_values(["step", "round"])))
+        slices, verdict = counted.slices, _verdict(counted)
+        label, load = str(slices["cell_label"].iloc[0]), at_points(slices)
+        average = f"{counted.statistic}{load}"
+        for metric in _METRICS:
+            yield _row(label, metric, slices, _spread(level(slices, metric)), average, verdict)
+        if (source := power_words(slices)) is not None:
+            per_watt = _spread(level(slices, IOPS_PER_WATT))
+            yield _row(label, IOPS_PER_WATT, slices, per_watt, f"{average}, {source}", verdict)
+        for metric, value in _tail(slices, by_step):
+            yield _row(label, metric, slices, value, f"percentile of the {counted.words}{load}", verdict)
+
+
+def _verdict(counted: CountedSlices) -> str:
+    """Return the verdict on the slices that count.
+
+    The stop rule of a soak judges reads and writes together, so its result does not apply to one direction. It does not
+    apply to a window that lacks slices either.
+    """
+    if counted.slices["lacking"].any():
+        return INCOMPLETE_WINDOW
+    if counted.by_own_rule and counted.slices["direction"].isna().all():
+        return STEADY
+    if len(counted.slices) < WINDOW:
+        return SINGLE_SLICE if len(counted.slices) == 1 else TOO_FEW_SLICES
+    return STEADY if level(counted.slices, "iops").steady else NOT_STEADY
+
+
+def _spread(average: Level) -> dict[str, Any]:
+    low, high, parts = average.low, average.high, list(average.blocks)
+    return {"value": average.average, "spread_low": low, "spread_high": high, "samples": parts, "centre": MEAN}
+
+
+def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield metric, value and spread of percentiles with an I/O above them.
+
+    With fewer, the percentile would be the slowest I/O. The interval is for the percentile of the merged bins, from
+    resamples of the parts.
+    """
+    latency_us, counts = _by_part(slices, by_step)
+    if not len(counts):
+        return
+    total = int(counts.sum())
+    (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
+    resampled = None
+    if len(counts) >= FEWEST:
+        numbers, probabilities = resamples(len(counts))
+        resampled = _percentiles_us(latency_us, numbers @ counts)
+    for number, (metric, percent) in enumerate(_TAIL.items()):
+        if total * (100 - percent) / 100 < 1 - 1e-9:
+            continue
+        samples, value = by_part[:, number], float(values[number])
+        low, high = (None, None) if resampled is None else interval_of(resampled[:, number], probabilities)
+        yield (
+            metric,
+            {
+                "value": value,
+                "spread_low": min(value, float(samples.min())),
+                "spread_high": max(value, float(samples.max())),
+                "samples": samples.tolist(),
+                "interval_low": low,
+                "interval_high": high,
+                "centre": None,
+            },
+        )
+
+
+def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
+    """Return latencies in us, shape (n,), and their counts, shape (parts, n).
+
+    Latencies are ascending; parts without I/O are left out.
+    The slices are of one recording, and of one direction if they have one.
+    """
+    recording, direction = slices["recording"].iloc[0], slices["direction"].iloc[0]
+    parts = min(WINDOW, len(slices))
+    part_of = np.concatenate(
+        [np.full(len(part), number) for number, part in enumerate(np.array_split(np.arange(len(slices)), parts))]
+    )
+    pieces = [(np.empty(0, dtype=np.int64),) * 3]
+    for step, step_slices in slices.assign(part=part_of).groupby("step"):
+        if (recording, step) not in by_step:
+            continue
+        bins = by_step[recording, step]
+        if isinstance(direction, str):
+            bins = bins[bins["direction"] == direction]
+        part = bins["round"].map(step_slices.set_index("round")["part"])
+        inside = part.notna().to_numpy()
+        columns = (part, bins["latency_ns"], bins["count"])
+        pieces.append(tuple(column.to_numpy()[inside].astype(np.int64) for column in columns))
+    part, latency_ns, count = (np.concatenate(arrays) for arrays in zip(*pieces, strict=True))
+    latencies, places = np.unique(latency_ns, return_inverse=True)
+    counts = np.zeros((parts, len(latencies)), dtype=np.int64)
+    np.add.at(counts, (part, places), count)
+    return latencies / 1000, counts[counts.sum(axis=1) > 0]
+
+
+def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
+    """Return the percentiles of `_TAIL`, shape (rows of counts, percentiles).
+
+    The rule is that of `drivelab.analysis.values.latency_values.percentiles_us`.
+    """
+    reached = counts.cumsum(axis=1)
+    total = reached[:, -1:]
+    needed = [percent / 100 * total * (1 - 1e-12) for percent in _TAIL.values()]
+    return np.stack([latency_us[(reached >= count).argmax(axis=1)] for count in needed], axis=1)
+
+
+def _row(
+    label: str, metric: str, slices: pd.DataFrame, value: dict[str, Any], statistic: str, verdict: str
+) -> dict[str, Any]:
+    return row(
+        key_of(slices),
+        label,
+        metric,
+        **value,
+        n=1,
+        scope="slices",
+        evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),
+        rse_pct=None,
+        statistic=statistic,
+        verdict=gravest([verdict, *taint(slices)]),
+        taint_reason=taint_reason(slices),
+    )

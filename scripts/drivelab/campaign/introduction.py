@@ -1,0 +1,44 @@
+"""Summarise a study in a line or two, before it runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drivelab.campaign.planning import Campaign
+from drivelab.core.units import counted
+from drivelab.plan.hosts import still_elsewhere, this_host
+
+
+def headline(campaign: Campaign) -> str:
+    """Return a summary of the study, with reasons for anything unexpected."""
+    study = campaign.study
+    on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
+    drives, measurements = counted(len(study.drives), "drive"), counted(len(campaign.plans), "measurement")
+    text = f"Study {study.name}: {drives}{on}, {measurements}."
+    if campaign.fleet:
+        text += " It runs drive by drive, as a fleet."
+    if campaign.fleet and study.order is not None:
+        text += (
+            " A host measures its drives in random order, each with all of its runs. These are not blocks, so a drift "
+            "over time looks like a difference between drives ('fleet: no' measures in blocks)."
+        )
+    if campaign.elsewhere:
+        text += " " + still_elsewhere(planned.plan for planned in campaign.elsewhere)
+    if not campaign.basis_is_there:
+        text += f" No deltas until then, because the basis, {study.basis}, is among them."
+    if any(planned.plan.virtual for planned in campaign.plans):
+        clock, reason = campaign.clock
+        text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
+    for name, source in study.traces.items():
+        if source.capture is not None and not campaign.trace_is_captured(name):
+            text += f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.cannot_capture}."
+        if source.file is not None and (lost := _lost(source.file)):
+            text += f" Trace {name}: LOSSY, {lost} events are missing from it."
+    return text
+
+
+def _lost(path: Path) -> int:
+    from drivelab.trace.parquet_schema import open_trace  # imports pyarrow, which is slow; other plans do not need it
+
+    with open_trace(path) as trace:
+        return sum(trace.provenance.get("lost", {}).values())

@@ -1,0 +1,141 @@
+"""Write a first draft of a study from the drive sheet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from drivelab.campaign.planning import PROTOCOLS, Campaign
+from drivelab.core.errors import UserError
+from drivelab.plan.drive_sheet import SheetRow, load_sheet
+from drivelab.plan.fitting import UnfitError
+from drivelab.plan.grammar import load
+from drivelab.plan.study_parts import IN_RESULTS
+from drivelab.plan.yaml_file import load_yaml
+
+SHEET = Path("config/drives.tsv")
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
+_NAMED = 4
+"""Number of drives and protocols to suggest."""
+_FIRST = ("pts-throughput", "pts-write-saturation")
+"""Protocols to suggest first: almost any drive can run them."""
+_DRAFT = """\
+# docs/configuration.md explains each key. To see what this study will do: ./drivelab plan {path}
+name: {name}
+title: Study {name}
+drives: [{drives}]
+# The drive that the others are compared with.
+basis: {basis}
+measurements:
+{measurements}
+# Repetitions of each measurement, with purge and preconditioning: an odd number. 3 runs show how well it repeats.
+runs: 1
+# Order: fixed, as above, or random, so that no drive is always the last: {{random: 1}}
+order: fixed
+# Measurements at a time on each host; concurrent measurements disturb each other.
+concurrency: 1
+# drivelab runs nothing beyond the budget. 'endurance: 5%' also works, if the drive sheet has the endurance.
+# budget: {{time: 3d, written: 20TB}}
+# Combinations to leave out, to add, or to repeat more often.
+# exclude: [{{drives: [{basis}], measurements: [{first}]}}]
+# include: [{{drives: [{basis}], measurements: [{first}], runs: 3}}]
+"""
+
+
+def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str]) -> Path:
+    """Write config/NAME.yaml and return its path.
+
+    Without `drives`, use all drives that may be written to. Raises UserError for invalid, unknown or taken names, an
+    existing file, or an invalid study.
+    """
+    if not _NAME.fullmatch(name):
+        raise UserError(f"'{name}' is not a valid study name; use lower-case letters, digits and hyphens")
+    path = Path("config") / f"{name}.yaml"
+    if path.exists():
+        raise UserError(f"{path}: already exists; choose another name, or delete it first")
+    if name in IN_RESULTS:
+        raise UserError(f"'{name}' is a reserved name of a study's results; choose another name")
+    _refuse_taken(name)
+    sheet = load_sheet(SHEET)
+    chosen, wanted = _drives(sheet, drives), list(dict.fromkeys(protocols))
+    try:
+        text = _checked_text(path, name, chosen, wanted)
+    except UnfitError as error:
+        able = [row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted)]
+        known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in _FIRST, stem))
+        fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol])]
+        advice = [
+            f"{kind} ({option} {' '.join(names[:_NAMED])})"
+            for kind, option, names in (
+                ("drives that can", "--drives", able), ("protocols that fit", "--protocols", fitting),
+            )
+            if names
+        ]  # fmt: skip
+        raise UserError(
+            f"{path} (not written): {error.fault}; name {', or '.join(advice) or 'other drives and protocols'}"
+        ) from None
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
+    return path
+
+
+def _refuse_taken(name: str) -> None:
+    """Raise UserError if another study has this name, or its results folder."""
+    for path in sorted(Path("config").glob("*.yaml")):
+        try:
+            body = load_yaml(path)
+        except UserError:  # reported when that study runs
+            continue
+        if "measurements" not in body:
+            continue  # applications, or models of drives
+        results = f"results/{name}"
+        if body.get("name") == name or body.get("results", f"results/{body.get('name')}") == results:
+            reason = "is a study of that name" if body.get("name") == name else f"has its results in {results}"
+            raise UserError(f"{path}: already {reason}; choose another name than '{name}'")
+
+
+def _checked_text(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> str:
+    """Return the text of a study after validating it; raises UserError if it is invalid."""
+    text = _DRAFT.format(
+        path=path, name=name, drives=", ".join(drives), basis=drives[0], first=protocols[0],
+        measurements="\n".join(f"  - {{protocol: {protocol}}}  # {_title(protocol)}" for protocol in protocols),
+    )  # fmt: skip
+    with TemporaryDirectory() as folder:
+        trial = Path(folder) / path.name
+        trial.write_text(text, encoding="utf-8")
+        try:
+            Campaign.load(trial, everywhere=True)
+        except UnfitError:
+            raise
+        except UserError as error:
+            raise UserError(str(error).replace(str(trial), f"{path} (not written)")) from None
+    return text
+
+
+def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> bool:
+    try:
+        _checked_text(path, name, drives, protocols)
+    except UserError:
+        return False
+    return True
+
+
+def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[str]:
+    chosen = list(dict.fromkeys(wanted or (row.drive for row in sheet.values() if row.destructive)))
+    if not chosen:
+        raise UserError(f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' prints rows to fill in")
+    for drive in chosen:
+        if drive not in sheet:
+            raise UserError(f"{SHEET}: has no drive '{drive}'; the drives are: {', '.join(sheet) or 'none'}")
+    return chosen
+
+
+def _title(protocol: str) -> str:
+    path = PROTOCOLS / f"{protocol}.yaml"
+    if not path.exists():
+        known = ", ".join(sorted(file.stem for file in PROTOCOLS.glob("*.yaml")))
+        raise UserError(f"there is no protocol '{protocol}'; {PROTOCOLS} has: {known}")
+    return str(load(path).body["title"])

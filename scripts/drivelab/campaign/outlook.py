@@ -1,0 +1,198 @@
+"""What a study will do to its drives, shown to users before they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from drivelab.campaign.ceilings import fastest_mib_s
+from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
+from drivelab.campaign.planning import Campaign
+from drivelab.core.units import format_amount, format_duration
+from drivelab.drives import holders, identity, signatures, sysfs
+from drivelab.drives.openers import Host
+from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import ANY_HOST
+from drivelab.recording.folders import is_recorded
+
+ASSUMED_CAPACITY_BYTES = 10**12
+"""Assumed for a drive that is not attached here."""
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """One drive of a study: its present content, and the work left."""
+
+    drive: str
+    device: str
+    serial: str
+    virtual: bool
+    model: str
+    capacity_bytes: int
+    holds: tuple[str, ...]
+    """Descriptions of the signatures that will be erased."""
+    to_do: int
+    """Number of measurements that are not recorded yet."""
+    estimate: Estimate
+    bandwidth_mib_s: float
+    """Bandwidth assumed for the estimate."""
+    ceiling_mib_s: float | None
+    """Bandwidth that bounds the written bytes: a real drive's link, a virtual drive's bus; None if no bandwidth bounds
+    them."""
+    endurance_bytes: float | None
+    applications: tuple[str, ...] = ()
+    """Names of the applications that will run; their time and writes are not known beforehand."""
+    attached: bool = True
+    """Whether capacity and content are known; otherwise the capacity is ASSUMED_CAPACITY_BYTES."""
+    by_host: Mapping[str, Estimate] = field(default_factory=dict)
+    """The estimate by host."""
+    firmware: str | None = None
+    """Firmware that the drive sheet requires."""
+
+    @property
+    def assumption(self) -> str:
+        """Describe the assumptions of the upper bound of written bytes; empty if there are none."""
+        capacity = "" if self.attached else f"its capacity is {format_amount(self.capacity_bytes)}"
+        conditions = [condition for condition in (capacity, self._ceiling()) if condition]
+        return f" (if {' and '.join(conditions)})" if conditions else ""
+
+    def lines(self) -> list[str]:
+        """Return the printed lines of this drive."""
+        pinned = f", pinned to firmware {self.firmware}" if self.firmware else ""
+        capacity = format_amount(self.capacity_bytes) if self.attached else "capacity not known here"
+        head = f"{self.drive}: {self.model}, serial {self.serial}{pinned}, {capacity}, {self.device}"
+        hosts = [host for host in self.by_host if host != ANY_HOST]
+        head += f" of host {', '.join(hosts)}" if hosts else "" if self.attached else ", which is not attached"
+        if self.to_do == 0:
+            return [f"{head}: all measurements are recorded, nothing will be written"]
+        span = self.estimate
+        written = _span(format_amount(span.least_bytes), format_amount(span.most_bytes))
+        time = _span(format_duration(span.least_s), format_duration(span.most_s))
+        holds = ", ".join(self.holds) or "all data"
+        if self.attached and not self.holds:
+            holds += "; no file system or partition table was found"
+        return [
+            f"{head}",
+            f"    will be erased: {'the content of the virtual drive' if self.virtual else holds}",
+            f"    will be written: {written}{self._share()}{self._premises()}",
+            f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
+            f"{', in simulated time' if self.device == 'virtual clock' else ''}",
+            *(f"    not known beforehand: time and writes of the application {name}" for name in self.applications),
+        ]
+
+    def _premises(self) -> str:
+        """Describe the assumptions of the range of written bytes, like `assumption`."""
+        capacity = "" if self.attached else f"if its capacity is {format_amount(self.capacity_bytes)}"
+        ceiling = f"upper bound if {condition}" if (condition := self._ceiling()) else ""
+        premises = [premise for premise in (capacity, ceiling) if premise]
+        return f" ({'; '.join(premises)})" if premises else ""
+
+    def _ceiling(self) -> str:
+        if self.virtual or self.ceiling_mib_s is None:
+            return ""
+        link = "its link" if self.attached else "any link"
+        return f"its cells write at {self.ceiling_mib_s:,.0f} MiB/s all the time, the limit of {link}"
+
+    def _share(self) -> str:
+        if self.virtual:
+            return ""
+        if self.endurance_bytes is None:
+            return "; its rated endurance is not in the drive sheet (column endurance_tbw)"
+        shares = (
+            100 * volume / self.endurance_bytes for volume in (self.estimate.least_bytes, self.estimate.most_bytes)
+        )
+        least, most = (
+            "under 0.01 %" if share < 0.01 else f"{share:.2g} %" if share < 99.5 else f"{share:,.0f} %"
+            for share in shares
+        )
+        return f", {_span(least, most)} of its rated {self.endurance_bytes / 1e12:g} TB"
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def outlook(campaign: Campaign) -> list[Outlook]:
+    """Return an outlook for each drive of the study; reads attached drives, writes nothing."""
+    plans: dict[str, list[Plan]] = {}
+    for plan in campaign.here:
+        plans.setdefault(plan.sheet_drive, []).append(plan)
+    estimates = Estimates(campaign)
+    return [_outlook(campaign, drive, of_drive, estimates) for drive, of_drive in plans.items()]
+
+
+class Estimates:
+    """Estimates of a campaign's plans; estimates that drives share are computed once."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._known: dict[tuple[object, ...], Estimate] = {}
+
+    def of(self, plan: Plan, capacity_bytes: int, bandwidth_mib_s: float, fastest_mib_s: float | None) -> Estimate:
+        """Return the estimate of `drivelab.campaign.estimate.estimate`."""
+        drive = plan.subject["drive"]
+        key = (
+            id(plan.subject["measure"]), plan.subject["condition"]["purge"], plan.measurement,
+            str(drive.get("virtual")), drive.get("over_provisioning"), capacity_bytes, bandwidth_mib_s, fastest_mib_s,
+        )  # fmt: skip
+        if key not in self._known:
+            traces = self._campaign.traces_of(plan)
+            self._known[key] = estimate(plan, capacity_bytes, bandwidth_mib_s, traces, fastest_mib_s)
+        return self._known[key]
+
+
+def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estimates) -> Outlook:
+    row = campaign.sheet[drive]
+    left = [plan for plan in plans if not is_recorded(plan)]
+    name = None if row.virtual is not None else _attached(row.device, plans)
+    facts = _facts(row.virtual is not None, name)
+    attached = row.virtual is not None or name is not None
+    capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
+    transport = str(facts["transport"])
+    fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
+    bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)
+    by_host: dict[str, Estimate] = {}
+    ceiling_mib_s = None
+    for plan in left:
+        bounded = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
+        slower = estimates.of(plan, capacity_bytes, bandwidth_mib_s, None)
+        if bounded.most_bytes > slower.most_bytes:
+            ceiling_mib_s = fastest
+        by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + bounded
+    total = sum(by_host.values(), Estimate())
+    applications = tuple(
+        dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)
+    )
+    device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
+    return Outlook(
+        drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
+        _holds(name), len(left), total, bandwidth_mib_s, ceiling_mib_s, row.endurance_bytes, applications, attached,
+        by_host, row.firmware,
+    )  # fmt: skip
+
+
+def _facts(virtual: bool, name: str | None) -> Mapping[str, object]:
+    if name is not None:
+        return identity.describe(name)
+    return {"model": "virtual drive" if virtual else "model not known here", "transport": None, "link": None}
+
+
+def _attached(device: str, plans: Iterable[Plan]) -> str | None:
+    """Return the kernel name of a drive; None if it is not attached here."""
+    if not {host_of(plan) for plan in plans} & {ANY_HOST, this_host()}:
+        return None
+    try:
+        return sysfs.kernel_name(device)
+    except OSError:
+        return None
+
+
+def _holds(name: str | None) -> tuple[str, ...]:
+    if name is None:
+        return ()
+    try:
+        read = signatures.read([name, *holders.partitions(name, Host())])
+    except OSError as error:
+        return (f"unreadable content ({error})",)
+    return tuple(dict.fromkeys(signature.words for signature in read))

@@ -1,0 +1,295 @@
+"""Resolve a study into plans: one for each drive, measurement, variant and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import compress, pairwise
+from operator import not_
+from pathlib import Path
+from typing import Any
+
+from drivelab.campaign.estimate import Trace
+from drivelab.campaign.order import positions
+from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet, refuse_kept_early, simultaneous
+from drivelab.campaign.traces import add_application, check_application, check_traces, trace_subject
+from drivelab.core.errors import UserError
+from drivelab.drives import sysfs
+from drivelab.plan.design import NO_PLATFORM
+from drivelab.plan.drive_sheet import SheetRow, load_sheet
+from drivelab.plan.fitting import refuse_unfit
+from drivelab.plan.grammar import Protocol, Resolved, load, resolve
+from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import MeasurementChoice, Platform, Study, load_study
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.recording.folders import is_recorded
+from drivelab.trace import trace_catalogue
+from drivelab.trace.capturing import capture
+from drivelab.virtual import manage
+from drivelab.virtual.model import VIRTUAL_DRIVES, DriveModel, model_among
+
+STAGES = ("purge", "precondition", "measure")
+"""In the order of a chain; later stages have a higher priority."""
+
+PROTOCOLS = Path("config/protocols")
+TRACES = Path("traces")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan with the protocol that it was made from."""
+
+    plan: Plan
+    protocol: Protocol
+    altered: tuple[str, ...]
+    """How the protocol was shortened or changed; empty for the full-length protocol. These texts are not part of the
+    plan: they change with the full-length protocol, while the measurement does not."""
+
+
+class Campaign:
+    """A study with everything that it refers to. The constructor checks all of it and raises UserError for an error."""
+
+    def __init__(self, study: Study, *, everywhere: bool = False) -> None:
+        """Load the sheet and make the plans; with `everywhere`, of all hosts, as jobs are sent to them."""
+        self.study, self.everywhere = study, everywhere
+        self.sheet = load_sheet(study.drives_sheet)
+        for drive in study.drives:
+            if drive not in self.sheet:
+                known = ", ".join(self.sheet) or "none"
+                raise UserError(
+                    f"{study.path}: key 'drives' names '{drive}', but {study.drives_sheet} has: {known}; add a row"
+                )
+        self._protocols: dict[str, Protocol] = {}
+        wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
+        self.fleet = is_fleet(
+            study, [planned.plan for planned in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
+        )
+        """Whether the study runs drive by drive, each drive with its own results."""
+        if self.fleet:
+            wanted = [replace(planned, plan=in_part(planned.plan, study)) for planned in wanted]
+        refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
+        self.wanted = tuple(wanted)
+        """All plans of the study: `plans` and `elsewhere`."""
+        at_hand = [self.is_here(planned.plan) or is_recorded(planned.plan) for planned in wanted]
+        self.plans = tuple(compress(wanted, at_hand))
+        """Plans to measure on this host, and plans of other hosts whose recordings are here."""
+        self.elsewhere = tuple(compress(wanted, map(not_, at_hand)))
+        """Plans that other hosts still have to measure; they are left out until then."""
+        if not self.plans:
+            raise UserError(
+                f"{study.path}: has no measurement for this host, '{this_host()}', and no recording of another host. "
+                f"{still_elsewhere(planned.plan for planned in wanted)}"
+            )
+        self.scenarios = scenarios(study, (planned.plan for planned in self.plans))
+
+    @classmethod
+    def load(cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False) -> Campaign:
+        """Load a study; with `drive` only this drive's part (`Study.part`); `everywhere` as in the constructor."""
+        study = load_study(Path(path))
+        return cls(study if drive is None else study.part(drive), everywhere=everywhere)
+
+    def is_here(self, plan: Plan) -> bool:
+        """Return whether this process runs a plan, or sends it to its host."""
+        return self.everywhere or is_here(plan)
+
+    def order(self, plan: Plan) -> int:
+        """Return the position of a plan's chain on its host, from 0."""
+        return self._positions[plan.recording]
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        drives = self.study.drives if self.fleet else None
+        return positions((planned.plan for planned in self.wanted), self.study.order, drives)
+
+    @cached_property
+    def by_recording(self) -> dict[str, Planned]:
+        return {planned.plan.recording: planned for planned in self.plans}
+
+    @cached_property
+    def clock(self) -> tuple[str, str | None]:
+        """Clock of the virtual drives, `wall` or `virtual`, and the reason for the virtual clock."""
+        if self.study.clock == "virtual":
+            return "virtual", f"{self.study.path} sets it"
+        reason = manage.possible()
+        if reason is None:
+            return "wall", None
+        if self.study.clock == "wall":
+            raise UserError(f"{self.study.path}: key 'clock' is wall, but {reason}; fix that or use 'auto'")
+        return "virtual", reason
+
+    @cached_property
+    def models(self) -> Mapping[str, Any]:
+        return load_yaml(VIRTUAL_DRIVES)
+
+    @cached_property
+    def here(self) -> list[Plan]:
+        """Plans that this host runs, or sends to other hosts."""
+        return [planned.plan for planned in self.plans if self.is_here(planned.plan)]
+
+    @cached_property
+    def to_do(self) -> list[Plan]:
+        """Plans of `here` without a recording; only their drives are checked."""
+        return [plan for plan in self.here if not is_recorded(plan)]
+
+    @property
+    def basis_is_there(self) -> bool:
+        """Whether the basis for comparisons is available; another host may still have to measure it."""
+        return any(planned.plan.drive == self.study.basis for planned in self.plans)
+
+    @property
+    def needs_fio(self) -> bool:
+        """Whether any measurement runs in real time."""
+        return any(plan.clock == "wall" for plan in self.to_do)
+
+    def approve_drives(self, *, attached_only: bool = False) -> None:
+        """Run `drivelab.campaign.subjects.approve`."""
+        approve(self, attached_only=attached_only)
+
+    def real_drives(self) -> list[str]:
+        """Return the kernel names of the attached real drives to measure."""
+        devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if not plan.virtual}
+        return sorted(sysfs.kernel_name(device) for device in devices)
+
+    def capacity_bytes(self, plan: Plan) -> int:
+        """Return the capacity of a plan's drive; raises UserError if a real drive is not attached."""
+        model = plan.subject["drive"].get("virtual")
+        if model is not None:
+            return DriveModel.from_mapping(plan.drive, model).capacity_bytes
+        try:
+            return sysfs.capacity_bytes(sysfs.kernel_name(plan.context["device"]))
+        except OSError:
+            raise UserError(
+                f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
+            ) from None
+
+    def model(self, name: str, source: str) -> DriveModel:
+        """Return the model of a virtual drive from config/virtual_drives.yaml."""
+        return model_among(self.models, name, source)
+
+    def trace_path(self, name: str) -> Path:
+        """Return the path of a study's trace, which may not be captured yet."""
+        if self.trace_is_captured(name):
+            return self.study.results / "traces" / f"{name}.parquet"
+        return self._existing_trace(name)
+
+    def traces_of(self, plan: Plan) -> tuple[Trace, ...]:
+        """Return the extent of each of a plan's traces; of the shipped trace, if it is not captured yet."""
+        return tuple(self._trace_extent(trace["name"]) for trace in plan.subject.get("traces", ()))
+
+    @cache  # noqa: B019 - a campaign lives as long as the process
+    def _trace_extent(self, name: str) -> Trace:
+        from drivelab.trace.parquet_schema import extent  # imports pyarrow, which is slow; plans do not need it
+
+        captured = self.trace_path(name)
+        return Trace(*extent(captured if captured.exists() else self._existing_trace(name)))
+
+    def _existing_trace(self, name: str) -> Path:
+        """Return the trace that exists without a capture: the user's own, or the shipped trace."""
+        source = self.study.traces[name]
+        if source.file is not None:
+            return source.file
+        assert source.shipped is not None  # the schema requires one of the two
+        return trace_catalogue.path_of(source.shipped, TRACES)
+
+    def trace_is_captured(self, name: str) -> bool:
+        """Return whether this host captures the trace itself; otherwise the shipped trace is replayed."""
+        return self.study.traces[name].capture is not None and self.cannot_capture is None
+
+    @cached_property
+    def cannot_capture(self) -> str | None:
+        """Why traces cannot be captured on this host; None if they can."""
+        if self.clock[0] == "virtual":
+            return f"virtual drives run on the virtual clock ({self.clock[1]})"
+        return capture.possible()
+
+    def _protocol(self, name: str, source: str) -> Protocol:
+        """Return a protocol, checked at full length even if the study shortens it."""
+        path = PROTOCOLS / f"{name}.yaml"
+        if not path.exists():
+            known = ", ".join(sorted(path.stem for path in PROTOCOLS.glob("*.yaml")))
+            raise UserError(f"{source}: there is no protocol '{name}'; {PROTOCOLS} has: {known}")
+        if name not in self._protocols:
+            self._protocols[name] = load(path)
+            resolve(self._protocols[name], self.study.drive_class, None, {}, str(path))
+        return self._protocols[name]
+
+    def _plans(self, choice: MeasurementChoice) -> list[Planned]:
+        protocol = self._protocol(choice.protocol, choice.source)
+        check_traces(choice, protocol)
+        check_application(choice, runs_one=protocol.applications)
+        variants = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
+        plans = [
+            Planned(self._plan(choice, self.sheet[drive], platform, variant, run), protocol, variant.altered)
+            for drive in choice.drives
+            if drive in self.study.drives
+            for platform in self.study.platforms or (None,)
+            for variant in variants
+            for run in range(1, choice.runs.get((drive, _name(platform)), 0) + 1)
+        ]
+        for first, following in pairwise(plans):  # runs share a digest; digests dominate the time of a large study
+            if following.plan.subject == first.plan.subject:
+                following.plan.__dict__["digest"] = first.plan.digest
+        return plans
+
+    def _plan(
+        self, choice: MeasurementChoice, row: SheetRow, platform: Platform | None, resolved: Resolved, run: int
+    ) -> Plan:
+        model = None if row.virtual is None else self.model(row.virtual, row.source)
+        at = self.study if platform is None else platform
+        subject: dict[str, Any] = {
+            "drive": drive_subject(row, model, resolved.steps),
+            "clock": "wall" if model is None else self.clock[0],
+            "scenario": at.scenario,
+            "protocol": choice.protocol,
+            "write_cache": at.write_cache,
+            **self._with_purge(resolved.steps),
+        }
+        if platform is not None:
+            subject["platform"] = {"name": platform.name, "host": platform.host}
+        if self._protocols[choice.protocol].body.get("simultaneous", False):
+            together = choice.drives_in(_name(platform), run)
+            if len(together) > 1:
+                subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in together], choice, self.clock)
+        if self.study.taint["remeasure"]:
+            subject["taint"] = dict(self.study.taint)
+        context: dict[str, Any] = {
+            "drive": row.drive if platform is None else platform.of(row.drive),
+            "device": row.device,
+            "drives_sheet": str(self.study.drives_sheet),
+            "measurement": choice.name if resolved.variant is None else f"{choice.name}.{resolved.variant}",
+            "run": run,
+            "results": str(self.study.results),
+            "taint": dict(self.study.taint),
+            "meter": dict(self.study.meter),
+        }
+        if row.host is not None:
+            context["host"] = row.host
+        if choice.traces:
+            subject["traces"] = [self._trace(name) for name in choice.traces]
+            context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
+        plan = Plan(subject, context)
+        if choice.application is not None:
+            plan = add_application(plan, choice.application, choice.source, TRACES)
+        if plan.virtual:
+            model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
+            refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)
+        return plan
+
+    def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the steps of a plan with the study's purge method, if the protocol has a purge."""
+        if steps["condition"]["purge"] == "none":
+            return dict(steps)
+        return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
+
+    def _trace(self, name: str) -> dict[str, Any]:
+        """Return the plan's entry for a trace, see `trace_subject`."""
+        return trace_subject(
+            name, self.study.traces[name], TRACES, f"{self.study.path}: key 'traces.{name}",
+            self.model, lambda: self.trace_is_captured(name),
+        )  # fmt: skip
+
+
+def _name(platform: Platform | None) -> str:
+    return NO_PLATFORM if platform is None else platform.name

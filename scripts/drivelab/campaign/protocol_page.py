@@ -1,0 +1,169 @@
+"""Describe protocols: on the terminal, as pages of docs/protocols, and as its index."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from drivelab.campaign.ceilings import fastest_mib_s
+from drivelab.campaign.estimate import Trace, assumed_mib_s
+from drivelab.campaign.planning import TRACES
+from drivelab.campaign.procedure import Part, Subject, procedure, total
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_amount, parse_size
+from drivelab.drives import identity, sysfs
+from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.grammar import Protocol, Resolved, resolve
+from drivelab.plan.plan import Plan
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.trace import trace_catalogue
+from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
+
+_WIDTH = 110
+_NEEDS = (("simultaneous", "its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
+          ("applications", "an application"))  # fmt: skip
+_ESTIMATES = (
+    "Times and volumes are estimates: a lower bound, for a fast drive and an early steady state, and an upper bound."
+)
+_BEGIN, _END = "<!-- made by drivelab protocol {} --markdown; a test compares -->\n\n", "\n"
+
+
+def text(
+    protocol: Protocol,
+    resolved: Sequence[Resolved],
+    words: str,
+    subject: Subject,
+    drive_class: str,
+    scale: str | None,
+) -> str:
+    """Return the description of a protocol for the terminal; `words` describe the drive."""
+    lines = [f"{protocol.name}: {protocol.body['title']}", f"    after {protocol.body['source']}"]
+    lines += [f"    needs {needs}" for needs in _needs(protocol)]
+    lines += ["", *textwrap.wrap(protocol.description.strip(), _WIDTH), ""]
+    length = f"scale {scale}: REDUCED, not a result of the full-length test" if scale else "full length"
+    lines.append(f"{drive_class} class, {length}, for {words}:")
+    for variant in resolved:
+        parts = procedure(variant, subject)
+        lines += [""] + ([f"{variant.variant}:"] if variant.variant is not None else [])
+        for part in (*parts, total(parts)):
+            lines += _wrapped(part)
+    for difference in resolved[0].altered:
+        lines += textwrap.wrap(f"reduced: {difference}", _WIDTH, subsequent_indent="    ")
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(part: Part) -> Iterator[str]:
+    yield from textwrap.wrap(part.words, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+    for detail in part.details:
+        yield from textwrap.wrap(detail, _WIDTH, initial_indent="      ", subsequent_indent="      ")
+    yield f"      time {part.time}; written {part.written}"
+
+
+def page(protocol: Protocol, words: str, subject: Subject) -> str:
+    """Return Markdown: what the test answers, what it does to a drive, and the source of each parameter."""
+    body = protocol.body
+    lines = [f"# {protocol.name}", "", f"**{body['title']}**. After: {body['source']}.", "",
+             *textwrap.wrap(protocol.description.strip(), 118), ""]  # fmt: skip
+    if needs := list(_needs(protocol)):
+        lines += [f"It needs {' and '.join(needs)}; name them in the study.", ""]
+    lines += [f"In a study: `- {{protocol: {protocol.name}}}`. More: `./drivelab protocol show {protocol.name}`.", ""]
+    lines += ["## What it does", "", f"At full length, enterprise class, to {words}. {_ESTIMATES}", ""]
+    for variant in resolve(protocol, "enterprise", None, {}, protocol.name):
+        if variant.variant is not None:
+            lines += [f"### {variant.variant}", ""]
+        parts = procedure(variant, subject)
+        lines += ["| part | time | written |", "|---|---|---|"]
+        lines += [f"| {_cell(part)} | {part.time} | {part.written} |" for part in (*parts, total(parts))]
+        lines.append("")
+    lines += ["## Sources of the parameters", "", "| parameter | source |", "|---|---|"]
+    lines += [f"| `{path}` | {source} |" for path, source in body["sources"].items()]
+    scales = ", ".join(f"`{name}`" for name in body.get("scale", {}))
+    lines += ["", f"Scales that shorten it (the results are then *reduced*): {scales or 'none'}."]
+    return _BEGIN.format(f"show {protocol.name}") + "\n".join(lines) + _END
+
+
+def _cell(part: Part) -> str:
+    return "<br>".join((part.words, *(textwrap.shorten(detail, 400, placeholder=" …") for detail in part.details)))
+
+
+def index(protocols: Sequence[Protocol]) -> str:
+    """Return Markdown: the index of all protocols."""
+    lines = ["# The protocols", "", "[How to write one](../protocols.md).", "", "| protocol | what | after |",
+             "|---|---|---|"]  # fmt: skip
+    lines += [
+        f"| [{protocol.name}]({protocol.name}.md) | {protocol.body['title']} | {protocol.body['source']} |"
+        for protocol in protocols
+    ]
+    return _BEGIN.format("list") + "\n".join(lines) + _END
+
+
+def _needs(protocol: Protocol) -> Iterator[str]:
+    for name, need in _NEEDS:
+        if getattr(protocol, name) and not (name == "replays" and protocol.takes_streams):
+            yield need
+
+
+SHEET = Path("config/drives.tsv")
+OVER_PROVISIONING = 0.07
+"""Assumed if the drive is imagined or the sheet has no value: 2^30 bytes of flash for 10^9 of capacity."""
+_DECIMAL = re.compile(r"(\d+(?:\.\d+)?)(G|T)B")
+
+
+def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
+    """Return description and figures of a drive with a capacity such as `1TB` (10^12 bytes) or `512GiB`.
+
+    Raises UserError for an invalid capacity.
+    """
+    if (match := _DECIMAL.fullmatch(capacity)) is not None:
+        capacity_bytes = int(float(match[1]) * {"G": 10**9, "T": 10**12}[match[2]])
+    else:
+        capacity_bytes = parse_size(capacity)
+    if not capacity_bytes:
+        raise UserError(f"a drive of {capacity} has no capacity; give a capacity such as 1TB")
+    words = f"a drive of {capacity} that writes {write_mib_s:g} MiB/s, with {OVER_PROVISIONING:.0%} over-provisioning"
+    return words, Subject(f"of {capacity}", capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
+
+
+def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
+    """Return description and figures of a drive in config/drives.tsv.
+
+    Raises UserError for an unknown drive, or one that is not attached.
+    """
+    rows = load_sheet(ROOT / SHEET)
+    if name not in rows:
+        raise UserError(f"{SHEET}: has no drive '{name}'; the drives are: {', '.join(rows) or 'none'}")
+    row = rows[name]
+    over_provisioning = OVER_PROVISIONING if row.over_provisioning is None else row.over_provisioning
+    if row.virtual is not None:
+        model = model_among(load_yaml(ROOT / VIRTUAL_DRIVES), row.virtual, row.source)
+        plan = Plan({"drive": {"virtual": model.to_mapping()}}, {"drive": name})
+        capacity_bytes, over_provisioning = model.capacity_bytes, model.over_provisioning
+        transport = link = None
+        logical_block_bytes = model.logical_block_bytes
+    else:
+        kernel_name = sysfs.kernel_name(row.device)
+        try:
+            capacity_bytes = sysfs.capacity_bytes(kernel_name)
+        except OSError:
+            raise UserError(f"drive '{name}' is not attached: there is no {row.device}; attach it") from None
+        logical_block_bytes = sysfs.logical_block_bytes(kernel_name)
+        facts = identity.describe(kernel_name)
+        transport, link = str(facts["transport"]), str(facts["link"])
+        plan = Plan({"drive": {}}, {"drive": name})
+    write_mib_s = assumed_mib_s(plan, transport)
+    words = f"{name}, {format_amount(capacity_bytes)}, at an assumed {write_mib_s:.0f} MiB/s"
+    return words, Subject(
+        name, capacity_bytes, write_mib_s, over_provisioning, traces, logical_block_bytes,
+        fastest_mib_s(plan, transport, link), plan.subject["drive"].get("virtual"),
+    )  # fmt: skip
+
+
+def trace(name: str) -> Trace:
+    """Return the extent of a trace: a `.parquet` file, or a name in the catalogue."""
+    from drivelab.trace.parquet_schema import extent  # imports pyarrow, which is slow; only replays need it
+
+    path = Path(name) if name.endswith(".parquet") else trace_catalogue.path_of(name, ROOT / TRACES)
+    return Trace(*extent(path))

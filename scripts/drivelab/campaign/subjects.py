@@ -1,0 +1,157 @@
+"""The drive's part of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.campaign.traces import refuse_on_drive
+from drivelab.core.errors import UserError
+from drivelab.drives import guard, sysfs
+from drivelab.plan.cell import needs_over_provisioning
+from drivelab.plan.drive_sheet import OVER_PROVISIONING, SheetRow
+from drivelab.plan.fitting import refuse_unfit
+from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.plan import Plan
+from drivelab.plan.restored import restored_folder
+from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
+from drivelab.recording.folders import is_recorded
+from drivelab.run.write_cache import known_state
+from drivelab.virtual.model import DriveModel
+
+if TYPE_CHECKING:
+    from drivelab.campaign.planning import Campaign
+
+
+def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the serial, and where they apply: pinned firmware, virtual drive's model, over-provisioning (a fraction).
+
+    Raises UserError when the sheet and the model disagree, or when the plan's fill needs the over-provisioning and it
+    is unknown.
+    """
+    subject: dict[str, Any] = {"serial": row.serial}
+    if model is not None:
+        if model.serial != row.serial:
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' has serial {row.serial}, "
+                f"virtual drive '{row.virtual}' says {model.serial}; make them agree"
+            )
+        if row.firmware not in (None, model.firmware):
+            raise UserError(
+                f"{row.source}: drive '{row.drive}' is pinned to firmware {row.firmware}, "
+                f"virtual drive '{row.virtual}' has {model.firmware}; make them agree"
+            )
+        subject["virtual"] = model.to_mapping()
+    if row.firmware is not None:
+        subject["firmware"] = row.firmware
+    if needs_over_provisioning(steps):
+        known = row.over_provisioning if model is None else model.over_provisioning
+        if known is None:
+            raise UserError(
+                f"{row.source}: the plan fills drive '{row.drive}' in multiples of its raw capacity, which only the "
+                f"vendor knows; enter it in the column {OVER_PROVISIONING}"
+            )
+        subject["over_provisioning"] = known
+    return subject
+
+
+def refuse_kept(row: SheetRow, plan: Plan) -> None:
+    """Raise UserError if an unfinished plan needs a drive that may not be written to."""
+    if not row.destructive and not is_recorded(plan):
+        raise UserError(
+            f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
+            "enter yes or remove the drive from the study"
+        )
+
+
+def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
+    """Apply `refuse_kept` to all plans, unless the study was restored.
+
+    You can inspect a restored study before you change its sheet; `drivelab.campaign.subjects` refuses to measure it.
+    """
+    if restored_folder(study.path) is None:
+        for plan in plans:
+            refuse_kept(sheet[plan.sheet_drive], plan)
+
+
+def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]) -> list[str]:
+    """Return the sorted serials of drives that are measured at the same time.
+
+    `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some drives are simulated,
+    because simulated time and real time do not coincide.
+    """
+    simulated = [row.drive for row in rows if row.virtual is not None]
+    if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
+            f"{', '.join(simulated)} would run in simulated time ({clock[1]}); remove the virtual or the real drives"
+        )
+    return sorted(row.serial for row in rows)
+
+
+def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
+    """Let the guard check every real drive that still has a measurement to do here.
+
+    Writes to no drive. With `attached_only` drives that are not attached are skipped. Raises UserError when the guard
+    refuses a drive, when a cell is smaller than the drive's logical block, or when a drive does not report its write
+    cache.
+    """
+    for plan in campaign.to_do:
+        refuse_kept(campaign.sheet[plan.sheet_drive], plan)
+    hosts = {this_host()} if campaign.everywhere else {this_host(), ANY_HOST}
+    approved = {
+        drive: guard.approve(campaign.sheet[drive], campaign.sheet[drive].device)
+        for drive in dict.fromkeys(plan.sheet_drive for plan in campaign.to_do if host_of(plan) in hosts)
+        if campaign.sheet[drive].virtual is None
+        and not (attached_only and not Path(campaign.sheet[drive].device).exists())
+    }
+    for drive, wanted in dict.fromkeys((plan.sheet_drive, plan.subject["write_cache"]) for plan in campaign.to_do):
+        if drive in approved and wanted is not None:
+            known_state(approved[drive], wanted)
+    for plan in campaign.to_do:
+        if (device := approved.get(plan.sheet_drive)) is not None:
+            refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
+            refuse_unfit(plan, sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
+
+
+LARGE = 1000
+"""Recordings above which a study runs drive by drive: planning more in one piece takes minutes."""
+
+
+def is_fleet(study: Study, plans: Sequence[Plan], captured: Callable[[], Iterable[str]]) -> bool:
+    """Return whether a study runs drive by drive: by its key, or if it is large and was not started in one piece.
+
+    `captured` returns the traces to capture during the run. Raises UserError if the drives cannot be measured
+    separately, or if existing recordings would be measured again.
+    """
+    whole, parts = ((study.results / folder).is_dir() for folder in ("recordings", PARTS))
+    if study.fleet is None:
+        large = len(plans) > LARGE and len(study.drives) > 1 and not _obstacle(plans, captured)
+        return parts or (large and not whole)
+    if study.fleet and (reason := _obstacle(plans, captured)):
+        raise UserError(f"{study.path}: key 'fleet' is yes, but {reason}")
+    if (study.fleet and whole) or (not study.fleet and parts):
+        mode = "in one piece" if whole else "drive by drive"
+        raise UserError(
+            f"{study.path}: key 'fleet' is {'yes' if study.fleet else 'no'}, but {study.results} holds recordings of "
+            f"this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
+        )
+    return study.fleet
+
+
+def in_part(plan: Plan, study: Study) -> Plan:
+    """Return the plan with the results folder of its drive's part."""
+    moved = Plan(plan.subject, {**plan.context, "results": str(study.results / PARTS / plan.sheet_drive)})
+    moved.__dict__["digest"] = plan.digest  # same subject; saves most of a large study's planning time
+    return moved
+
+
+def _obstacle(plans: Iterable[Plan], captured: Callable[[], Iterable[str]]) -> str | None:
+    """Return why the drives of a study cannot be measured separately, or None."""
+    for plan in plans:
+        if "simultaneous" in plan.subject:
+            return f"'{plan.measurement}' measures several drives at the same time; put it in a separate study"
+    for name in captured():
+        return f"each drive would replay a different capture of trace '{name}'; capture it beforehand and name its file"
+    return None

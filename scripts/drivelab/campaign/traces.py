@@ -1,0 +1,107 @@
+"""Check a measurement's application and traces, and add them to its plan, without reading a drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from drivelab.application import stand_in
+from drivelab.core.errors import UserError
+from drivelab.plan.grammar import Protocol
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import MeasurementChoice, TraceSource
+from drivelab.trace import trace_catalogue
+from drivelab.trace.capturing import applications
+from drivelab.trace.capturing.applications import APPLICATIONS
+from drivelab.virtual.model import DriveModel
+
+
+def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:
+    """Raise UserError unless a measurement names an application exactly if its protocol runs one."""
+    if runs_one and choice.application is None:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' runs an application; add 'application' with a name from "
+            f"{APPLICATIONS}"
+        )
+    if choice.application is not None and not runs_one:
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' runs no application; remove its 'application'")
+
+
+def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
+    """Return the plan with its application, and on the virtual clock with the trace in `traces` that replaces it.
+
+    Raises UserError when the application is unknown, when its file system is larger than a virtual drive, and when no
+    trace can replace it.
+    """
+    try:
+        spec = applications.load(APPLICATIONS, name)
+    except UserError as error:
+        raise UserError(f"{source}: key 'application': {error}") from None
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        capacity_bytes = DriveModel.from_mapping(plan.drive, model).capacity_bytes
+        applications.refuse_small_drive(spec, capacity_bytes, f"{source}: drive '{plan.drive}'")
+    subject: dict[str, Any] = {**plan.subject, "application": spec.to_mapping()}
+    context: dict[str, Any] = {
+        **plan.context,
+        "application": {"title": spec.title, "requires": dict(spec.requires)},
+    }
+    if plan.clock == "virtual":
+        trace = stand_in.find(name, traces, source)
+        subject["stand_in"] = {"trace": trace.name, "trace_sha256": trace.sha256, "choice": stand_in.CHOICE}
+        context["stand_in_path"] = str(trace.path)
+    return Plan(subject, context)
+
+
+def refuse_on_drive(plan: Plan, capacity_bytes: int) -> None:
+    """Raise UserError when the application of a plan, if any, does not fit a real drive."""
+    if "application" in plan.subject:
+        applications.refuse_small_drive(applications.of_plan(plan), capacity_bytes, f"drive '{plan.drive}'")
+
+
+def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
+    """Raise UserError unless a measurement names traces exactly if its protocol uses them."""
+    if protocol.replays and not choice.traces:
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; add a 'trace'")
+    if protocol.takes_streams and len(choice.traces) != 1:
+        raise UserError(
+            f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
+            f"but {len(choice.traces)} are named; name one 'trace'"
+        )
+    if choice.traces and not (protocol.replays or protocol.takes_streams):
+        raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; remove its 'trace'")
+
+
+def trace_subject(
+    name: str, source: TraceSource, traces: Path, key: str, model: Callable[[str, str], DriveModel],
+    is_captured: Callable[[], bool],
+) -> dict[str, Any]:  # fmt: skip
+    """Return what a replay depends on: the content of an existing trace, or how a trace is captured.
+
+    `traces` is the folder of shipped traces; `key` is file and key for errors, without the closing quote; `model`
+    finds the virtual drive of a capture; `is_captured` returns whether this host captures the trace. Raises UserError
+    for a missing trace.
+    """
+    if source.file is not None:
+        return {"name": name, "sha256": _digest(source.file, f"{key}.file'")}
+    assert source.shipped is not None  # the schema requires one of the two
+    shipped = trace_catalogue.entry(source.shipped, traces)
+    if not shipped.path.is_file():
+        raise UserError(f"{key}': {shipped.path} is missing; restore it with git")
+    if source.capture is None or source.origin is None:
+        return {"name": name, "sha256": shipped.sha256}
+    spec = applications.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
+    origin = model(source.origin, f"{key}.origin'")
+    if not is_captured():
+        return {"name": name, "sha256": shipped.sha256}
+    return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+
+
+@cache
+def _digest(path: Path, source: str) -> str:
+    try:
+        return trace_catalogue.sha256_of(path)
+    except UserError as error:
+        raise UserError(f"{source}: {error}") from None

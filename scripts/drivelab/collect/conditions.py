@@ -1,0 +1,193 @@
+"""The table `conditions` of a study: the facets of each recording, from the recording's own files.
+
+A facet is a property, other than a result, in which two recordings may differ; `drivelab.analysis.deltas.differences`
+compares them. A missing facet is UNKNOWN, never guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.collect.inventory import UNKNOWN, settings
+from drivelab.core.units import format_size
+from drivelab.plan.plan import Plan, canonical
+from drivelab.recording.checksums import checksummed
+from drivelab.recording.writer import read_journal
+from drivelab.tables.schemas import SCHEMAS
+
+TEMPERATURE = "temperature"
+FULL_LENGTH = "no: full length"
+_STEP_C = 5
+"""Bin width of temperatures: one degree more or less is not a difference."""
+_DRIVE = {
+    "model": "model",
+    "serial": "serial",
+    "firmware": "firmware",
+    "LBA format": "lba_format",
+    "transport": "transport",
+    "link": "link",
+}
+_HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
+         "drivelab": "drivelab"}  # fmt: skip
+_NO_FACETS = ("serial", "enabled", "capacity", "over_provisioning", "logical_block")
+"""Keys of a virtual drive model that its identity already contains."""
+_EFFECTS = ("throttle", "housekeeping", "disturb")
+"""Optional keys of a model; a model without such an effect omits them."""
+
+Facets = Iterator[tuple[str, str, Any]]
+"""Facet, kind, value; None means not recorded."""
+
+
+def conditions(
+    recordings: Sequence[Path], altered: Mapping[str, Sequence[str]], cells: pd.DataFrame | None = None
+) -> pd.DataFrame:
+    """Return table `conditions` of recordings.
+
+    `altered` describes, by recording name, how its protocol was shortened or changed; the plan does not contain this.
+    `cells` has recording, cold, temperature_min_c and temperature_max_c of the table `cells`; without it, temperatures
+    are unknown.
+    """
+    ranges = _temperatures(cells) if cells is not None else {}
+    rows = []
+    for path in recordings:
+        plan = Plan.read(path / "plan.json")
+        name = plan.recording
+        key = {"recording": name, "drive": plan.drive, "measurement": plan.measurement}
+        temperature = (TEMPERATURE, "time", ranges.get(name))
+        for facet, kind, value in (*_facets(path, plan, altered.get(name, ())), temperature):
+            rows.append({**key, "facet": facet, "kind": kind, "value": UNKNOWN if value is None else str(value)})
+    return pd.DataFrame(rows, columns=SCHEMAS["conditions"].names)
+
+
+def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
+    identity, host = _read(path / "identity.json"), _read(path / "host.json")
+    journal = list(read_journal(path))
+    yield from _of_drive(identity, plan)
+    for facet, name in _HOST.items():
+        yield facet, "host", host.get(name)
+    memory = host.get("memory_bytes")
+    yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
+    yield from _of_protocol(plan, identity, host, journal, altered)
+    yield from _settings(path)
+    yield "evidence", "time", "checksummed" if checksummed(path) else "not checksummed"
+    yield "date", "time", journal[0]["at"][:10] if journal else None
+
+
+def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
+    for facet, name in _DRIVE.items():
+        yield facet, "drive", identity.get(name)
+    yield "capacity", "drive", _bytes(identity.get("capacity_bytes"))
+    yield "logical block", "drive", _bytes(identity.get("logical_block_bytes"))
+    share = identity.get("over_provisioning_pct")
+    yield "over-provisioning", "drive", None if share is None else f"{share:g} %"
+    model = plan.subject["drive"].get("virtual") or {}
+    for name, value in (dict.fromkeys(_EFFECTS, "none") | model).items() if model else ():
+        if name not in _NO_FACETS:
+            yield f"virtual drive: {_readable(name)}", "drive", value if isinstance(value, str) else canonical(value)
+
+
+def _readable(name: str) -> str:
+    """Return the readable name of a key of a virtual drive model, as `read, µs`."""
+    return f"{name.removesuffix('_us').replace('_', ' ')}{', µs' if name.endswith('_us') else ''}"
+
+
+def _of_protocol(
+    plan: Plan,
+    identity: Mapping[str, Any],
+    host: Mapping[str, Any],
+    journal: Sequence[Mapping[str, Any]],
+    altered: Sequence[str],
+) -> Facets:
+    subject, condition = plan.subject, plan.subject["condition"]
+    facets = {
+        "protocol": subject["protocol"],
+        "steps": _digest([condition, subject["measure"]]),
+        "reduced": "; ".join(altered) or FULL_LENGTH,
+        "class": subject["class"]["name"],
+        "active range": f"{100 * subject['class']['active_range']:g} %",
+        "write cache": identity.get("drive_write_cache") or identity.get("write_cache"),
+        "purge": _purge(journal),
+        "fill": "; ".join(_fills(condition)) or "none",
+        "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
+        "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
+        "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
+        "clock": plan.clock,
+        "scenario": subject["scenario"],
+    }
+    for facet, value in facets.items():
+        yield facet, "protocol", value
+
+
+def _settings(path: Path) -> Facets:
+    """Yield host and drive settings; nothing if they were not checked, as on the virtual clock."""
+    for row in settings(path, "name", "scope", "state") or ():
+        scope = "" if row["scope"] == "host" else "drive "
+        yield f"{scope}setting: {row['name']}", "setting", row["state"]
+
+
+def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the last purge: drivelab purges a drive again if its state changed."""
+    purges = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
+    return purges[-1] if purges else None
+
+
+def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
+    fill = condition.get("fill", ())
+    for part in [fill] if isinstance(fill, Mapping) else fill:
+        amounts = {name: part[name] for name in sorted(part) if name.endswith(("multiple", "range_share"))}
+        texts = [f"{value:g} x {name.removesuffix('_multiple').replace('_', ' ')}" for name, value in amounts.items()]
+        yield " ".join([*texts, part["pattern"], format_size(part["block_size_bytes"])])
+
+
+def _traces(traces: Sequence[Mapping[str, Any]], journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield name and digest of each trace; the digest of a capture on this host is in the journal."""
+    used = {line["trace"]: line["trace_sha256"] for line in journal if line["event"] in ("replay", "streams")}
+    for trace in traces:
+        digest = trace.get("sha256") or used.get(trace["name"])
+        yield f"{trace['name']} {UNKNOWN if digest is None else digest[:8]}"
+
+
+def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for line in journal:
+        if line["event"] == "replay":
+            yield str(line["engine"])
+        elif line["event"] == "application":
+            yield str(line.get("remark", f"application {line['application']}"))
+
+
+def _entropies(part: Any) -> set[str]:
+    """Return the entropies in a plan's steps whose data are not fully random."""
+    if isinstance(part, Mapping):
+        own = {f"{100 * part['entropy']:g} % random"} if part.get("entropy") is not None else set()
+        return own.union(*map(_entropies, part.values()))
+    return set().union(*map(_entropies, part)) if isinstance(part, list | tuple) else set()
+
+
+def _temperatures(cells: pd.DataFrame) -> dict[str, str]:
+    """Return the drive's temperature range by recording, in bins of _STEP_C, without cold cells."""
+    known = cells[~cells["cold"].astype(bool)].dropna(subset=["temperature_min_c", "temperature_max_c"])
+    ranges = known.groupby("recording").agg({"temperature_min_c": "min", "temperature_max_c": "max"})
+    return {
+        str(row.Index): f"{_STEP_C * math.floor(row.temperature_min_c / _STEP_C)} to "
+        f"{_STEP_C * (math.floor(row.temperature_max_c / _STEP_C) + 1)} °C"
+        for row in ranges.itertuples()
+    }
+
+
+def _bytes(number: object) -> str | None:
+    return None if number is None else f"{number:,} B"
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:8]
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -1,0 +1,89 @@
+"""The tables `drives`, `hosts` and `traces` of a study, from its recordings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.core.errors import UserError
+from drivelab.recording.writer import read_journal
+from drivelab.tables.schemas import SCHEMAS
+from drivelab.trace.statistics.count import row_of
+from drivelab.trace.trace_catalogue import sha256_of
+
+UNKNOWN = "not recorded"
+
+
+def drives(recordings: Sequence[Path]) -> pd.DataFrame:
+    """Return one row per drive and identity; a drive that changed, such as its firmware, has two."""
+    rows = [_fill(_read(recording / "identity.json"), "drives", {"virtual": False}) for recording in recordings]
+    return _unique(rows, "drives")
+
+
+def hosts(recordings: Sequence[Path]) -> pd.DataFrame:
+    """Return one row per host and set of versions."""
+    return _unique([_fill(_read(recording / "host.json"), "hosts", {}) for recording in recordings], "hosts")
+
+
+def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return one row per trace of the study, from its tables `trace_overview` and `trace_operations`."""
+    rows = [
+        row_of({"trace_overview": overview, "trace_operations": of_operations})
+        for overview, of_operations in zip(overviews, operations, strict=True)
+    ]
+    return pd.DataFrame(rows, columns=SCHEMAS["traces"].names)
+
+
+def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
+    """Raise UserError if a recording used a different capture of a trace than the present file."""
+    for recording in recordings:
+        for line in read_journal(recording):
+            if line["event"] in ("replay", "streams") and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
+                raise UserError(
+                    f"{recording}: used a different capture of trace '{line['trace']}' than {paths[line['trace']]}; "
+                    "restore that file, or delete all recordings of the trace to measure them again"
+                )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
+
+
+def _fill(facts: Mapping[str, Any], table: str, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the columns of a table; an unknown value in a required column is UNKNOWN."""
+    row: dict[str, Any] = {}
+    for field in SCHEMAS[table]:
+        value = facts.get(field.name, defaults.get(field.name))
+        row[field.name] = UNKNOWN if value is None and not field.nullable else value
+    return row
+
+
+def _unique(rows: list[dict[str, Any]], table: str) -> pd.DataFrame:
+    names = SCHEMAS[table].names
+    return pd.DataFrame(rows, columns=names).drop_duplicates(ignore_index=True).sort_values(names[0], ignore_index=True)
+
+
+def settings(recording: Path, *needed: str) -> list[dict[str, Any]] | None:
+    """Return the settings written by `drivelab.host.settings.snapshot`; None if they were not checked.
+
+    Raises UserError for an altered file, or a row without one of the keys `needed`.
+    """
+    path = recording / "settings.json"
+    if not path.exists():
+        return None
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))
+        missing = sorted({key for row in rows for key in needed if key not in row})
+        copies = [dict(row) for row in rows]
+    except (ValueError, TypeError):
+        missing, copies = ["rows"], []
+    if missing:
+        raise UserError(
+            f"{path}: the file was altered and lacks {', '.join(missing)}; "
+            f"restore the original file, or delete {recording} to measure again"
+        )
+    return copies

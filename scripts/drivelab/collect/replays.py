@@ -1,0 +1,237 @@
+"""The tables of a recording's replays, from its journal and each replay's report and outcome."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from drivelab.collect.soundness_of_runs import judged_report, uncounted
+from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import ReplayChoice
+from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
+from drivelab.replay.results.fidelity import issue_error_bins, latency_bins
+from drivelab.replay.results.over_time import over_time
+from drivelab.replay.results.passes import passes
+from drivelab.tables.replay_schemas import REPLAY_TABLES
+
+
+@dataclass(frozen=True)
+class PlannedReplays:
+    """Planned passes by step, and by phase whether all passes are prepared in the same way."""
+
+    passes: Mapping[int, int]
+    alike: Mapping[str, bool]
+
+    def of(self, step: int, phase: str | None) -> dict[str, int | bool | None]:
+        """Return columns of REPLAYS; null if repeats continue until they agree, or without a phase."""
+        return {
+            "asked_passes": self.passes.get(step),
+            "alike_passes": None if phase is None else self.alike.get(phase),
+        }
+
+
+def planned_replays(recording: Path) -> PlannedReplays:
+    """Read the planned replays from plan.json; a recording without a plan has none."""
+    plan = recording / "plan.json"
+    if not plan.exists():
+        return PlannedReplays({}, {})
+    steps: list[dict[str, Any]] = json.loads(plan.read_text(encoding="utf-8"))["subject"]["measure"]
+    passes: dict[int, int] = {}
+    phases: defaultdict[str, defaultdict[int, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for number, step in enumerate(steps):
+        ((kind, fields),) = step.items()
+        if kind == "replay" and "passes" in fields["until"]:
+            passes[number] = int(fields["until"]["passes"])
+        if "phase" in fields:
+            settings = {name: value for name, value in fields.items() if name != "phase_pass"}
+            phases[fields["phase"]][fields["phase_pass"]].append((kind, settings))
+    alike = {phase: all(steps == by_pass[min(by_pass)] for steps in by_pass.values())
+             for phase, by_pass in phases.items()}  # fmt: skip
+    return PlannedReplays(passes, alike)
+
+
+Columns = dict[str, Any]
+
+_REQUESTS = (
+    "operation",
+    "preflush",
+    "length_bytes",
+    "deadline_ns",
+    "issue_ns",
+    "complete_ns",
+    "error",
+    "trace_latency_ns",
+)
+_FIELDS = {"read_ios": "read", "write_ios": "write", "flushes": "flush", "discards": "discard",
+           "write_zeroes": "write-zeroes"}  # fmt: skip
+_SAME_NAME = ("read_access_time_us", "write_access_time_us", "access_time_us", "bandwidth_mib_s", "busy_s", "score",
+                  "duration_s", "trace_duration_s", "duration_ratio", "duration_basis", "order_inversions", "state",
+                  "partial", "engine", "timing_mode", "dependencies")  # fmt: skip
+"""Columns with the same name in report and table."""
+_MAY_BE_NULL = ("phase", "taint_reason", "asked_passes", "alike_passes")
+"""Columns that pandas converts to floats if some values are null."""
+_LATENCIES = ("p50", "p99", "p999", "p9999", "p99999", "max")
+
+
+def replay_tables(
+    recording: Path,
+    lines: Sequence[Mapping[str, Any]],
+    key: Mapping[str, Any],
+    telemetry: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> dict[str, pd.DataFrame]:
+    """Return all tables of REPLAY_TABLES from the journal's "replay" lines; empty tables without any.
+
+    `key` has the columns that identify the recording; `telemetry` returns the telemetry columns of a line. Memory
+    holds one outcome at a time, with the needed columns only. A replay with invalid or negative numbers does not
+    count; `taint_reason` says why. Raises UserError if a report or outcome is missing or damaged.
+    """
+    if not lines:
+        return {name: pd.DataFrame(columns=schema.names) for name, schema in REPLAY_TABLES.items()}
+    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
+    planned = planned_replays(recording)
+    for line in lines:
+        directory = recording / line["directory"]
+        report, unsound = judged_report(_report(directory / REPORT_FILE))
+        run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
+        measured = telemetry(line)
+        measured = {**measured, **uncounted(unsound, bool(line["warm"]), measured.get("taint_reason"))}
+        counted = {"counted": measured["counted"]}
+        replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
+        replay |= planned.of(int(line["step"]), line.get("phase"))
+        frames["replays"].append(pd.DataFrame([replay]))
+        frames["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
+        for name, frame in _counted(directory / OUTCOME_FILE, report).items():
+            frames[name].append(_frame(frame, name, {**run, **counted}))
+    tables = {name: _concatenated(parts, name) for name, parts in frames.items()}
+    tables["replay_mappings"] = tables["replay_mappings"].drop_duplicates(["step", "trace"], ignore_index=True)
+    by_pass = passes(tables["replays"])
+    nullable = {name: by_pass[name].astype(object).where(by_pass[name].notna(), None) for name in _MAY_BE_NULL}
+    return {**tables, "replay_passes": _concatenated([by_pass.assign(**nullable)], "replay_passes")}
+
+
+def _report(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"{path}: cannot be read ({error}); restore the recording, or delete it to replay again"
+        ) from None
+
+
+def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
+    """Return the tables with many rows per replay: streams and operations as reported, others from requests."""
+    requests = read_outcome(outcome, _REQUESTS)
+    streams = [
+        {"stream_kind": kind, **stream}
+        for name, kind in (("streams", "stream"), ("processes", "process"))
+        for stream in report[name]
+    ]
+    return {
+        "replay_operations": pd.DataFrame([{**row, **_seen(report, row["operation"])} for row in report["operations"]]),
+        "replay_streams": pd.DataFrame(streams),
+        "replay_latency": latency_bins(requests),
+        "replay_issue_errors": issue_error_bins(requests),
+        "replay_over_time": over_time(requests),
+    }
+
+
+def _seen(report: Mapping[str, Any], operation: str) -> Columns:
+    """Return the kernel's counts of an operation."""
+    seen = ((report["kernel"] or {}).get("operations", {}).get(operation) or {}).get("seen") or {}
+    return {f"seen_{quantity}": seen.get(quantity) for quantity in ("requests", "bytes")}
+
+
+def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
+    planned, issued = report["planned"], report["issued"]
+    errors, wakeup = report["issue_error_us"] or {}, report["host"]["wakeup_us"] or {}
+    return {
+        **{name: report[name] for name in _SAME_NAME},
+        "timing": ReplayChoice.from_mapping(line["choice"]).timing.words(),
+        "mapping": report["mapping"]["method"],
+        "trace_marks": ", ".join("lossy" for mark in report["marks"] if mark.partition(":")[0] == "lossy") or None,
+        "marks": report["marks"],
+        "requests": _total(issued, "requests"),
+        "planned_requests": _total(planned, "requests"),
+        **{column: _count(issued, name, "requests") for column, name in _FIELDS.items()},
+        **{f"planned_{column}": _count(planned, name, "requests") for column, name in _FIELDS.items()},
+        "errors": _total(report["failed"], "requests"),
+        **{f"issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99", "max")},
+        "within_50us_pct": errors.get("within_50us_pct"),
+        **_late(report["lateness_by"]),
+        **_in_flight(report),
+        **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
+        **_kernel(report),
+        "read_bytes": _count(report["completed"], "read", "bytes"),
+        "write_bytes": _count(report["completed"], "write", "bytes"),
+        **{f"{name}_latency_us": report["latency_us"].get(name) for name in _LATENCIES},
+        "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
+        "dropped": _dropped(report),
+    }
+
+
+def _in_flight(report: Mapping[str, Any]) -> Columns:
+    """Return numbers in flight; null for an older report without them."""
+    depth = report.get("in_flight") or {}
+    return {
+        f"{prefix}{statistic}_in_flight": depth.get(source, {}).get(statistic)
+        for source, prefix in (("replay", ""), ("trace", "trace_"))
+        for statistic in ("most", "mean")
+    }
+
+
+def _late(lateness_by: Mapping[str, Any] | None) -> Columns:
+    if lateness_by is None:
+        return {"late_by_depth_pct": None, "late_by_dependency_pct": None}
+    total = sum(counts["requests"] for counts in lateness_by.values())
+    return {f"late_by_{cause}_pct": 100 * lateness_by[cause]["requests"] / total for cause in ("depth", "dependency")}
+
+
+def _kernel(report: Mapping[str, Any]) -> Columns:
+    kernel = report["kernel"] or {}
+    errors = kernel.get("issue_error_us") or {}
+    return {
+        **{f"kernel_issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99")},
+        **{f"kernel_{name}": kernel.get(name) for name in ("missing", "extra", "order_inversions", "duration_ratio")},
+        "kernel_bursts": (kernel.get("bursts") or {}).get("planned"),
+        "kernel_bursts_kept": (kernel.get("bursts") or {}).get("kept"),
+        "kernel_reason": kernel.get("times_reason") if kernel else report["kernel_reason"],
+    }
+
+
+def _dropped(report: Mapping[str, Any]) -> str:
+    """Return requests that a finished engine did not issue, because it does not support them."""
+    if report["partial"] or report["state"] != "finished":
+        return ""
+    missing = {
+        name: _count(report["planned"], name, "requests") - _count(report["issued"], name, "requests")
+        for name in report["planned"]
+    }
+    return ", ".join(f"{count:,} of operation {name}" for name, count in missing.items() if count > 0)
+
+
+def _count(counts: Mapping[str, Mapping[str, int]], operation: str, quantity: str) -> int:
+    return int(counts.get(operation, {}).get(quantity, 0))
+
+
+def _total(counts: Mapping[str, Mapping[str, int]], quantity: str) -> int:
+    return sum(int(by_quantity[quantity]) for by_quantity in counts.values())
+
+
+def _frame(rows: pd.DataFrame | list[Any], name: str, run: Mapping[str, Any]) -> pd.DataFrame:
+    """Add the columns of table `name` that identify the replay."""
+    frame = pd.DataFrame(rows)
+    names = REPLAY_TABLES[name].names
+    return frame.assign(**{column: [value] * len(frame) for column, value in run.items() if column in names})
+
+
+def _concatenated(frames: list[pd.DataFrame], name: str) -> pd.DataFrame:
+    schema = REPLAY_TABLES[name]
+    parts = [pa.Table.from_pandas(frame, schema=schema, preserve_index=False) for frame in frames if len(frame)]
+    return pa.concat_tables(parts).to_pandas() if parts else pd.DataFrame(columns=schema.names)

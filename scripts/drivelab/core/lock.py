@@ -1,0 +1,84 @@
+"""Let only one process use a drive, because a killed workflow leaves its children running."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from drivelab.core.errors import UserError
+
+
+class Hold:
+    """A device node held with O_EXCL, so that it cannot be mounted (open(2))."""
+
+    def __init__(self, path: str, drive: str, label: str) -> None:
+        """Hold the device at `path`, which messages call `label`; raises UserError if it is already held."""
+        self._place = Path(path), drive, label
+        self._descriptor: int | None = _opened(*self._place, os.O_EXCL)
+
+    @contextmanager
+    def released(self) -> Iterator[None]:
+        """Release the device within the context, to mount drivelab's own file system: a mount holds the device itself.
+
+        Raises UserError at the end if something else holds the device by then.
+        """
+        self.close()
+        try:
+            yield
+        except BaseException:
+            with suppress(UserError):
+                self._descriptor = _opened(*self._place, os.O_EXCL)
+            raise
+        self._descriptor = _opened(*self._place, os.O_EXCL)
+
+    def close(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+@contextmanager
+def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
+    """Hold flock(2) on a device node or a lock file; raises UserError at once if another process holds it.
+
+    Messages use `label`, or the path. systemd's udev follows the same protocol on device nodes (systemd, "Locking Block
+    Device Access"). The kernel releases the lock when the process ends for any reason.
+    """
+    label = label or str(path)
+    descriptor = _opened(path, drive, label, 0 if path.exists() else os.O_CREAT)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(
+                f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
+                "wait for that process or end it, then run the command again"
+            ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path, drive: str, label: str, flags: int) -> int:
+    try:
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, 0o644)
+    except OSError as error:
+        raise UserError(f"drive '{drive}': cannot hold {label} ({error.strerror}); check what else uses it") from None
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock of `exclusive`; False for a path that cannot be opened."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,244 @@
+"""Facts that decide whether recordings count, and folders that do not belong to a study."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.exclusions import VERSIONS, WHOLE
+from drivelab.collect.inventory import UNKNOWN
+from drivelab.collect.soundness_of_cells import check_place, name_of
+from drivelab.core.errors import UserError
+from drivelab.core.units import some
+from drivelab.criteria.soundness import FOREIGN
+from drivelab.imported import IMPORTED
+from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.recording.folders import homes
+from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
+from drivelab.tables import io
+
+FACT_COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")
+_OF_HOST = ("fio", "kernel")
+"""VERSIONS from host.json; the others come from identity.json."""
+
+
+def recording_facts(recordings: Sequence[Path]) -> pd.DataFrame:
+    """Return a row with COLUMNS for each recording, for `exclusions_table`."""
+    return pd.DataFrame(map(_facts, recordings), columns=list(FACT_COLUMNS))
+
+
+def strangers(
+    folders: Sequence[Path], drives: Collection[str], measurements: Collection[str]
+) -> Iterator[dict[str, str]]:
+    """Yield rows of the table `exclusions` for folders below recordings/ that belong to no plan of the study.
+
+    `drives` and `measurements` are those of the study. Recordings of them by an earlier plan are not strangers, and
+    neither are unfinished measurements.
+    """
+    for folder in folders:
+        if UNFINISHED.search(folder.name) or not (folder / "plan.json").exists():
+            continue
+        name = name_of(folder)
+        drive, measurement = folder.parts[-3:-1]
+        row = {"recording": name, "drive": drive, "measurement": measurement, "place": WHOLE, "fault": FOREIGN}
+        try:
+            plan = Plan.read(folder / "plan.json")
+        except UserError as error:
+            yield {**row, "words": str(error)}
+            continue
+        if plan.recording != name:
+            yield {**row, "words": f"it is the recording {plan.recording} under another name"}
+        elif plan.drive not in drives or plan.measurement not in measurements:
+            kind = "drive" if plan.drive not in drives else "measurement"
+            stranger = plan.drive if kind == "drive" else plan.measurement
+            yield {**row, "words": f"its {kind} '{stranger}' is not in the study"}
+
+
+def _facts(recording: Path) -> dict[str, Any]:
+    plan, journal = Plan.read(recording / "plan.json"), list(read_journal(recording))
+    if not journal:
+        raise UserError(
+            f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
+        )
+    host, identity = _read(recording / "host.json"), _read(recording / "identity.json")
+    return {
+        "recording": plan.recording,
+        "drive": plan.drive,
+        "measurement": plan.measurement,
+        "finished": journal[-1]["at"],
+        **{name: _text((host if name in _OF_HOST else identity).get(name)) for name in VERSIONS},
+        "digests": tuple(_digests(recording, journal, plan)),
+        "cells": _read(recording / MANIFEST).get("cells"),
+        "journalled": sum(line["event"] == "cell" for line in journal),
+    }
+
+
+def _text(value: object) -> str:
+    return UNKNOWN if value in (None, "") else str(value)
+
+
+def _digests(recording: Path, journal: list[dict[str, Any]], plan: Plan) -> Iterator[str]:
+    """Yield digests that are unique to a recording: of its event times and, in real time, of fio's output.
+
+    On the virtual clock nothing varies, so fio's output may repeat.
+    """
+    yield hashlib.sha256(json.dumps([(line["event"], line["at"]) for line in journal]).encode()).hexdigest()
+    outputs = [recording / line["directory"] / "fio.json" for line in journal if line["event"] in ("cell", "soak")]
+    if outputs and plan.clock == "wall":
+        digest = hashlib.sha256()
+        for path in outputs:
+            digest.update(path.read_bytes() if path.exists() else b"")
+        yield digest.hexdigest()
+
+
+def _read(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
+
+
+_FEW = 8
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
+COLUMNS = (
+    "recording", "drive", "measurement", "run", "host", *VERSIONS, "started", "finished", "digest", "digests", "cells",
+    "journalled",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Selector:
+    """The conditions on recordings; `text` is the selector as given."""
+
+    text: str
+    folder: Path | None
+    wanted: Mapping[str, str]
+
+
+def parse(text: str) -> Selector:
+    """Parse a selector: parts `key=value` joined by commas; a bare word is a drive.
+
+    Text before a colon is a results folder if it contains no `=` or comma. Raises UserError for anything else.
+    """
+    folder, colon, rest = text.partition(":")
+    if not colon or "=" in folder or "," in folder:
+        folder, rest = "", text
+    wanted: dict[str, str] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        key, value = (key.strip(), value.strip()) if equals else ("drive", key.strip())
+        if key not in KEYS or not value or key in wanted:
+            raise UserError(
+                f"'{part}' in '{text}' is not a valid selector; give a drive, or KEY=VALUE once for each of "
+                f"{', '.join(KEYS)}"
+            )
+        wanted[key] = _time(value, text) if key in ("since", "until") else value
+    if not (wanted or folder):
+        raise UserError("the selector is empty; name a drive, such as op7")
+    return Selector(text, Path(folder) if folder else None, wanted)
+
+
+def catalogue(results: Path) -> pd.DataFrame:
+    """Return a row with COLUMNS for each finished recording of any plan.
+
+    For an import, the rows come from its tables. Raises UserError if there are no recordings, or if a recording is in
+    the folder of another one.
+    """
+    if (results / IMPORTED).exists():
+        return _imported(results)
+    manifests = [path for folder in homes(results) for path in sorted(folder.glob(f"recordings/*/*/*/{MANIFEST}"))]
+    paths = [manifest.parent for manifest in manifests if not UNFINISHED.search(manifest.parent.name)]
+    if not paths:
+        raise UserError(f"{results}: has no finished recordings; name a results folder as FOLDER:SELECTOR")
+    for path in paths:
+        check_place(path)
+    return recording_facts(paths).assign(**pd.DataFrame([_more(path) for path in paths]))[list(COLUMNS)]
+
+
+def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
+    """Return the rows of `catalogue` that a selector matches.
+
+    Raises UserError if no row matches, and if rows of several drives match.
+    """
+    chosen = recordings
+    for key, value in selector.wanted.items():
+        if key == "since":
+            match = recordings["started"] >= value
+        elif key == "until":
+            match = recordings["started"] < _after(value)
+        elif key == "drive" and "@" not in value:
+            match = recordings["drive"].map(drive_in_sheet) == value
+        else:
+            match = recordings[key].astype(str) == value
+        if not match.any():
+            raise UserError(
+                f"'{selector.text}' selects nothing: no recording has {key} {value}; there is "
+                f"{_existing(recordings, key)}"
+            )
+        chosen = chosen[match.loc[chosen.index]]
+    if chosen.empty:
+        raise UserError(f"'{selector.text}' selects nothing: no recording matches all parts; leave out a part")
+    subjects = sorted(chosen["drive"].unique())
+    if len(subjects) > 1:
+        raise UserError(
+            f"'{selector.text}' selects recordings of several drives: {', '.join(subjects)}; their values are never "
+            f"pooled, so add a drive, such as drive={subjects[0]}"
+        )
+    return chosen.reset_index(drop=True)
+
+
+def _existing(recordings: pd.DataFrame, key: str) -> str:
+    """Say what a key can select: the first and last time, or the first few names."""
+    if key in ("since", "until"):
+        first, last = recordings["started"].min(), recordings["started"].max()
+        return str(first) if first == last else f"{first} to {last}"
+    return some(sorted(set(recordings[key].astype(str))), _FEW)
+
+
+def _more(recording: Path) -> dict[str, Any]:
+    plan, host = Plan.read(recording / "plan.json"), json.loads((recording / "host.json").read_text())
+    started = next(line["at"] for line in read_journal(recording))
+    return {"run": plan.run, "host": host.get("host") or UNKNOWN, "started": started, "digest": plan.digest}
+
+
+def _imported(results: Path) -> pd.DataFrame:
+    conditions = io.read(results / "tables/conditions.parquet", "conditions")
+    rows = []
+    groups = conditions.groupby(["recording", "drive", "measurement"], sort=False)
+    for (recording, drive, measurement), facets in groups:
+        known = dict(zip(facets["facet"], facets["value"], strict=True))
+        facts = {name: known.get(name, UNKNOWN) for name in ("host", *VERSIONS)}
+        date = known.get("date", UNKNOWN)
+        rows.append(
+            {**facts, "recording": recording, "drive": drive, "measurement": measurement, "run": 1, "started": date,
+             "finished": date, "digest": recording, "digests": (f"{results}/{recording}",), "cells": None,
+             "journalled": 0}
+        )  # fmt: skip
+    if not rows:
+        raise UserError(f"{results}: the import has no recordings; run 'drivelab import' again")
+    return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _time(text: str, selector: str) -> str:
+    """Return a day, or a time in UTC as in recordings.
+
+    Both sort as text. A time without a zone is in UTC.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise UserError(f"'{text}' in '{selector}' is not a date; write it as 2026-05-01 or 2026-05-01T12:30") from None
+    if _DAY.fullmatch(text):
+        return text
+    return time.replace(tzinfo=time.tzinfo or UTC).astimezone(UTC).isoformat(timespec="milliseconds")
+
+
+def _after(text: str) -> str:
+    """Return the first time after `until`, which includes its day or time."""
+    return f"{text}\x7f"

@@ -1,0 +1,177 @@
+"""Build the report pages of imported results, in the same way as those of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.deltas.differences import differences_table
+from drivelab.collect.inventory import UNKNOWN
+from drivelab.figures.registry import ALL
+from drivelab.report.content import build
+from drivelab.report.view import Report
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from drivelab.imported.tables import Recording
+
+
+NOT_RECORDED = "Imported: facts missing here were not recorded, by drivelab or by the source."
+
+
+def report_of(
+    tables: Mapping[str, pd.DataFrame],
+    recordings: Sequence[Recording],
+    source: Path,
+    report_date: datetime,
+    figures: Sequence[Mapping[str, Any]] = (),
+) -> Report:
+    """Return the report of an import; with several drives, the first is the basis of the deltas."""
+    drives = list(dict.fromkeys(recording.drive for recording in recordings))
+    study = {
+        "name": f"imported-{recordings[0].kind}",
+        "title": f"Imported results: {source.name}",
+        "basis": drives[0] if len(drives) > 1 else None,
+        "rse_threshold_pct": None,
+    }
+    compared = {}
+    if len(drives) > 1:
+        pairs = [(drives[0], other) for other in drives[1:]]
+        differences = differences_table(tables["conditions"], pairs)
+        deltas = deltas_table(tables["summary"], drives[0], differences=differences)
+        compared = {"deltas": deltas, "differences": differences}
+    return build(
+        {**tables, **compared}, study, [plan_of(recording, source) for recording in recordings], figures, report_date
+    )
+
+
+def plan_of(recording: Recording, source: Path) -> dict[str, Any]:
+    """Return the facts of a recording for a page's header block; missing ones read "not recorded"."""
+    test = recording.facts.get("test", {})
+    started, finished = _span(recording)
+    threads, depth = test.get("threads"), test.get("queue depth")
+    return {
+        "recording": recording.name,
+        "path": str(source),
+        "drive": recording.drive,
+        "measurement": recording.measurement,
+        "run": 1,
+        "protocol": {"name": recording.protocol, "title": recording.title, "source": source.name},
+        "class": {"threads": threads, "queue_depth": depth, "write_cache": test.get("write cache")},
+        "reduced": False,
+        "virtual": recording.virtual,
+        "clock": recording.clock,
+        "started": started,
+        "finished": finished,
+        "engine": test.get("engine"),
+        "notes": [NOT_RECORDED, *recording.notes],
+    }
+
+
+def _span(recording: Recording) -> tuple[str | None, str | None]:
+    """Return the start of the first cell and the end of the last, as far as known."""
+    if recording.to_the_day or not recording.cells:
+        date = recording.facts.get("time", {}).get("date")
+        return (None, None) if date is None else (f"{date}, time {UNKNOWN}", f"{date}, time {UNKNOWN}")
+    ends = [row["started"] + timedelta(seconds=row["runtime_s"]) for row in recording.cells]
+    return min(row["started"] for row in recording.cells).isoformat(), max(ends).isoformat()
+
+
+_FEWEST_ROUNDS = 3
+_FEWEST_CAPACITIES = 2
+
+
+def draw_figures(
+    tables: Mapping[str, pd.DataFrame], recordings: Sequence[Recording], folder: Path
+) -> list[dict[str, Any]]:
+    """Draw each figure as `folder`/RECORDING/NAME.svg (and png); return them for the report.
+
+    Figures that compare all drives are `folder`/comparison/MEASUREMENT/METRIC/NAME.svg.
+    """
+    from drivelab.figures.base.sheets import draw  # imports matplotlib, which only a report needs
+
+    figures = []
+    for recording in recordings:
+        own_tables = {
+            name: frame[frame["recording"] == recording.name] for name, frame in tables.items() if name in _BY_RECORDING
+        }
+        own_tables["drives"] = tables["drives"][tables["drives"]["drive"] == recording.drive]
+        names = list(figure_names(own_tables))
+        target = folder / recording.name
+        if names:
+            target.mkdir(parents=True, exist_ok=True)
+            draw({name: target / name for name in names}, own_tables, f"{recording.drive}, {recording.measurement}")
+        figures += [_figure(recording, target / name) for name in names]
+    for measurement in dict.fromkeys(recording.measurement for recording in recordings):
+        for metric, drive_tables in _by_capacity(tables["summary"], recordings, measurement):
+            stem = folder / "comparison" / measurement / metric / "capacity"
+            stem.parent.mkdir(parents=True, exist_ok=True)
+            draw({"capacity": stem}, drive_tables, measurement)
+            figures.append(_figure(None, stem) | {"measurement": measurement})
+    return figures
+
+
+def _by_capacity(
+    summary: pd.DataFrame, recordings: Sequence[Recording], measurement: str
+) -> Iterator[tuple[str, Mapping[str, pd.DataFrame]]]:
+    """Yield metric and tables of each figure `capacity`; none unless all capacities are known and differ.
+
+    Printed cells have one metric each, and a figure shows the cells of its first metric.
+    """
+    import pandas as pd
+
+    capacities = {
+        recording.drive: recording.facts.get("drive", {}).get("capacity_bytes")
+        for recording in recordings
+        if recording.measurement == measurement
+    }
+    values = summary[summary["measurement"] == measurement]
+    if None in capacities.values() or len(set(capacities.values())) < _FEWEST_CAPACITIES or values.empty:
+        return
+    drives = pd.DataFrame(capacities.items(), columns=["drive", "capacity_bytes"])
+    for metric in dict.fromkeys(values["metric"]):
+        yield metric, {"summary": values[values["metric"] == metric], "drives": drives}
+
+
+_BY_RECORDING = ("cells", "steady_state")
+
+
+def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
+    """Yield the figures that the tables of one recording allow: cells, steady_state, drives."""
+    cells, windows = tables["cells"], tables["steady_state"]
+    loops, soaks = (cells[cells["kind"] == kind] for kind in ("loop", "soak"))
+    if len(loops) and len(windows):
+        yield "convergence"
+        if windows["metric"].iloc[0] == "bandwidth_mib_s":
+            yield "convergence_reads"
+        yield "window"
+        yield "measurement_2d"
+        if loops["block_size_bytes"].nunique() > 1 and loops["read_share_pct"].nunique() > 2:
+            yield "measurement_3d"
+    elif len(loops):
+        if loops["round"].max() >= _FEWEST_ROUNDS:
+            yield "repeats"
+        if loops.groupby(["workload", "threads"])["queue_depth"].nunique().max() > 1:
+            yield "depth_ramp"
+    if len(soaks):
+        yield "saturation_time"
+        if tables["drives"]["capacity_bytes"].notna().all():
+            yield "saturation_bytes"
+
+
+def _figure(recording: Recording | None, stem: Path) -> dict[str, Any]:
+    """Return a figure of a recording, or of all drives if `recording` is None."""
+    return {
+        "drive": recording and recording.drive,
+        "measurement": recording and recording.measurement,
+        "recording": recording and recording.name,
+        "trace": None,
+        "name": stem.name,
+        "title": ALL[stem.name].title,
+        "caption": ALL[stem.name].caption,
+        "svg": stem.with_suffix(".svg").read_text(encoding="utf-8"),
+    }

@@ -1,0 +1,201 @@
+"""Refuse cells that no fio job can express, before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size
+from drivelab.plan.cell import COMPOSITE, Cell
+
+_MOST_SIZES = 64
+"""Maximum number of entries in fio's `bssplit` (thread_options.h, BSSPLIT_MAX)."""
+_CHOICES = {"zones": "access by zones", "zipf": "access by Zipf's law", "segments": "access in segments"}
+"""Fields that distribute random I/Os, with names for errors; fio accepts only one of them."""
+_Reason = tuple[tuple[str | int, ...] | str | None, str]
+"""The field at fault, or the key path into a field, or None; and what is wrong."""
+_SINGLE_PATTERN_FIELDS = (
+    "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "beside",
+)  # fmt: skip
+
+
+class InexpressibleError(UserError):
+    """A cell that no fio job can express."""
+
+    def __init__(self, message: str, keys: tuple[str | int, ...]) -> None:
+        super().__init__(message)
+        self.keys = keys
+        """The field at fault, optionally with an entry's number and key; empty if no single field is at fault."""
+
+
+def workloads_of(cell: Cell) -> tuple[Cell, ...]:
+    """Return the cell, or its two workloads.
+
+    The cell's settings for place and content apply to both. The distribution of random I/Os (zones, Zipf's law,
+    segments) does not apply to a sequential workload.
+    """
+    if cell.beside is None:
+        return (cell,)
+    first = replace(cell, beside=None)
+    second = replace(first, block_sizes=None, block_size_max_bytes=None, title=None, **cell.beside)
+    return tuple(
+        workload if workload.pattern == "random" else replace(workload, zones=None, zipf=None)
+        for workload in (first, second)
+    )  # fmt: skip
+
+
+def percents(entries: Sequence[Mapping[str, Any]], key: str) -> list[int]:
+    """Return a distribution's shares as whole percentages.
+
+    Raises ValueError for others or a sum other than 100.
+    """
+    whole = [round(100 * float(entry[key])) for entry in entries]
+    if _uneven(entries, key) is not None:
+        raise ValueError("fio needs whole percentages of at least 1")
+    if sum(whole) != 100:
+        raise ValueError(f"the percentages add up to {sum(whole)} instead of 100")
+    return whole
+
+
+def _uneven(entries: Sequence[Mapping[str, Any]], key: str) -> int | None:
+    """Return the index of the first share that is not a whole positive percentage."""
+    shares = [100 * float(entry[key]) for entry in entries]
+    return next((i for i, share in enumerate(shares) if not _is_whole(share) or share < 0.5), None)
+
+
+def refuse_inexpressible(cell: Cell) -> None:
+    """Raise InexpressibleError for a cell that fio 3.33 cannot run exactly."""
+    for workload in (cell, *(workloads_of(cell) if cell.beside is not None else ())):
+        for field, reason in _reasons(workload):
+            keys = field if isinstance(field, tuple) else () if field is None else (field,)
+            raise InexpressibleError(f"cell {cell.workload}: {reason}", keys)
+
+
+def _reasons(cell: Cell) -> Iterator[_Reason]:
+    if cell.pattern == COMPOSITE:
+        if any(getattr(cell, name) is not None for name in _SINGLE_PATTERN_FIELDS) or cell.alignment_offset_bytes:
+            yield None, "each stream of a composite has its own size and place; remove the other distributions"
+        return
+    yield from _sizes(cell)
+    yield from _places(cell)
+    yield from _alignment(cell)
+    if cell.rate_iops is not None:
+        if cell.rate_iops <= 0:
+            yield "rate_iops", f"a rate of {cell.rate_iops:g} IOPS is not positive; choose a larger one"
+        if cell.largest_block_bytes != cell.block_size_bytes:
+            yield (
+                "rate_iops",
+                "fio limits bytes, so several block sizes give no fixed rate of I/Os; choose one block size",
+            )
+        if cell.beside is not None:
+            yield (
+                "rate_iops",
+                "a rate does not say which of the two workloads it limits; remove 'rate_iops' or 'beside'",
+            )
+    if cell.entropy is not None and not (0 <= cell.entropy <= 1 and _is_whole(100 * cell.entropy)):
+        reason = f"fio does not support an entropy of {100 * cell.entropy:g} %; choose a whole percentage up to 100"
+        yield "entropy", reason
+    if cell.beside is not None:
+        yield from _two_workloads(cell, cell.beside)
+
+
+def _sizes(cell: Cell) -> Iterator[_Reason]:
+    if cell.block_sizes is None:
+        return
+    sizes = [int(entry["block_size_bytes"]) for entry in cell.block_sizes]
+    if cell.block_size_max_bytes is not None:
+        yield "block_sizes", "the cell has both a range and a distribution of block sizes; remove one"
+    if any(before >= after for before, after in pairwise(sizes)) or sizes[0] != cell.block_size_bytes:
+        yield (
+            "block_sizes",
+            "the block sizes of a distribution are not in ascending order; sort them",
+        )
+    if any(size % sizes[0] for size in sizes):  # fio would round them down
+        yield (
+            "block_sizes",
+            f"fio draws only multiples of the smallest block size, {format_size(sizes[0])}; choose such sizes",
+        )
+    if len(sizes) > _MOST_SIZES:
+        yield "block_sizes", f"fio supports at most {_MOST_SIZES} block sizes; choose fewer"
+    try:
+        percents(cell.block_sizes, "share")
+    except ValueError as error:
+        yield _entry(cell.block_sizes, "block_sizes", "share"), f"block sizes: {error}; choose other shares"
+
+
+def _places(cell: Cell) -> Iterator[_Reason]:
+    chosen = [name for name in _CHOICES if getattr(cell, name) is not None]
+    if len(chosen) > 1:
+        yield chosen[-1], f"fio does not combine {' and '.join(_CHOICES[name] for name in chosen)}; choose one of them"
+    if chosen and cell.pattern != "random":
+        yield chosen[0], f"{_CHOICES[chosen[0]]} needs random I/O; remove it or choose pattern random"
+    if cell.zones is not None:
+        for key, name in (("range_share", "ranges"), ("share", "shares")):
+            try:
+                percents(cell.zones, key)
+            except ValueError as error:
+                yield _entry(cell.zones, "zones", key), f"{name} of the zones: {error}; choose others"
+    if cell.zipf is not None:
+        if cell.zipf <= 0 or cell.zipf == 1:
+            yield (
+                "zipf",
+                f"fio does not support Zipf's law with exponent {cell.zipf:g}; choose a positive one other than 1",
+            )
+        if cell.alignment_bytes not in (None, cell.block_size_bytes):
+            yield (
+                "alignment_bytes",
+                "fio draws blocks by Zipf's law only at multiples of the block size; remove the alignment",
+            )
+    if cell.segments is not None:
+        if cell.segments < 1:
+            yield "segments", f"{cell.segments} segments hold nothing; choose at least one"
+        if cell.largest_block_bytes != cell.block_size_bytes:
+            yield (
+                "segments",
+                "larger blocks would reach beyond the end of a segment; choose one block size",
+            )
+        if cell.range_start:
+            yield "segments", "segments are spread over the whole drive; remove the start of the active range"
+
+
+def _entry(entries: Sequence[Mapping[str, Any]], field: str, key: str) -> tuple[str | int, ...]:
+    """Return the keys of a refused share, or of the field if the sum is wrong."""
+    number = _uneven(entries, key)
+    return (field,) if number is None else (field, number, key)
+
+
+def _alignment(cell: Cell) -> Iterator[_Reason]:
+    if cell.alignment_offset_bytes < 0:
+        yield (
+            "alignment_offset_bytes",
+            "the alignment offset lies before the start of the drive; choose a positive one",
+        )
+    if cell.alignment_bytes is None:
+        return
+    if cell.alignment_bytes <= 0:
+        yield "alignment_bytes", "an alignment must be a positive number of bytes; choose a larger one"
+    elif cell.pattern == "sequential" and cell.block_size_bytes % cell.alignment_bytes:
+        yield (
+            "alignment_bytes",
+            f"sequential blocks of {format_size(cell.block_size_bytes)} are adjacent and cannot all be aligned to "
+            f"{format_size(cell.alignment_bytes)}; remove the alignment",
+        )
+
+
+def _two_workloads(cell: Cell, beside: Mapping[str, Any]) -> Iterator[_Reason]:
+    if cell.read_share not in (0, 100) or beside["read_share"] != 100 - cell.read_share:
+        yield (
+            "beside",
+            "of two simultaneous workloads, one must only read and the other only write; the direction identifies them",
+        )
+    if cell.volume_bytes is not None:
+        yield "volume_bytes", "a volume cannot end two simultaneous workloads; give a runtime"
+    if cell.segments is not None and beside["pattern"] != "random":
+        yield "segments", "segments need random I/O; make both workloads random"
+
+
+def _is_whole(number: float) -> bool:
+    return abs(number - round(number)) < 1e-6

@@ -1,0 +1,70 @@
+"""Check a plan against its drive, and refuse what would fail hours later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size
+from drivelab.plan.cell import Cell, cells_of, fills
+from drivelab.plan.plan import Plan
+from drivelab.plan.ranges import parts_of
+
+LEAST_SLICE_S = 1.0
+"""Shortest status interval of fio (its manual, --status-interval)."""
+
+
+class UnfitError(UserError):
+    """The drive cannot carry out the plan; `fault` is the message without its remedy in the study."""
+
+    def __init__(self, plan: Plan, fault: str, remedy: str = "") -> None:
+        self.fault = f"drive '{plan.drive}', {plan.measurement}: {fault}"
+        super().__init__(f"{self.fault}{remedy and '; '}{remedy}. Nothing was written.")
+
+
+def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> None:
+    """Raise UnfitError if the drive cannot carry out a plan.
+
+    The reasons: an I/O size is not a multiple of the logical block, the range is larger than the drive or too small for
+    the threads, or slices in real time are shorter than fio allows. Stream sizes are not checked: drivelab rounds them
+    up to the block when it reads the trace.
+    """
+    for name, size in _sizes(plan.subject):
+        if size % logical_block_bytes:
+            raise UnfitError(plan, f"{name} {format_size(size)} is not a multiple of the drive's logical block of "
+                        f"{format_size(logical_block_bytes)}", "remove it with 'set' in the study")  # fmt: skip
+    for mapping in _cells(plan.subject):
+        cell = Cell(**{"threads": 1, "queue_depth": 1, **mapping})
+        try:
+            parts_of(cell, capacity_bytes, logical_block_bytes)
+        except UserError as error:
+            raise UnfitError(plan, str(error)) from None
+        if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
+            raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio supports in real time",
+                        f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
+
+
+def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for step in subject["measure"]:
+        for fields in step.values():
+            yield from cells_of(fields)
+
+
+def _sizes(subject: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """Yield the name and bytes of every size that sets where I/Os begin or how long they are."""
+    for fill in fills(subject["condition"]):
+        yield "the fill's block size", fill["block_size_bytes"]
+    for cell in _cells(subject):
+        yield from _of_cell(cell)
+
+
+def _of_cell(cell: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    if "streams" not in cell:
+        yield "block size", cell["block_size_bytes"]
+    for entry in cell.get("block_sizes", ()):
+        yield "block size", entry["block_size_bytes"]
+    if "beside" in cell:
+        yield "block size", cell["beside"]["block_size_bytes"]
+    yield "alignment", cell.get("alignment_bytes", 0)
+    yield "alignment offset", cell.get("alignment_offset_bytes", 0)

@@ -1,0 +1,67 @@
+"""Platforms: which plans of a study belong to this host, and which to another host."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable
+
+from drivelab.core.errors import UserError
+from drivelab.core.units import counted
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import ANY_HOST, Study
+
+
+def this_host() -> str:
+    """Return this host's name as in the table `hosts`; within a Slurm job, Slurm's name of the node."""
+    return os.environ.get("SLURMD_NODENAME") or platform.node()
+
+
+def is_here(plan: Plan) -> bool:
+    """Return whether this host may run a plan."""
+    return host_of(plan) in (ANY_HOST, this_host())
+
+
+def host_of(plan: Plan) -> str:
+    """Return the host of a plan: its platform's host, else the drive's host, else ANY_HOST."""
+    of_platform = str(plan.subject.get("platform", {}).get("host", ANY_HOST))
+    return of_platform if of_platform != ANY_HOST else str(plan.context.get("host", ANY_HOST))
+
+
+def refuse_elsewhere(plan: Plan) -> None:
+    """Raise UserError if a plan is for another host."""
+    if not is_here(plan):
+        raise UserError(
+            f"{plan.recording} belongs to host '{host_of(plan)}', but this is '{this_host()}'; run the study "
+            "there, or copy its recording from there. Nothing was written."
+        )
+
+
+def still_elsewhere(plans: Iterable[Plan]) -> str:
+    """Return a sentence per host on the measurements left there; empty if none are left."""
+    to_do: dict[str, list[Plan]] = {}
+    for plan in plans:
+        to_do.setdefault(host_of(plan), []).append(plan)
+    return " ".join(
+        f"Still to measure on host '{host}', and left out until the recordings are in {_folder(plans)}: "
+        f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({counted(len(plans), 'measurement')})."
+        for host, plans in to_do.items()
+    )
+
+
+def scenarios(study: Study, plans: Iterable[Plan]) -> list[str]:
+    """Return the scenarios of the plans that this host runs.
+
+    Raises UserError when the study applies host settings and the scenarios differ: a host has one scenario at a time.
+    """
+    names = list(dict.fromkeys(str(plan.subject["scenario"]) for plan in plans if is_here(plan)))
+    if len(names) > 1 and study.host_settings == "apply":
+        raise UserError(
+            f"{study.path}: key 'host_settings' is apply, but the platforms of this host need the scenarios "
+            f"{' and '.join(names)}, and a run sets the host only once; use 'check', or one study for each scenario"
+        )
+    return names
+
+
+def _folder(plans: list[Plan]) -> str:
+    return str(plans[0].context["results"]) + "/recordings"

@@ -1,0 +1,177 @@
+"""Load a study: one checked YAML file as typed settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from drivelab.core.errors import UserError
+from drivelab.plan.design import NO_PLATFORM, Design
+from drivelab.plan.restored import refuse_outside
+from drivelab.plan.schema import validate
+from drivelab.plan.study_parts import ANY_HOST as ANY_HOST
+from drivelab.plan.study_parts import (
+    Budget,
+    analysis_of,
+    budget_of,
+    measurement,
+    platforms_of,
+    refuse_twice,
+    results_of,
+    taint_of,
+    trace_source,
+    write_cache_of,
+)
+from drivelab.plan.study_parts import MeasurementChoice as MeasurementChoice
+from drivelab.plan.study_parts import Platform as Platform
+from drivelab.plan.study_parts import TraceSource as TraceSource
+from drivelab.plan.yaml_file import load_yaml
+
+DEFAULT_STUDY = "config/study.yaml"
+PARTS = "drives"
+"""Folder of a fleet's results that contains one folder for each drive."""
+
+
+@dataclass(frozen=True)
+class Study:
+    """Settings of a study; its names and the references between its parts are checked."""
+
+    path: Path
+    name: str
+    title: str
+    results: Path
+    drives_sheet: Path
+    drive_class: str
+    scenario: str
+    purge: str
+    """How drives are purged: `auto` or a method of `drivelab.drives.purge`."""
+    write_cache: str | None
+    """`on`, `off`, or None to leave it unchanged."""
+    host_settings: str
+    """`check` or `apply`."""
+    taint: Mapping[str, float]
+    """Keyword arguments of `drivelab.criteria.taint.Limits`, and `remeasure`."""
+    meter: Mapping[str, Any]
+    """`csv` or `command` of an external power meter; empty without a meter."""
+    consent: tuple[str, ...]
+    """Serials of drives whose data drivelab may destroy without asking."""
+    clock: str
+    concurrency: int | Mapping[str, int]
+    """Simultaneous measurements on each host; see `concurrency_of`."""
+    runs: int
+    basis: str
+    """The subject, one of `subjects`, that deltas are relative to."""
+    drives: tuple[str, ...]
+    platforms: tuple[Platform, ...]
+    """Empty for a study of drives alone."""
+    traces: Mapping[str, TraceSource]
+    measurements: tuple[MeasurementChoice, ...]
+    rse_threshold_pct: float
+    margin_pct: float = 5.0
+    """Differences within the margin count as equal."""
+    confidence_pct: float = 95.0
+    """Confidence level of the intervals of deltas; their tests have the significance level 100 minus it."""
+    intended: tuple[str, ...] | None = None
+    """Facets and kinds of the table `conditions` in which compared drives are meant to differ; None: derived from what
+    is compared."""
+    unintended: str = "show"
+    """`show` or `forbid` deltas of recordings that differ in anything else."""
+    order: int | None = None
+    """Seed of the random order of measurements (`drivelab.campaign.order`); None for the order in the file."""
+    fleet: bool | None = None
+    """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
+
+    budget: Budget = field(default_factory=Budget)
+
+    def concurrency_of(self, host: str) -> int:
+        """Return the simultaneous measurements on a host or ANY_HOST.
+
+        Return 1 for a host that a mapping leaves out.
+        """
+        return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
+
+    def part(self, drive: str) -> Study:
+        """Return the part of the study for one drive, with separate results.
+
+        The drive is compared only with itself. Raises UserError if `drive` is not in the study.
+        """
+        if drive not in self.drives:
+            raise UserError(
+                f"{self.path}: key 'drives' does not name '{drive}', the drive of the requested part; add it"
+            )
+        platform = self.basis.partition("@")[1:]
+        basis, results = "".join((drive, *platform)), self.results / PARTS / drive
+        return replace(self, drives=(drive,), basis=basis, results=results, fleet=False)
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Return the compared drives, or each drive on each platform as DRIVE@PLATFORM."""
+        return _subjects(self.drives, self.platforms)
+
+
+def load_study(path: Path) -> Study:
+    """Return the study in a file; raises UserError with file and key for any fault."""
+    body = validate(load_yaml(path, "a study file"), "study", str(path))
+    drives = tuple(body["drives"])
+    write_cache = write_cache_of(body["write_cache"], body["class"])
+    platforms = platforms_of(path, body["platforms"], body["scenario"], write_cache, body["class"])
+    subjects = _subjects(drives, platforms)
+    basis = body.get("basis", subjects[0])
+    if basis not in subjects:
+        kind = "drives on its platforms" if platforms else "drives"
+        raise UserError(
+            f"{path}: key 'basis' is '{basis}', which is not among the study's {kind}; "
+            f"choose one of {', '.join(subjects)}"
+        )
+    results = results_of(path, body)
+    traces = {name: trace_source(entry, f"{path}: key 'traces.{name}'") for name, entry in body["traces"].items()}
+    refuse_outside(path, Path(body["drives_sheet"]), _files(traces, body.get("meter", {})))
+    measurements = tuple(
+        measurement(entry, f"{path}: key 'measurements[{index}]", drives, traces)
+        for index, entry in enumerate(body["measurements"])
+    )
+    design = Design(str(path), measurements, drives, tuple(platform.name for platform in platforms), body["runs"])
+    measurements = design.resolve(body["exclude"], body["include"])
+    refuse_twice(path, measurements)
+    drive, _, platform = basis.partition("@")
+    if all((drive, platform or NO_PLATFORM) not in choice.runs for choice in measurements):
+        raise UserError(f"{path}: key 'basis' is '{basis}', on which nothing is measured; choose another")
+    return Study(
+        path=path,
+        name=body["name"],
+        title=body["title"] or f"Study {body['name']}",
+        results=results,
+        drives_sheet=Path(body["drives_sheet"]),
+        drive_class=body["class"],
+        scenario=body["scenario"],
+        purge=body["purge"],
+        write_cache=write_cache,
+        host_settings=body["host_settings"],
+        taint=taint_of(body["taint"]),
+        meter=body.get("meter", {}),
+        consent=tuple(body["consent"]),
+        clock=body["clock"],
+        concurrency=body["concurrency"],
+        runs=body["runs"],
+        basis=basis,
+        drives=drives,
+        platforms=platforms,
+        traces=traces,
+        measurements=measurements,
+        budget=budget_of(path, body.get("budget", {})),
+        order=body["order"]["random"] if isinstance(body["order"], dict) else None,
+        fleet=None if body["fleet"] == "auto" else body["fleet"],
+        **analysis_of(path, body["analysis"]),
+    )
+
+
+def _files(traces: Mapping[str, TraceSource], meter: Mapping[str, Any]) -> dict[str, Path]:
+    """Return the files that a study names, by key."""
+    files = {f"traces.{name}.file": source.file for name, source in traces.items() if source.file is not None}
+    return {**files, **({"meter.csv": Path(meter["csv"])} if "csv" in meter else {})}
+
+
+def _subjects(drives: Sequence[str], platforms: Sequence[Platform]) -> tuple[str, ...]:
+    return tuple(platform.of(drive) for drive in drives for platform in platforms) if platforms else tuple(drives)

@@ -1,0 +1,48 @@
+"""Locate recordings and tables of a study or fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drivelab.core.errors import UserError
+from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.plan.study import PARTS, Study
+from drivelab.recording.writer import MANIFEST
+
+OWNER = "study.txt"
+"""File of a results folder with the name of its study."""
+RUN_LOCK = ".run.lock"
+"""File of a results folder that `drivelab run` locks. It truncates the file even if it cannot get the lock."""
+
+
+def homes(results: Path) -> list[Path]:
+    """Return the results folder and the folders of a fleet's drives."""
+    return [results, *sorted(results.glob(f"{PARTS}/*/"))]
+
+
+def home(results: Path, recording: str) -> Path:
+    """Return the folder of `homes` that contains a recording DRIVE/MEASUREMENT/KEY."""
+    part = results / PARTS / drive_in_sheet(recording.partition("/")[0])
+    return part if part.is_dir() else results
+
+
+def owner(results: Path) -> str | None:
+    """Return the name of a results folder's study.
+
+    Return None before the first run, or if the file is empty.
+    """
+    path = results / OWNER
+    return (path.read_text(encoding="utf-8").strip() if path.is_file() else "") or None
+
+
+def refuse_other_owner(study: Study) -> None:
+    """Raise UserError if the study's results folder belongs to another study."""
+    if (other := owner(study.results)) not in (None, study.name):
+        raise UserError(
+            f"{study.path}: key 'results' is {study.results}, which belongs to study '{other}'; name another folder"
+        )
+
+
+def is_recorded(plan: Plan) -> bool:
+    """Return whether the recording exists here, whichever host made it."""
+    return (plan.recording_path / MANIFEST).exists()

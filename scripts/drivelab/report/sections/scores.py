@@ -1,0 +1,112 @@
+"""Summary tables of a test: latency percentiles, figure of merit, best runs next to medians."""
+
+from __future__ import annotations
+
+from drivelab.analysis.values.latency_values import nines
+from drivelab.report.inputs import Inputs, Key
+from drivelab.report.numbers import DASH, number
+from drivelab.report.sections.proof import value_proof
+from drivelab.report.table_fields import number_cell, summary_cell, value_cell
+from drivelab.report.view import Cell, Column, Table
+
+_BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
+_FEW_IOS = 10
+_BEST = ("best_bandwidth_mb_s", "best_mean_latency_us")
+
+
+def nines_table(inputs: Inputs, key: Key) -> Table | None:
+    """Return the latency at each percentile, from table `latency_bins`; None without bins."""
+    bins = inputs.frame_of("latency_bins", key)
+    bins = bins if bins.empty else bins[bins["kind"] == "soak"]
+    if bins.empty or not bins["count"].sum():
+        return None
+    runs = {str(run): nines(part) for run, part in bins.groupby("run")}
+    quantiles = max(runs.values(), key=len)["quantile_pct"]
+    return Table(
+        id=f"{inputs.anchors[key]}-nines",
+        caption=f"Latency percentiles, {' and '.join(bins['workload'].drop_duplicates())}",
+        columns=(
+            Column("Percentile", numeric=False),
+            *(Column(f"Latency, µs{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
+            *(Column(f"I/Os above{f', run {run}' if len(runs) > 1 else ''}") for run in runs),
+        ),
+        rows=tuple(
+            (
+                Cell(f"{percent:g} %"),
+                *(
+                    value_cell(table["latency_us"].iloc[place]) if place < len(table) else Cell(DASH)
+                    for table in runs.values()
+                ),
+                *(
+                    _above(float(table["ios_above"].iloc[place])) if place < len(table) else Cell(DASH)
+                    for table in runs.values()
+                ),
+            )
+            for place, percent in enumerate(quantiles)
+        ),
+        note="From merged histograms of all slices. A percentile with fewer than ten I/Os above it is uncertain. A "
+        "percentile without any I/O above it equals the maximum and is omitted.",
+        sources=inputs.sources(bins["recording"].drop_duplicates()),
+    )
+
+
+def _above(ios: float) -> Cell:
+    return number_cell(round(ios, 1), small="too few" if ios < _FEW_IOS else "")
+
+
+def merit_table(inputs: Inputs, key: Key) -> Table | None:
+    """Return the figure of merit with its spread; None for a test without one."""
+    rows = [row for row in inputs.of_key("summary", key) if row["metric"] == "figure_of_merit"]
+    if not rows:
+        return None
+    return Table(
+        id=f"{inputs.anchors[key]}-merit",
+        caption="Figure of merit",
+        columns=(Column("", numeric=False), Column("Value"), Column("Spread"), Column("Verdict", numeric=False)),
+        rows=tuple(
+            (
+                Cell(str(row["cell_label"]), small=str(row["statistic"])),
+                summary_cell(row),
+                Cell(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}"),
+                Cell(str(row["verdict"])),
+            )
+            for row in rows
+        ),
+        note="Every cell has the same weight, however rare its workload is. A drive may lead by this figure and still "
+        "be slower in the cell that matters. Compare only figures of the same cells.",
+        sources=inputs.sources(name for row in rows for name in row["recordings"]),
+    )
+
+
+def best_runs_table(inputs: Inputs, key: Key) -> Table | None:
+    """Return best and median of the counted rounds, for a test scored by its best run; else None."""
+    summary = inputs.of_key("summary", key)
+    best = [row for row in summary if row["metric"] in _BEST]
+    if not best:
+        return None
+    by_label = {(row["cell_label"], row["metric"]): row for row in summary}
+
+    def value(label: str, metric: str, factor: float = 1.0) -> Cell:
+        row = by_label.get((label, metric))
+        return Cell(DASH) if row is None else value_cell(row["value"] * factor, value_proof(row))
+
+    titles = dict.fromkeys(str(row["statistic"]) for row in best)
+    return Table(
+        id=f"{inputs.anchors[key]}-best",
+        caption=f"Best run and median ({'; '.join(titles)})",
+        columns=(Column("Cell", numeric=False), Column("Best, MB/s"), Column("Median, MB/s"),
+                 Column("Lowest mean latency, µs"), Column("Median of the mean latencies, µs")),
+        rows=tuple(
+            (
+                Cell(str(label)),
+                value(label, "best_bandwidth_mb_s"),
+                value(label, "bandwidth_mib_s", _BYTES_PER_MIB / _BYTES_PER_MB),
+                value(label, "best_mean_latency_us"),
+                value(label, "mean_latency_us"),
+            )
+            for label in dict.fromkeys(row["cell_label"] for row in best)
+        ),
+        note="MB/s: 10\u2076 bytes per second. The tool of that name reports the best run, which is optimistic. "
+        "Comparisons use the medians.",
+        sources=inputs.sources(name for row in best for name in row["recordings"]),
+    )  # fmt: skip

@@ -1,0 +1,164 @@
+"""A block device driven by fio: a real drive, or a virtual drive in real time."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from drivelab.application import timed
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.lock import Hold
+from drivelab.core.programs import Tick, Timing
+from drivelab.drives import guard, identity, nvme, sysfs, write_cache
+from drivelab.drives.guard import HeldDevice
+from drivelab.drives.purge import AUTO, purge
+from drivelab.drives.sysfs import Wear
+from drivelab.drives.target import Target, of_drive
+from drivelab.fio.early_end import StopRule
+from drivelab.fio.job import job_text
+from drivelab.fio.job_run import choose_engine, run_fio
+from drivelab.plan.cell import Cell
+from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.replay import native, once
+from drivelab.replay.composite import run_composite
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.prepare import Prepared
+from drivelab.run.device import LastUser, reset_of_model
+from drivelab.telemetry.host import siblings
+from drivelab.telemetry.log import Source
+from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sources import sources_for
+from drivelab.trace.capturing.applications import Application, refuse_small_drive
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+
+class BlockDevice:
+    """Implements `drivelab.run.device.Device`."""
+
+    undoes = False
+
+    def __init__(self, approved: HeldDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
+        self.last_user, self.take_over = user.before, user.enter
+        self._approved, self._drive, self._hold = approved, plan.drive, hold
+        self._sheet = Path(plan.context["drives_sheet"])
+        self._model = plan.subject["drive"].get("virtual")
+        self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
+        self.name = approved.name
+        self.serial = approved.serial
+        self.engine = choose_engine(approved)
+        self.capacity_bytes = sysfs.capacity_bytes(approved.name)
+        self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
+
+    def identity(self) -> dict[str, Any]:
+        facts: dict[str, Any] = {**identity.describe(self._approved.name), "node": self._approved.device}
+        if self._approved.virtual is not None:
+            return facts | DriveModel.from_mapping(self._approved.virtual, self._model).describe()
+        return facts | {"drive_write_cache": write_cache.state(self._approved.name)}
+
+    def wear(self) -> Wear:
+        lifetime: int | None = None
+        if self._approved.virtual is not None:
+            lifetime = manage.counters(self._approved.virtual)["host_write_bytes"]
+        elif self._approved.name.startswith("nvme"):
+            lifetime = nvme.lifetime_bytes_written(self._approved.path)
+        return replace(sysfs.wear(self._approved.name), lifetime_bytes_written=lifetime)
+
+    def sectors_written(self) -> int:
+        """Return 0 for a device that is gone; fio reports what happened to it."""
+        try:
+            return sysfs.wear(self._approved.name).sectors_written
+        except UserError:
+            return 0
+
+    def kernel_writes(self) -> dict[str, int] | None:
+        """Return None for a device that is gone or has its counters switched off."""
+        return sysfs.writes(self._approved.name)
+
+    def flush(self) -> None:
+        """Flush the drive's cache with fsync(2) (block/fops.c, blkdev_fsync).
+
+        Nothing is written through the page cache, so nothing else is flushed. The device is opened read-only, because
+        udev probes a device again after it was open for writing.
+        """
+        descriptor = os.open(self._approved.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        except OSError as error:
+            raise CellFailed(f"the drive did not flush its cache: {error.strerror}") from None
+        finally:
+            os.close(descriptor)
+
+    def idle(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
+        """Purge the drive; a virtual drive's model does it unless the study names a method."""
+        if self._approved.virtual is None or method != AUTO:
+            done = purge(self._approved, method, lambda text, fraction: say(text, fraction or 0.0))
+            self.capacity_bytes = sysfs.capacity_bytes(self._approved.name)
+            return done
+        manage.purge(self._approved.virtual)
+        return reset_of_model(manage.counters(self._approved.virtual))
+
+    def run(
+        self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
+    ) -> Timing | None:
+        if cell.streams is not None:
+            return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
+        job = job_text(cell, self._approved.path, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
+        return run_fio(self._approved.name, self._target.as_comment + job, directory, runtime_s=cell.runtime_s,
+                       slice_s=cell.slice_s, on_tick=on_tick, on_hang=self._abort, until=until,
+                       inherited=[self._approved.node.descriptor])  # fmt: skip
+
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
+
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        target = self._target
+        return native.run_engine(target.path, target.identity, schedule, directory, options, on_tick=on_tick,
+                                 on_hang=self._abort)  # fmt: skip
+
+    @contextmanager
+    def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[timed.Run]:
+        """Run on the drive itself; only its file system holds the drive during the run.
+
+        Raises UserError when the drive may no longer be written to or is too small, CellFailed when its file
+        system or the application's own preparations fail.
+        """
+        with self._hold.released():
+            row = load_sheet(self._sheet)[drive_in_sheet(self._drive)]
+            guard.confirm(row, self._approved)
+            refuse_small_drive(spec, sysfs.capacity_bytes(self._approved.name), f"drive '{self._drive}'")
+            try:
+                with timed.ready(spec, self._approved.device) as run:
+                    yield run
+            except UserError as error:
+                raise CellFailed(f"application '{spec.name}': {error}") from None
+
+    def telemetry_sources(self) -> list[Source]:
+        if self._simultaneous:
+            servers = [drive.pid for drive in manage.status() if drive.serial in self._simultaneous]
+            return sources_for(self._approved.name, self._meter, servers, siblings)
+        record = manage.find_by_device(self._approved.device)
+        return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
+
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    @property
+    def _target(self) -> Target:
+        return of_drive(self._approved, self._drive)
+
+    def _abort(self) -> None:
+        """Stop a virtual drive that no longer answers, to free a fio that waits in the kernel."""
+        if self._approved.virtual is not None:
+            manage.stop(self._approved.virtual, force=True)

@@ -1,0 +1,193 @@
+"""Purge and precondition: each stage ensures its initial drive state and seals its final state."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.drives.seal import Seal, Verdict, judge
+from drivelab.drives.sysfs import SECTOR_BYTES
+from drivelab.fio.result import read_result
+from drivelab.host.settings import HOST, deviations, snapshot
+from drivelab.plan.fitting import refuse_unfit
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import Recording, now_iso, write_json
+from drivelab.run.device import Device, open_device
+from drivelab.run.fill import FOLDER, Pass, passes, rest
+from drivelab.run.places import place
+from drivelab.run.progress import Progress
+from drivelab.telemetry.sampler import Sampler
+
+
+def require_scenario(plan: Plan, device: Device) -> dict[str, Any] | None:
+    """Return the journal's facts on the host's settings.
+
+    None if the protocol requires no scenario. On the virtual clock the host has no effect. An unreadable setting does
+    not deviate; the facts count such settings. Raises UserError with the settings that deviate, before drivelab writes
+    to the drive.
+    """
+    if not plan.subject["condition"].get("scenario_required"):
+        return None
+    scenario = plan.subject["scenario"]
+    if plan.clock == "virtual":
+        return {"scenario": scenario, "checked": False, "reason": "on the virtual clock the host has no effect"}
+    rows = snapshot([device.name], scenario)
+    wrong = deviations(rows)
+    if wrong:
+        details = "; ".join(_deviation(row) for row in wrong)
+        raise UserError(
+            f"drive '{plan.drive}': {plan.measurement} requires the host settings of scenario '{scenario}', but "
+            f"{len(wrong)} settings differ: {details}. Set `host_settings: apply` in the study, or change them by hand "
+            "as docs/host_settings.md says, and run again. Nothing was written."
+        )
+    return {"scenario": scenario, "checked": True, "deviations": [], "settings": len(rows),
+            "unknown": sum(row["deviation"] is None for row in rows)}  # fmt: skip
+
+
+def note_scenario(recording: Recording, stage: str, facts: Mapping[str, Any] | None) -> None:
+    """Append the facts of `require_scenario` to the journal, if there are any."""
+    if facts is not None:
+        recording.append("scenario", stage=stage, **facts)
+
+
+def _deviation(row: dict[str, Any]) -> str:
+    name = row["name"] if row["scope"] == HOST else f"{row['name']} of {row['scope']}"
+    return f"{name} is {row['state']}, required {row['wanted']}"
+
+
+NOTHING_TO_DO = "nothing"
+"""Stage in the seal file of a measurement that is already recorded or started."""
+
+
+def purge(plan: Plan, seal_out: Path) -> None:
+    """Purge the drive and seal that state; do nothing if `measure` may resume the recording."""
+    recording = Recording(plan)
+    if recording.complete or recording.interrupted:
+        write_json(seal_out, {"stage": NOTHING_TO_DO})
+        return
+    with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
+        refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes)
+        scenario = require_scenario(plan, device)
+        recording.set_aside("the drive was purged for a restart")
+        recording.open()
+        note_scenario(recording, "purge", scenario)
+        write_json(seal_out, _purge(plan, device, recording, progress).to_mapping())
+
+
+def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
+    """Fill the drive as the protocol says, purging it first if necessary, and seal that state."""
+    recording = Recording(plan)
+    if recording.complete or recording.interrupted:
+        write_json(seal_out, {"stage": NOTHING_TO_DO})
+        return
+    with Progress(plan, "precondition") as progress, place(plan, progress, last=False), open_device(plan) as device:
+        scenario = require_scenario(plan, device)
+        recording.open()
+        note_scenario(recording, "precondition", scenario)
+        if not check_seal(plan, device, recording, seal_in, "purge"):
+            _purge(plan, device, recording, progress)
+        write_json(seal_out, _precondition(plan, device, recording, progress).to_mapping())
+
+
+def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress) -> None:
+    """Purge and precondition: a measurement does both if the drive is not in the sealed state."""
+    _purge(plan, device, recording, progress)
+    _precondition(plan, device, recording, progress)
+    progress.begin("measure")
+
+
+def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, stage: str) -> bool:
+    """Return whether the seal in a file matches the drive's present state.
+
+    Append the verdict to the journal. Counters show writes and discards, but not a purge that the drive does itself. So
+    the name of the last recording shows when another chain purged the drive and stopped.
+    """
+    try:
+        seal = Seal.from_mapping(json.loads(path.read_text()))
+    except (OSError, ValueError, TypeError, KeyError):
+        verdict = Verdict(False, "there is no readable seal")
+    else:
+        verdict = judge(seal, stage, device.serial, plan.digest, device.wear())
+        if device.last_user not in (None, plan.recording):
+            verdict = Verdict(False, f"the drive was used for {device.last_user} in the meantime")
+    recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
+    if not verdict.intact:
+        print(
+            f"drive '{plan.drive}': seal after {stage} is broken: {verdict.reason}; purging and preconditioning again"
+        )
+    return verdict.intact
+
+
+def _seal(plan: Plan, device: Device, recording: Recording, stage: str) -> Seal:
+    seal = Seal(stage, device.serial, plan.digest, device.wear(), now_iso())
+    recording.append("seal", seal=seal.to_mapping())
+    return seal
+
+
+def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress) -> Seal:
+    progress.begin("purge")
+    device.take_over()
+    condition = plan.subject["condition"]
+    if condition["purge"] == "none":
+        recording.append("purge", method="none", verified="the protocol requires no purge")
+    else:
+        recording.append("purge", **device.purge(condition["purge"], progress.say))
+        if settle_s := condition.get("settle_s"):
+            progress.say(f"idle for {settle_s:g} s", 0.99)
+            device.idle(settle_s)
+            recording.append("settle", idle_s=settle_s)
+    return _seal(plan, device, recording, "purge")
+
+
+def _precondition(plan: Plan, device: Device, recording: Recording, progress: Progress) -> Seal:
+    progress.begin("precondition")
+    device.take_over()
+    condition = plan.subject["condition"]
+    with _sampler(device, recording):
+        for fill in passes(plan, device.capacity_bytes):
+            with _evidence_kept(plan, recording, fill.folder):
+                _fill(device, recording, progress, fill)
+    if "rest_s" in condition:
+        with _evidence_kept(plan, recording, FOLDER):
+            rest(plan, device, progress, condition["rest_s"])
+        recording.append("rest", rest_s=condition["rest_s"], flushed=True)
+    return _seal(plan, device, recording, "precondition")
+
+
+def _sampler(device: Device, recording: Recording) -> Sampler:
+    """Return the sampler for the fills; their telemetry is separate, because no cell is judged by it."""
+    folder, sources = recording.part / FOLDER, device.telemetry_sources()
+    if sources:
+        folder.mkdir(exist_ok=True)
+    return Sampler(sources, folder)
+
+
+def _fill(device: Device, recording: Recording, progress: Progress, fill: Pass) -> None:
+    written_before = device.sectors_written()
+
+    def tick(elapsed_s: float) -> None:
+        share = (device.sectors_written() - written_before) * SECTOR_BYTES / (fill.cell.volume_bytes or 1)
+        progress.say(f"{fill.words}, {share:.0%}", share)
+
+    tick(0.0)
+    directory = recording.directory(fill.folder)
+    device.run(fill.cell, directory, fill.seed, tick)
+    result = read_result(directory, fill.cell)
+    recording.append("fill", directory=fill.folder, bytes=result.write.bytes, cell=fill.cell.to_mapping())
+
+
+@contextmanager
+def _evidence_kept(plan: Plan, recording: Recording, name: str) -> Iterator[None]:
+    """Append a failure to the journal, and raise UserError with the place of the evidence."""
+    try:
+        yield
+    except CellFailed as failure:
+        recording.append("failed", stage="precondition", directory=name, reason=str(failure))
+        raise UserError(
+            f"drive '{plan.drive}': preconditioning failed: {failure}. The evidence is in {recording.part / name}; "
+            "fix the cause and run again."
+        ) from None

@@ -1,0 +1,196 @@
+"""Consent to lose the data of a real drive: for one serial, in one results folder of a project, on one host.
+
+The consent file lies next to the results and is never archived. A copy of the results on another host or in another
+project gives no consent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drivelab.core.errors import UserError
+from drivelab.plan.hosts import this_host
+from drivelab.plan.plan import Plan
+from drivelab.plan.restored import restored_folder
+from drivelab.plan.schema import ROOT
+from drivelab.plan.study import ANY_HOST, PARTS, Study
+from drivelab.recording.writer import now_iso, write_json
+from drivelab.trace.capturing import applications
+from drivelab.trace.capturing.applications import APPLICATIONS, Application
+
+if TYPE_CHECKING:
+    pass
+
+
+CONSENT = "consent.json"
+_MACHINE_ID = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"), Path("/proc/sys/kernel/random/boot_id"))
+"""A container may lack the first two files; there, consent ends when the host reboots."""
+
+
+@dataclass(frozen=True)
+class Drive:
+    """A real drive whose data a study would destroy."""
+
+    name: str
+    serial: str
+    hosts: tuple[str, ...] = ()
+    """Names of the hosts that measure the drive; ANY_HOST is this host."""
+
+    @property
+    def others(self) -> list[str]:
+        """Return the hosts other than this one: nodes of a cluster."""
+        return [host for host in self.hosts if host not in (ANY_HOST, this_host())]
+
+
+def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
+    """Ensure that the user agreed to lose the data of `drives`, and record that.
+
+    `yes`, or the study's `consent`, holds for later runs of this results folder on this host, until another drive
+    joins. The `consent` of a study that was restored from an archive does not count, because its publisher wrote it.
+    Raises UserError when consent is missing, before drivelab writes to any drive.
+    """
+    path = study.results / CONSENT
+    entries = _entries(path)
+    faults = {drive: _fault(entries.get(drive.serial), path, drive.others) for drive in drives}
+    unconfirmed = [drive for drive in drives if faults[drive] is not None]
+    restored = restored_folder(study.path) is not None
+    missing = [drive for drive in unconfirmed if not yes and (restored or drive.serial not in study.consent)]
+    if missing:
+        names = ", ".join(f"'{drive.name}' ({drive.serial})" for drive in missing)
+        remedy = (
+            "The study came from an archive, whose 'consent' does not count: run again with --yes."
+            if restored
+            else "Run again with --yes, or enter the serials under 'consent' in the study."
+        )
+        raise UserError(
+            f"study '{study.name}' would destroy the data on {names} for the first time here. "
+            f"{_earlier(path, [faults[drive] for drive in missing])}Read the above. {remedy} Nothing was written."
+        )
+    if unconfirmed:
+        now = {"at": now_iso(), "by": "--yes" if yes else "the study's 'consent'", "results": _place(path)}
+        given = {drive.serial: {**now, "machine": machine(), "hosts": drive.others} for drive in unconfirmed}
+        write_json(path, {**entries, **given})
+
+
+def check(results: Path, drive: str, serial: str) -> None:
+    """Raise UserError without consent to lose a drive's data; a stage may run without `drivelab run`."""
+    folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
+    earlier = ""
+    for path in (folder / CONSENT for folder in folders):
+        fault = _fault(_entries(path).get(serial), path)
+        if fault is None:
+            return
+        earlier += _earlier(path, [fault])
+    raise UserError(
+        f"drive '{drive}' ({serial}): there is no consent to lose its data in this study on this host. {earlier}Start "
+        "the study with 'drivelab run STUDY --yes'. Nothing was written."
+    )
+
+
+def machine() -> str:
+    """Return a name that is unique to this host.
+
+    The name is derived from the machine ID, which must not be published itself (machine-id(5)).
+    """
+    for path in _MACHINE_ID:
+        try:
+            if text := path.read_text(encoding="ascii").strip():
+                return hmac.new(text.encode(), b"drivelab consent", hashlib.sha256).hexdigest()[:32]
+        except (OSError, UnicodeDecodeError):
+            continue
+    raise UserError(f"{_MACHINE_ID[0]}: cannot be read, and consent must name this host; run systemd-machine-id-setup")
+
+
+def _place(path: Path) -> str:
+    return str(path.parent.resolve())
+
+
+_NONE = ""
+"""The fault of a missing entry, which messages do not mention."""
+_EARLIER = "an earlier version of drivelab wrote it, and it names no host and no project"
+
+
+def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
+    """Return why an entry gives no consent here; None if it does, for the hosts `others` as well."""
+    if entry is None:
+        return _NONE
+    if not isinstance(entry, dict) or not {"at", "results", "machine"} <= entry.keys():
+        return _EARLIER
+    if not isinstance(entry.get("hosts"), list) or not all(isinstance(host, str) for host in entry["hosts"]):
+        return _EARLIER
+    if entry["results"] != _place(path):
+        return f"it is for the results in {entry['results']!a}"
+    if entry["machine"] != machine() and this_host() not in entry["hosts"]:
+        return "it was given on another host"
+    if not set(others) <= set(entry["hosts"]):
+        return f"it is not for the host {', '.join(others)}"
+    return None
+
+
+def _earlier(path: Path, faults: Sequence[str | None]) -> str:
+    """Return sentences about an existing consent that does not count."""
+    reasons = dict.fromkeys(filter(None, faults))
+    return "".join(f"The consent in {path} does not count: {reason}. " for reason in reasons)
+
+
+def _entries(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, RecursionError):
+        raise UserError(f"{path}: this is not a valid consent file; delete it and run again with --yes") from None
+
+
+def snakemake_arguments() -> list[str]:
+    """Return the arguments that point Snakemake from a restored folder to this project; empty elsewhere."""
+    if restored_folder(Path.cwd()) is None:
+        return []
+    return ["--snakefile", str(ROOT / "Snakefile"), "--workflow-profile", str(ROOT / "profiles/default")]
+
+
+def snakemake_environment() -> dict[str, str]:
+    """Return variables that keep Python from importing files of a restored folder; empty elsewhere."""
+    return {} if restored_folder(Path.cwd()) is None else {"PYTHONSAFEPATH": "1"}
+
+
+def refuse_foreign_commands(plan: Plan) -> None:
+    """Raise UserError if a plan of a restored study would run a command that this project lacks."""
+    folder = restored_folder(Path(plan.context["results"]))
+    if folder is None or plan.clock == "virtual":
+        return
+    if command := plan.context.get("meter", {}).get("command"):
+        raise UserError(
+            f"{folder}: the restored study reads its power meter with the command {_quoted(command)}. A command from "
+            "an archive is not run. Remove the key 'meter' from the study, or copy the study into your own project."
+        )
+    if "application" in plan.subject:
+        refuse_foreign_application(applications.of_plan(plan), folder)
+
+
+def refuse_foreign_application(spec: Application, place: Path) -> None:
+    """Raise UserError if `place` is in a restored folder and the project has no application with the same commands."""
+    folder = restored_folder(place)
+    if folder is None:
+        return
+    try:
+        own = applications.load(ROOT / APPLICATIONS, spec.name).to_mapping()
+    except UserError:
+        own = {}
+    if own != spec.to_mapping():
+        commands = "; ".join(_quoted(words) for words in (*spec.set_up, spec.command, *spec.tear_down))
+        raise UserError(
+            f"{folder}: application '{spec.name}' of the restored study would run {commands}. A command from an "
+            f"archive is not run. If you trust it, copy its entry into {ROOT / APPLICATIONS}."
+        )
+
+
+def _quoted(words: Iterable[Any]) -> str:
+    """Return a command in Python notation, without control characters."""
+    return ascii([str(word) for word in words])

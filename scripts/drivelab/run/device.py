@@ -1,0 +1,207 @@
+"""The device under test as the stages see it, approved by the guard and locked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
+from drivelab.core.lock import exclusive
+from drivelab.core.programs import Tick, Timing
+from drivelab.drives import guard
+from drivelab.drives.sysfs import Wear
+from drivelab.fio.early_end import StopRule
+from drivelab.plan.cell import Cell
+from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.hosts import refuse_elsewhere
+from drivelab.plan.plan import Plan
+from drivelab.replay.native import EngineOptions
+from drivelab.replay.once import Manner
+from drivelab.replay.prepare import Prepared
+from drivelab.run import consent, write_cache
+from drivelab.run.consent import refuse_foreign_commands
+from drivelab.telemetry.log import Source
+from drivelab.virtual.kept_state import KEPT_DRIVES
+
+if TYPE_CHECKING:
+    from drivelab.application.timed import Run
+    from drivelab.trace.capturing.applications import Application
+
+
+class Device(Protocol):
+    """A drive that this process may write to and that no other process uses."""
+
+    name: str
+    """Kernel name; empty on the virtual clock."""
+    serial: str
+    last_user: str | None
+    """The last recording that drivelab used this drive for, before the present one."""
+    undoes: bool
+    """Whether opening the drive undoes everything that has no line in the journal. If so, an interruption leaves no
+    trace on the drive and no gap."""
+    engine: str
+    """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
+    capacity_bytes: int
+    logical_block_bytes: int
+
+    def take_over(self) -> None:
+        """Enter the plan's recording as the last user, before it changes the drive."""
+        ...
+
+    def identity(self) -> dict[str, Any]:
+        """Return columns of the table `drives`."""
+        ...
+
+    def wear(self) -> Wear:
+        """Return the counters for seals."""
+        ...
+
+    def sectors_written(self) -> int:
+        """Return the kernel's counter from `wear`, which is cheap to read every second."""
+        ...
+
+    def kernel_writes(self) -> dict[str, int] | None:
+        """Return `written_bytes` and `discarded_bytes` from the kernel's counters; None without counters."""
+        ...
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
+        """Purge the drive; return the `method` used and how the result was `verified`."""
+        ...
+
+    def flush(self) -> None:
+        """Make the drive persist all acknowledged writes."""
+        ...
+
+    def idle(self, seconds: float) -> None:
+        """Wait without I/O."""
+        ...
+
+    def run(
+        self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
+    ) -> Timing | None:
+        """Run one cell and write its evidence to `directory`.
+
+        Return None in simulated time. A cell in slices ends normally when `until` accepts the status at the end of a
+        slice.
+        """
+        ...
+
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
+        ...
+
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        """Issue the requests of a schedule and write results.bin to `directory`, as drivelab.replay.native does."""
+        ...
+
+    def application(self, spec: Application, stand_in: Prepared | None) -> AbstractContextManager[Run]:
+        """Provide a fresh file system, and yield a function that runs the application's command once on it.
+
+        On the virtual clock the function replays `stand_in` instead: a trace of the application, prepared for this
+        drive.
+        """
+        ...
+
+    def telemetry_sources(self) -> list[Source]:
+        """Return the telemetry sources of drive and host during a measurement; none in simulated time."""
+        ...
+
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        """In simulated time, let the drive write its telemetry to the recording."""
+        ...
+
+
+class LastUser:
+    """The file that names the last recording that used a drive."""
+
+    def __init__(self, path: Path, recording: str) -> None:
+        self._path, self._recording = path, recording
+        self.before = path.read_text(encoding="utf-8") if path.exists() else None
+
+    def enter(self) -> None:
+        """Enter this recording as the last user.
+
+        Call it only after judging the previous user: if the process is killed in between, the next process would take
+        itself for the previous user.
+        """
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        part = self._path.with_name(f"{self._path.name}.part")
+        part.write_text(self._recording, encoding="utf-8")
+        part.replace(self._path)
+
+
+def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
+    """Return the record of a virtual drive's purge by its model."""
+    return {
+        "method": "auto",
+        "title": "reset of the flash model",
+        "verified": f"the model reports {counters['mapped_pages']} mapped pages",
+    }
+
+
+@contextmanager
+def open_device(plan: Plan) -> Iterator[Device]:
+    """Open the device of a plan; raises UserError, before any write, if it may not be used."""
+    from drivelab.run.block_device import BlockDevice
+    from drivelab.run.clock_device import ClockDevice
+
+    refuse_elsewhere(plan)
+    sheet = load_sheet(Path(plan.context["drives_sheet"]))
+    row = sheet.get(plan.sheet_drive)
+    if row is None:
+        raise UserError(
+            f"{plan.context['drives_sheet']}: has no drive '{plan.sheet_drive}'; add it, or remove it from the study"
+        )
+    if row.serial != plan.subject["drive"]["serial"]:
+        raise UserError(
+            f"{row.source}: serial is {row.serial}, but the plan is for {plan.subject['drive']['serial']}; run again"
+        )
+    if row.firmware != plan.subject["drive"].get("firmware"):
+        raise UserError(
+            f"{row.source}: firmware is {row.firmware or 'not pinned'}, but the plan is for "
+            f"{plan.subject['drive'].get('firmware') or 'any'}; run again"
+        )
+    if plan.clock == "virtual":
+        state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
+        state.parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(state.with_suffix(".lock"), plan.drive):
+            yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
+    else:
+        refuse_foreign_commands(plan)
+        _ready_for_applications(plan)
+        device = _device_path(plan)
+        if row.virtual is None:
+            consent.check(Path(plan.context["results"]), plan.drive, row.serial)
+        with (
+            guard.held(row, device) as (held, hold),
+            write_cache.as_wanted(held, plan.subject["write_cache"]),
+        ):
+            user = run_directory() / "users" / held.serial.replace("/", "_")
+            yield BlockDevice(held, plan, LastUser(user, plan.recording), hold)
+
+
+def _ready_for_applications(plan: Plan) -> None:
+    """Unmount file systems that a killed process left mounted.
+
+    Raises UserError if the plan's application cannot run here.
+    """
+    from drivelab.trace.capturing import applications
+
+    applications.recover_mounts()
+    if "application" in plan.subject:
+        applications.refuse_unready(applications.of_plan(plan))
+
+
+def _device_path(plan: Plan) -> str:
+    from drivelab.virtual import manage
+    from drivelab.virtual.model import DriveModel
+
+    model = plan.subject["drive"].get("virtual")
+    if model is None:
+        return str(plan.context["device"])
+    name = str(plan.context["device"]).removeprefix("virtual:")
+    kept = Path(plan.context["results"]) / KEPT_DRIVES
+    return manage.start(name, DriveModel.from_mapping(name, model), kept=kept).device

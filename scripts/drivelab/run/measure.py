@@ -1,0 +1,242 @@
+"""The measuring process: makes one recording, from the first cell to the manifest, and resumes it if interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import drivelab
+from drivelab.analysis.exclusions import VERSIONS
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.units import format_amount
+from drivelab.drives.seal import counters_lost
+from drivelab.drives.sysfs import SECTOR_BYTES, Wear, read_text
+from drivelab.fio.job_run import fio_version
+from drivelab.host.settings import snapshot
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import Recording
+from drivelab.run.application import run_application
+from drivelab.run.condition import check_seal, note_scenario, prepare, require_scenario
+from drivelab.run.device import Device, open_device
+from drivelab.run.fio_cell import Bench
+from drivelab.run.idle import run_idle
+from drivelab.run.loop import run_loop
+from drivelab.run.places import place
+from drivelab.run.progress import Progress
+from drivelab.run.replay import run_replay
+from drivelab.run.schedules import Schedules
+from drivelab.run.soak import run_soak
+from drivelab.run.together import NOT_RESUMED, Barrier, start_together
+from drivelab.telemetry.log import read_lines
+
+
+def describe_host(proc_root: Path = Path("/proc")) -> dict[str, Any]:
+    """Return the columns of the table `hosts` that need no other program."""
+    cpu = [line.partition(":")[2].strip() for line in (read_text(proc_root / "cpuinfo") or "").splitlines()
+           if line.startswith("model name")]  # fmt: skip
+    memory_kib = next(
+        (int(line.split()[1]) for line in (read_text(proc_root / "meminfo") or "").splitlines()
+         if line.startswith("MemTotal")), 0)  # fmt: skip
+    return {
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "cpu": cpu[0] if cpu else platform.machine(),
+        "cores": os.cpu_count() or 0,
+        "memory_bytes": memory_kib * 1024,
+        "os": platform.freedesktop_os_release().get("PRETTY_NAME", "unknown")
+        if Path("/etc/os-release").exists()
+        else "unknown",
+        "python": platform.python_version(),
+    }
+
+
+BLIND_S = 5.0
+"""Longest time between the last sample and the last write of a killed process: samples come every second."""
+_IN_FLIGHT_BYTES = 2**20
+"""Writes in flight when the measurement ended normally; the drive counts them when they complete."""
+
+
+def lost_state(
+    recording: str, last_user: str | None, journal: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]],
+    live: Wear, *, virtual_clock: bool = False,
+) -> str | None:  # fmt: skip
+    """Return why the drive's state is not the one that an interrupted measurement left; None if it may resume.
+
+    `lines` are the recording's telemetry. No other measurement may have used the drive. The drive must have stayed
+    attached and the host running, or the drive must have its own write counter. The interrupted cell wrote at most
+    BLIND_S at the highest observed rate after the last sample; any more was written by others. On the virtual clock
+    nothing else can write.
+    """
+    if last_user != recording:
+        return f"the drive was used for {last_user or 'something unknown'} in the meantime"
+    first = next((line.get("wear") for line in reversed(journal) if line["event"] == "measure"), None)
+    if first is None:
+        return "the drive's counters were not recorded when the measurement began"
+    before = Wear(**first)
+    lost = counters_lost(before, live)
+    written_bytes = _written_bytes(before, live, lost is not None)
+    if written_bytes is None:
+        return f"{lost} in the meantime, and the drive has no write counter"
+    if written_bytes < 0:
+        return "the drive's write counter decreased"
+    if virtual_clock:
+        return None
+    foreign = foreign_bytes(lines, before.sectors_written, before.sectors_written + written_bytes // SECTOR_BYTES)
+    return f"others wrote about {format_amount(foreign)} in the meantime" if foreign else None
+
+
+def other_versions(part: Path, now: Mapping[str, Any]) -> str | None:
+    """Return the first version that changed since the unfinished recording in `part` began; None if none did.
+
+    `now` has the fields of host.json and identity.json. One recording never mixes cells of several versions.
+    """
+    first: dict[str, Any] = {}
+    for name in ("host.json", "identity.json"):
+        if (part / name).exists():
+            first |= json.loads((part / name).read_text(encoding="utf-8"))
+    changed = (
+        f"{title} was {first[name]} and is now {now[name]}"
+        for name, title in VERSIONS.items()
+        if name in first and name in now and first[name] != now[name]
+    )
+    return next(changed, None)
+
+
+def _written_bytes(sealed: Wear, live: Wear, lost: bool) -> int | None:
+    """Return the bytes written since the seal: by the kernel's counter, or if that was reset, by the drive's counter.
+
+    None if the drive has no counter.
+    """
+    if not lost:
+        return SECTOR_BYTES * (live.sectors_written - sealed.sectors_written)
+    if sealed.lifetime_bytes_written is None or live.lifetime_bytes_written is None:
+        return None
+    return live.lifetime_bytes_written - sealed.lifetime_bytes_written
+
+
+def foreign_bytes(lines: Iterable[Mapping[str, Any]], first_sectors: int, sectors: int) -> int:
+    """Return the bytes written since the last sample that the measurement cannot have written itself.
+
+    `first_sectors` is the counter of written sectors when the measurement last started or resumed, `sectors` the
+    counter now. The rate is the highest since the recording began. Without a rate, no bytes count as the measurement's.
+    """
+    runs: list[list[tuple[float, int]]] = [[]]
+    ended = False
+    for line in lines:
+        if line.get("event") == "begin":
+            runs.append([])
+        if "sectors_written" in line:
+            runs[-1].append((line["at_s"], int(line["sectors_written"])))
+        ended = line.get("event") == "end"
+    since = SECTOR_BYTES * (sectors - (runs[-1][-1][1] if runs[-1] else first_sectors))
+    fastest = max((rate for run in runs for rate in _rates(run)), default=0.0)
+    own = _IN_FLIGHT_BYTES + (0 if ended else int(BLIND_S * fastest * SECTOR_BYTES))
+    return since if since > own else 0
+
+
+def _rates(samples: Sequence[tuple[float, int]]) -> Iterator[float]:
+    """Yield sectors per second over at least half a second, because samples at cell edges lie close together."""
+    for number, (start_s, start) in enumerate(samples):
+        later = ((at_s, value) for at_s, value in samples[number + 1 :] if at_s - start_s >= 0.5)
+        if (end := next(later, None)) is not None:
+            yield (end[1] - start) / (end[0] - start_s)
+
+
+_STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay,
+          "application": run_application}  # fmt: skip
+
+
+def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
+    """Make the recording of a plan, unless it exists.
+
+    A drive in the sealed state is measured at once; otherwise it is purged and preconditioned first. An interrupted
+    measurement resumes, with the gap marked. Raises UserError when a cell fails; finished cells are kept, and the next
+    call resumes.
+
+    With a `barrier` each step starts together with the measurements of other drives. Such a measurement never resumes.
+    """
+    if (barrier is None) == ("simultaneous" in plan.subject):
+        raise UserError(
+            f"{plan.recording} is measured at the same time as other drives; use 'drivelab measure-together'"
+            if barrier is None
+            else f"{plan.recording} is measured alone; use 'drivelab measure'"
+        )
+    recording = Recording(plan)
+    if recording.complete:
+        recording.write_manifest()
+        return
+    if recording.measured and barrier is None:
+        recording.finish()
+        return
+    with Progress(plan, "measure") as progress, place(plan, progress, last=True), open_device(plan) as device:
+        scenario = require_scenario(plan, device)
+        recording.open()
+        note_scenario(recording, "measure", scenario)
+        host = {**describe_host(), "scenario": plan.subject["scenario"],
+                "fio": fio_version() if plan.clock == "wall" else "virtual clock",
+                "engine": device.engine, "drivelab": drivelab.__version__}  # fmt: skip
+        _ready(plan, device, recording, seal_in, host, progress, alone=barrier is None)
+        recording.write(
+            "identity.json",
+            {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
+        )
+        recording.write("host.json", host)
+        if plan.clock == "wall":
+            recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
+        recording.append("measure", wear=asdict(device.wear()))
+        with Schedules(plan, device, recording) as schedules:
+            _take_steps(Bench(plan, device, recording, schedules), progress, barrier)
+        if barrier is not None:
+            start_together(barrier, recording, len(plan.subject["measure"]))
+        recording.finish()
+
+
+def _ready(
+    plan: Plan, device: Device, recording: Recording, seal_in: Path, host: Mapping[str, Any], progress: Progress,
+    *, alone: bool,
+) -> None:  # fmt: skip
+    """Resume, or ensure that the drive is in its initial state."""
+    journal = recording.journal()
+    if any(line["event"] == "measure" for line in journal):
+        samples = read_lines(recording.part)
+        reason = NOT_RESUMED if not alone else lost_state(
+            plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
+        )  # fmt: skip
+        reason = reason or other_versions(recording.part, {**host, **device.identity()})
+        if reason is None:
+            device.take_over()
+            recording.append(
+                "resumed" if device.undoes else "gap", reason="the measurement was interrupted and resumed"
+            )
+            print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
+            return
+        print(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; restarting")
+        recording.set_aside(reason)
+        recording.open()
+        prepare(plan, device, recording, progress)
+    elif not check_seal(plan, device, recording, seal_in, "precondition"):
+        prepare(plan, device, recording, progress)
+    device.take_over()
+
+
+def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> None:
+    plan, recording = bench.plan, bench.recording
+    with bench.telemetry, bench.device.telling(recording.part):
+        for number, step in enumerate(plan.subject["measure"]):
+            ((kind, fields),) = step.items()
+            if barrier is not None:
+                start_together(barrier, recording, number)
+            try:
+                _STEPS[kind](bench, progress, number, fields)
+            except CellFailed as failure:
+                recording.append("failed", step=number, reason=str(failure))
+                action = "to resume" if barrier is None else "to restart"
+                raise UserError(
+                    f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
+                    f"{recording.part}; fix the cause and run again {action}."
+                ) from None

@@ -1,0 +1,187 @@
+"""The report of a capture."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+REPORT_NAME = "capture.json"
+LOSSES = {
+    "overrun": "the ring was full and old events were overwritten",
+    "commit_overrun": "events were nested too deep for the ring",
+    "dropped_events": "the ring was full and new events were dropped",
+    "entries": "events were left in the ring when the capture ended",
+    "missed": "pages of the ring say that events before them are missing",
+    "read_by_others": "another process read events out of the ring",
+    "sequence_gaps": "the events' numbers have gaps",
+    "truncated_files": "a file ends within an event",
+    "start": "the trace began after the command",
+    "end": "the trace ended before the command",
+    "blktrace_failed": "blktrace failed",
+    "tracer_changed": "another program changed the tracer during the capture",
+    "device_changed": "the device disappeared or was attached again during the capture",
+    "not_traced": "the device completed requests, but the trace has none",
+    "completions_missing": "the device completed more requests than the trace has",
+}
+"""Kinds of losses, described."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Measurable cost of reading the events while the command ran.
+
+    The kernel's cost of creating events cannot be separated from the command's work. tests/benchmarks/capture_cost.py
+    measures both together.
+    """
+
+    reader_cpu_s: float
+    """CPU time of the reader of events, user and system."""
+    drains: int | None
+    """How often rings were emptied while the command ran; None for blktrace, which empties them itself."""
+    buffer_fill_max: float | None
+    """Highest observed fill share of a CPU's ring; None for blktrace, which does not report it."""
+    buffer_bytes_per_cpu: int
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Events in the files of a capture."""
+
+    by_cpu: dict[int, int]
+    completions: int
+    """Completions of requests with data."""
+    lost: dict[str, int]
+    """Losses visible in the files, by kind."""
+
+    @property
+    def events(self) -> int:
+        """All events."""
+        return sum(self.by_cpu.values())
+
+
+@dataclass(frozen=True)
+class CaptureReport:
+    """The report of a capture; stored beside the raw files as capture.json."""
+
+    backend: str
+    """`blktrace` or `ftrace`."""
+    blktrace_refused: str | None
+    """Why blktrace was not used."""
+    device: str
+    capacity_bytes: int
+    first_sector: int
+    """Start of the device on its disk (units of 512 bytes), 0 unless a partition; raw sectors count on the disk."""
+    logical_block_bytes: int
+    command: list[str]
+    exit_status: int
+    """Exit status of the command; negative: the signal that killed it."""
+    started: str
+    """UTC, ISO 8601."""
+    duration_s: float
+    """Time from start to end of the traced command: the result of an application-based benchmark."""
+    user_s: float
+    system_s: float
+    max_rss_bytes: int | None
+    """Memory of the largest process of the command and its children; see capturing.command.Outcome."""
+    realtime_offset_ns: int
+    """Offset from raw record times to UTC since 1970."""
+    kernel: str
+    events: int
+    events_per_s: float
+    cpus: list[int]
+    """Every CPU with a file, to detect a missing file."""
+    events_by_cpu: dict[str, int]
+    device_requests: int
+    """Requests with data that the device completed during the capture, by its own counters."""
+    cost: Cost
+    lost: dict[str, int]
+    """Losses by kind (see LOSSES); empty: the capture is complete."""
+    processes: dict[str, str]
+    """Process names by PID."""
+    base: str
+    """Base name of the raw files, as for `blkparse -i`."""
+    remarks: list[str] = field(default_factory=list)
+    """Explanations of the losses, as sentences."""
+
+    @property
+    def lossy(self) -> bool:
+        """Whether events are missing."""
+        return bool(self.lost)
+
+
+def counted_completions(data: int, empty: int, empty_queued: int) -> int:
+    """Convert a trace's completions, with and without data, to a device's counting.
+
+    The kernel counts an empty flush as a write. It counts a write with a flush sequence once, despite two completions
+    (blk_account_io_done in block/blk-mq.c, blk_flush_restore_request in block/blk-flush.c).
+    """
+    return data + min(empty, empty_queued)
+
+
+MARK = "DRIVELAB_CAPTURE"
+"""Environment variable of the traced command and its descendants."""
+_ATTEMPTS = 100
+_PAUSE_S = 0.02
+
+
+def boot_id() -> str:
+    """Return the boot ID; a reboot makes journals obsolete."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def started(pid: int) -> str:
+    """Return a process's start in clock ticks since boot (proc_pid_stat(5)).
+
+    This is field 22. Raises FileNotFoundError.
+    """
+    return _fields(pid)[19]
+
+
+def alive(pid: int, start: str) -> bool:
+    """Return whether that process runs; a zombie does not."""
+    try:
+        fields = _fields(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return fields[19] == start and fields[0] not in ("Z", "X")
+
+
+def marked(mark: str) -> list[int]:
+    """Return the running processes with this value of MARK in their environment."""
+    variable = f"{MARK}={mark}".encode()
+    pids: list[int] = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if variable in path.read_bytes().split(b"\0"):
+                pids.append(int(path.parent.name))
+    return pids
+
+
+def end_session(session: int, mark: str | None) -> None:
+    """Kill all processes of a session, in any process group, or with the mark."""
+    for _ in range(_ATTEMPTS):
+        left = set(_of_session(session)) | set(marked(mark) if mark else ())
+        if not left:
+            return
+        for pid in left:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(_PAUSE_S)
+
+
+def _of_session(session: int) -> list[int]:
+    pids: list[int] = []
+    for path in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            fields = _fields(int(path.name))
+            if fields[3] == str(session) and fields[0] not in ("Z", "X"):
+                pids.append(int(path.name))
+    return pids
+
+
+def _fields(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

@@ -1,0 +1,300 @@
+"""Capture with ftrace's `blk` tracer, where kernel lockdown refuses blktrace.
+
+The ring is read rarely, as raw pages (trace_pipe_raw), and converted to blktrace's records after the capture. Reading
+records from trace_pipe would cost ten times the CPU time while the command runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, TextIO
+
+from drivelab.core.errors import UserError
+from drivelab.trace.capturing import tracer
+from drivelab.trace.capturing.capture_report import Cost, Counts, counted_completions
+from drivelab.trace.capturing.disk import Disk
+from drivelab.trace.capturing.tracer import OPTIONS, RUN, TRACING, lock, possible, recover
+
+__all__ = ["OPTIONS", "RUN", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
+
+LEAST_KIB, MOST_KIB = 1024, 128 * 1024
+"""Limits of a CPU's ring: 128 MiB hold two and a half million events."""
+MEMORY_SHARE = 1 / 8
+"""Share of the available memory for the rings of all CPUs."""
+DRAIN_AT = 1 / 2
+"""Fill share at which a ring is read. Reading costs CPU time; a large ring does not."""
+FASTEST_BYTES_S = 200e6
+"""No CPU fills its ring faster."""
+
+
+@dataclass
+class _Ring:
+    """The ring of one CPU, open for reading."""
+
+    cpu: Path
+    reader: int
+    exclusion: int
+    """trace_pipe, open but never read: it has one reader, so no other process can take events from it."""
+    file: BinaryIO
+    pages: Path
+    size_bytes: int
+
+
+class Ftrace:
+    """One capture of one block device, under a lock: the kernel has one tracer."""
+
+    name = "ftrace"
+
+    def __init__(self, disk: Disk, output: Path, tracing: Path = TRACING, run: Path = RUN) -> None:
+        """`output` is the base name of the files to write."""
+        self._disk = disk
+        self._output = output
+        self._tracing = tracing
+        self._run = run
+        self._lock: TextIO | None = None
+        self._rings: list[_Ring] = []
+        self._ours: dict[str, str] = {}
+        self._processes: dict[int, str] = {}
+        self._counts: Counts | None = None
+        self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
+        self._page = bytearray()
+        self._number = 0
+        self.remarks: list[str] = []
+        """What is wrong with the capture, in sentences."""
+
+    @property
+    def interval_s(self) -> float:
+        """Interval between calls of `poll`; no CPU fills the rest of its ring in it."""
+        return max(0.02, (1 - DRAIN_AT) * self._size / FASTEST_BYTES_S)
+
+    def start(self) -> None:
+        """Start tracing; raise UserError, changing nothing, if another tracer is active."""
+        self._lock = lock(self._run)
+        try:
+            recover(self._run, self._tracing)
+            tracer.mount(self._run, self._tracing)
+            tracer.refuse_foreign(self._disk.trace, self._tracing)
+            tracer.write_journal(self._run, tracer.state(self._tracing), self._disk.trace)
+            self._set_up()
+            self._ours = self._now()
+        except BaseException:
+            self.abandon()
+            raise
+
+    def poll(self) -> None:
+        """Empty rings that are half full; raise UserError if writing fails."""
+        begun_s = time.thread_time()
+        for ring in self._rings:
+            used = _stats(ring.cpu)["bytes"]
+            self._fill = max(self._fill, used / ring.size_bytes)
+            if used > DRAIN_AT * ring.size_bytes:
+                self._drain(ring, used // len(self._page))
+                self._drains += 1
+        self._cpu_s += time.thread_time() - begun_s
+
+    def stop(self) -> Counter[str]:
+        """Stop, read the rest, restore, write the files; return losses by kind."""
+        try:
+            self._compare()
+            for ring in self._rings:
+                self._fill = max(self._fill, _stats(ring.cpu)["bytes"] / ring.size_bytes)
+            if self._disk.trace.exists():
+                (self._disk.trace / "enable").write_text("0")
+            for ring in self._rings:
+                self._drain(ring, None)
+            rings = list(self._rings)
+            lost, read = self._losses()
+            self._processes = _saved_processes(self._tracing)
+        finally:
+            self.abandon()
+        lost["tracer_changed"] += len(self.remarks)
+        self._convert(rings, read, lost)
+        return lost
+
+    def counts(self) -> Counts:
+        """Return events by CPU, after `stop`."""
+        assert self._counts is not None
+        return self._counts
+
+    def cost(self) -> Cost:
+        """Return the cost of reading while the command ran."""
+        return Cost(self._cpu_s, self._drains, self._fill, self._size)
+
+    def processes(self) -> dict[int, str]:
+        """Return the process names by PID that the kernel kept, after `stop`."""
+        return self._processes
+
+    def abandon(self) -> None:
+        """Restore the tracer and release all resources; does nothing if done before."""
+        for ring in self._rings:
+            os.close(ring.reader)
+            os.close(ring.exclusion)
+            ring.file.close()
+        self._rings = []
+        if self._lock is not None:
+            try:
+                recover(self._run, self._tracing)
+            finally:
+                self._lock.close()
+                self._lock = None
+
+    def _set_up(self) -> None:
+        from drivelab.trace.capturing import ring  # imports numpy, which nothing else here needs
+
+        self._number = self._disk.number  # read now: the device may be gone at the end
+        self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
+        cpus = tracer.cpus(self._tracing)
+        self._put("tracing_on", "0")
+        self._put("trace_clock", "mono")
+        self._put("tracing_cpumask", _mask([int(cpu.name.removeprefix("cpu")) for cpu in cpus]))
+        self._put("saved_cmdlines_size", str(tracer.SAVED_PROCESSES))
+        self._size = self._enlarge(cpus) * 1024
+        try:
+            self._put("current_tracer", "blk")
+        except OSError:  # EBUSY: a trace_pipe is open
+            raise UserError(
+                f"another process reads the kernel's tracer (a trace_pipe in {self._tracing} is open); end it first"
+            ) from None
+        for name, value in OPTIONS.items():
+            self._put(f"options/{name}", value)
+        for cpu in cpus:
+            self._rings.append(self._open(cpu))
+        try:
+            (self._disk.trace / "enable").write_text("1")
+        except OSError as error:
+            raise UserError(f"{self._disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
+        self._put("tracing_on", "1")
+
+    def _enlarge(self, cpus: list[Path]) -> int:
+        """Make the rings as large as memory allows; return KiB per CPU."""
+        size = ring_kib(_available_kib(), len(cpus))
+        while True:
+            try:
+                for cpu in cpus:
+                    self._put(f"per_cpu/{cpu.name}/buffer_size_kb", str(size))
+                return size
+            except OSError as error:
+                if error.errno != errno.ENOMEM or size <= LEAST_KIB:
+                    raise UserError(f"a tracer ring of {size} KiB failed: {error.strerror}; free some memory") from None
+                size //= 2
+
+    def _open(self, cpu: Path) -> _Ring:
+        number = cpu.name.removeprefix("cpu")
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            exclusion = os.open(cpu / "trace_pipe", flags)
+        except OSError:
+            raise UserError(f"{cpu}/trace_pipe is read by another process; end it first") from None
+        try:
+            reader = os.open(cpu / "trace_pipe_raw", flags)
+        except OSError as error:
+            os.close(exclusion)
+            raise UserError(f"{cpu}/trace_pipe_raw cannot be opened ({error.strerror})") from None
+        pages = self._output.with_name(f"{self._output.name}.ring.{number}")
+        return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
+
+    def _put(self, name: str, value: str) -> None:
+        (self._tracing / name).write_text(value)
+
+    def _now(self) -> dict[str, str]:
+        """Return the present values of all settings that decide what is traced."""
+        state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
+        names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
+        return state | {str(self._disk.trace / name): tracer.text(self._disk.trace / name) for name in names}
+
+    def _compare(self) -> None:
+        """Add a remark for each setting that changed during the capture."""
+        present = self._disk.trace.exists()
+        for name, now in self._now().items():
+            if now != self._ours[name] and (present or not name.startswith(str(self._disk.trace))):
+                self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
+
+    def _drain(self, ring: _Ring, pages: int | None) -> None:
+        """Read `pages` pages, or all if None."""
+        while pages is None or pages > 0:
+            try:
+                if not os.readv(ring.reader, [self._page]):
+                    return
+            except BlockingIOError:
+                return
+            try:
+                ring.file.write(self._page)
+            except OSError as error:
+                raise UserError(f"{ring.pages}: cannot be written ({error.strerror}); free some space") from None
+            pages = None if pages is None else pages - 1
+
+    def _losses(self) -> tuple[Counter[str], dict[Path, int]]:
+        """Return losses, and events read per CPU, from the ring's statistics.
+
+        Only the ring shows losses: the records' sequence numbers are always 0 here.
+        """
+        lost: Counter[str] = Counter()
+        read: dict[Path, int] = {}
+        for ring in self._rings:
+            stats = _stats(ring.cpu)
+            read[ring.pages] = stats["read events"]
+            for kind in ("overrun", "commit overrun", "dropped events", "entries"):
+                lost[kind.replace(" ", "_")] += stats[kind]
+        return lost, read
+
+    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> None:
+        from drivelab.trace.capturing import ring as ring_format
+
+        by_cpu: dict[int, int] = {}
+        ends: Counter[str] = Counter()
+        for ring in rings:
+            number = int(ring.cpu.name.removeprefix("cpu"))
+            try:
+                with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
+                    counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
+            except ring_format.DamagedError as error:
+                raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
+            except OSError as error:
+                raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
+            ring.pages.unlink()
+            by_cpu[number] = counts.events
+            ends.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
+            lost["missed"] += counts.missed
+            lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
+        completions = counted_completions(ends["data"], ends["empty"], ends["queued"])
+        self._counts = Counts(by_cpu, completions, {})
+
+
+def ring_kib(available_kib: int, cpus: int) -> int:
+    """Return KiB of each CPU's ring, from the memory available to all rings."""
+    return max(LEAST_KIB, min(MOST_KIB, int(available_kib * MEMORY_SHARE) // max(cpus, 1)))
+
+
+def _available_kib() -> int:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1])
+    return 0
+
+
+def _mask(cpus: list[int]) -> str:
+    """Return a CPU mask as the kernel writes it: groups of 32 bits, highest first."""
+    bits = sum(1 << cpu for cpu in cpus)
+    groups = [f"{bits >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(cpus, default=0) + 1, 32)]
+    return ",".join(reversed(groups))
+
+
+def _stats(cpu: Path) -> dict[str, int]:
+    """Return the counts of a CPU's ring; one read(2), as each sees new counts."""
+    file = os.open(cpu / "stats", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(file, 4096).decode()
+    finally:
+        os.close(file)
+    return {name: int(value) for name, value in re.findall(r"^([a-z ]+): (\d+)$", content, re.MULTILINE)}
+
+
+def _saved_processes(tracing: Path) -> dict[int, str]:
+    lines = (line.split(maxsplit=1) for line in (tracing / "saved_cmdlines").read_text().splitlines())
+    return {int(fields[0]): fields[1] for fields in lines if len(fields) == 2}

@@ -1,0 +1,182 @@
+"""Model of a format and of its rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drivelab.core.errors import UserError
+from drivelab.trace.parquet_schema import LONGEST_REQUEST_BYTES, OPERATIONS
+
+if TYPE_CHECKING:
+    from drivelab.trace.formats.common.source import Source
+    from drivelab.trace.parquet_schema import TraceFile
+
+NO_REQUEST = -1
+"""Operation of a documented row other than a request; it is counted and skipped."""
+LARGEST = (1 << 63) - 1
+LONGEST_NS = 1 << 62
+"""Longest time span, 146 years: the sum of two fits into 64 bits."""
+MOST_TICKS = 1 << 62
+"""Largest time of a format, so that the difference of two fits into 64 bits."""
+
+Whole = npt.NDArray[np.int64]
+
+
+class MalformedError(Exception):
+    """Why lines are malformed; the reason is exact for a single line."""
+
+    def __init__(self, reason: str, row: int | None = None) -> None:
+        super().__init__(reason)
+        self.row = row
+        """Index of the malformed line, from 0, if known: only a hint."""
+
+
+@dataclass
+class Tally:
+    """Count lines other than requests: malformed ones, up to a limit, and others."""
+
+    path: Path
+    limit: int | None
+    """Most malformed lines; None: any number."""
+    unit: str = "line"
+    malformed: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+    """Number and reason of the first ten malformed lines."""
+    skipped: Counter[str] = field(default_factory=Counter)
+    """Documented lines other than requests, by kind."""
+    unmatched: Counter[str] = field(default_factory=Counter)
+    """Unmatched events, by kind."""
+    unterminated: bool = False
+    """The last line has no newline."""
+
+    def add(self, number: int, reason: str) -> None:
+        """Count a malformed line; raise UserError beyond the limit."""
+        self.malformed += 1
+        if len(self.first) < 10:
+            self.first.append((number, reason))
+        if self.limit is None or self.malformed <= self.limit:
+            return
+        remedy = f"fix the file, or allow more malformed {self.unit}s with --max-malformed N"
+        if self.limit == 0:
+            raise UserError(f"{self.path}: {self.unit} {number} is malformed: {reason}; {remedy}")
+        shown = ", ".join(f"{number} ({why})" for number, why in self.first)
+        raise UserError(f"{self.path}: more than {self.limit} malformed {self.unit}s, the first are {shown}; {remedy}")
+
+
+@dataclass(frozen=True)
+class Format:
+    """A trace format. Its module's docstring explains the columns, with sources."""
+
+    name: str
+    title: str
+    columns: str
+    """Shown to users: the columns of a line, or the fields of a record."""
+    units: str
+    looks_like: Callable[[bytes], bool]
+    """Returns whether a file that begins with these bytes can have this format."""
+    read: Callable[[Source, Tally], Iterator[pa.RecordBatch]] | None = None
+    """Yields batches as built by `rows`, in the file's order."""
+    write: Callable[[TraceFile, BinaryIO, str], Losses] | None = None
+    """Writes a trace under the given volume name; returns what the format lost."""
+    time_resolution_ns: int = 1
+    """Resolution of the times, from the format or its documentation."""
+    tick_ns: int = 1
+    """Unit of the column `time` of its rows."""
+    epoch: datetime | None = None
+    """Time of tick 0, if the format has absolute times."""
+
+
+@dataclass
+class Losses:
+    """Losses of an export: counts of requests by kind."""
+
+    dropped: Counter[str] = field(default_factory=Counter)
+    altered: Counter[str] = field(default_factory=Counter)
+
+
+def rows(
+    *,
+    line: Whole,
+    time: Whole,
+    operation: npt.NDArray[np.int8],
+    offset_bytes: Whole,
+    length_bytes: Whole,
+    **more: Any,
+) -> pa.RecordBatch:
+    """Build a batch of requests.
+
+    `line` is the number of the line or record, `time` the queue time in ticks of the format, `operation` an index into
+    OPERATIONS or NO_REQUEST. `more` may have `response_ns` and `dispatch_delay_ns` (time from queue to completion and
+    to dispatch, null if unknown), `volume`, and columns of REQUESTS (flags, process, pid, cpu, error).
+    Raises MalformedError when a request is too long or ends beyond 2^63 bytes, a response exceeds LONGEST_NS, or a
+    time exceeds MOST_TICKS.
+    """
+    if len(time) and (int(time.max()) > MOST_TICKS or int(time.min()) < -MOST_TICKS):
+        raise MalformedError("the time is beyond 2^62 of its unit")
+    if len(line) and (offset_bytes > LARGEST - length_bytes).any():
+        raise MalformedError("the request ends beyond 2^63 bytes")
+    if len(line) and (length_bytes >= LONGEST_REQUEST_BYTES).any():
+        raise MalformedError("the request is longer than 2^58 bytes")
+    if "response_ns" in more and (pc.max(pa.array(more["response_ns"])).as_py() or 0) > LONGEST_NS:
+        raise MalformedError("the response time is longer than 146 years")
+    columns = {
+        "line": line,
+        "time": time,
+        "operation": operation,
+        "offset_bytes": offset_bytes,
+        "length_bytes": length_bytes,
+        **more,
+    }
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    """Join batches with the same columns into one."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    return table.to_batches()[0] if table.num_rows else batches[0]
+
+
+def scaled(values: Whole, factor: int, what: str) -> Whole:
+    """Multiply values by a factor; raise MalformedError on overflow."""
+    if len(values) and int(values.max()) > LARGEST // factor:
+        raise MalformedError(f"{what} times {factor} is beyond 2^63")
+    return values * factor
+
+
+def operation_codes(names: pa.DictionaryArray, meanings: Mapping[str, str | None], what: str) -> npt.NDArray[np.int8]:
+    """Return each name's index into OPERATIONS; a meaning of None is NO_REQUEST.
+
+    Raises MalformedError for other names.
+    """
+    codes = []
+    for name in names.dictionary.to_pylist():
+        if name not in meanings:
+            raise MalformedError(f"{what} '{name}' is not one of {', '.join(known or 'blank' for known in meanings)}")
+        meaning = meanings[name]
+        codes.append(NO_REQUEST if meaning is None else OPERATIONS.index(meaning))
+    chosen: npt.NDArray[np.int8] = np.array(codes, np.int8)[names.indices.to_numpy()]
+    return chosen
+
+
+def volume_pairs(left: pa.DictionaryArray, separator: str, right: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Join two columns to names, such as `usr_0` from host and disk."""
+    width = len(right.dictionary)
+    pairs = left.indices.to_numpy().astype(np.int64) * width + right.indices.to_numpy()
+    if len(pairs) and not (pairs != pairs[0]).any():
+        distinct, places = pairs[:1], np.zeros(len(pairs), np.int64)
+    else:
+        distinct, places = np.unique(pairs, return_inverse=True)
+    names = [f"{left.dictionary[n // width]}{separator}{right.dictionary[n % width]}" for n in distinct.tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(places.astype(np.int32)), pa.array(names, pa.string()))

@@ -1,0 +1,232 @@
+"""The trace file: a Parquet row per queued request, and provenance as JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from drivelab.core.errors import UserError
+from drivelab.core.files import open_regular
+
+OPERATIONS = ("read", "write", "flush", "discard", "write-zeroes")
+FLAGS = ("sync", "meta", "fua", "readahead", "preflush")
+PROVENANCE_KEY = b"drivelab"
+FORMAT_VERSION = 2
+BATCH_ROWS = 1 << 18
+"""Rows of a row group; a reader of batches holds this much in memory, about 25 MB."""
+LONGEST_REQUEST_BYTES = 1 << 58
+"""Longer than any device's requests; sums of lengths stay well within 64 bits."""
+
+REQUESTS = pa.schema(
+    [
+        pa.field("queue_ns", pa.int64(), nullable=False),
+        pa.field("dispatch_ns", pa.int64()),
+        pa.field("complete_ns", pa.int64()),
+        pa.field("operation", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+        *(pa.field(flag, pa.bool_(), nullable=False) for flag in FLAGS),
+        pa.field("offset_bytes", pa.int64(), nullable=False),
+        pa.field("length_bytes", pa.int64(), nullable=False),
+        pa.field("process", pa.dictionary(pa.int32(), pa.string()), nullable=False),
+        pa.field("pid", pa.int32(), nullable=False),
+        pa.field("cpu", pa.int32(), nullable=False),
+        pa.field("error", pa.int32(), nullable=False),
+        pa.field("dispatch_id", pa.int64()),
+        pa.field("pieces", pa.int32(), nullable=False),
+        pa.field("requeues", pa.int32(), nullable=False),
+    ]
+)
+"""Times are ns since the first event of the trace. Null `dispatch_ns` or `complete_ns`: the trace has no such event.
+
+An empty flush has operation `flush`, offset 0 and length 0; `preflush` and `fua` are flags of a write with data. If
+unknown, `process` is empty, and `pid` and `cpu` are -1. `error` is the errno of the completion. Requests that the block
+layer merged share a `dispatch_id` (null: never dispatched, or unknown). A request that it split has `pieces` > 1 and
+the `dispatch_id` of its first piece. `requeues` counts how often a dispatch was undone.
+"""
+
+_DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
+_PLAIN = (*_DELTA, *FLAGS)
+
+
+_NUMBERS = ("time_resolution_ns", "malformed", "capacity_bytes")
+"""Keys of the provenance that are whole numbers, if present."""
+_TIMES = ("queue_ns", "dispatch_ns", "complete_ns")
+_EARLIEST_NS, _LATEST_NS = -(1 << 61), (1 << 62) - 1
+"""73 years before the clock's origin, and 146 years after it."""
+
+
+def _refuse_times(requests: pa.Table | pa.RecordBatch, path: Path) -> None:
+    """Raise UserError for times whose differences exceed 64 bits."""
+    for name in [name for name in _TIMES if name in requests.schema.names]:
+        for time_ns in pc.min_max(requests.column(name)).as_py().values():
+            if time_ns is not None and not _EARLIEST_NS <= time_ns <= _LATEST_NS:
+                raise UserError(
+                    f"{path}: a request has {name} {time_ns}, which is out of range; decode or import the trace again"
+                )
+
+
+class TraceWriter:
+    """Write a trace batch by batch; the file appears only when `finish` completes it.
+
+    The batches bound the memory. Rows must be in `queue_ns` order.
+    """
+
+    def __init__(self, path: Path, *, compression_level: int = 1) -> None:
+        self._path = path
+        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._level = compression_level
+        self.rows = 0
+
+    def __enter__(self) -> Self:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = pq.ParquetWriter(
+            self._part,
+            REQUESTS,
+            compression="zstd",
+            compression_level=self._level,
+            use_dictionary=[name for name in REQUESTS.names if name not in _PLAIN],
+            column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+            write_statistics=["queue_ns"],
+            write_page_checksum=True,
+        )
+        return self
+
+    def write(self, requests: pa.Table | pa.RecordBatch) -> None:
+        """Append rows of the schema REQUESTS; raise UserError for times out of range."""
+        table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
+        _refuse_times(table, self._path)
+        self._writer.write_table(table.cast(REQUESTS), row_group_size=BATCH_ROWS)
+        self.rows += table.num_rows
+
+    def finish(self, provenance: Mapping[str, Any]) -> None:
+        """Add the provenance and complete the file.
+
+        This is the last call before the `with` block ends; without it there is no file.
+        """
+        body = json.dumps({"format": FORMAT_VERSION, **provenance}, sort_keys=True)
+        self._writer.add_key_value_metadata({PROVENANCE_KEY.decode(): body})
+        self._writer.close()
+        self._part.replace(self._path)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._writer.close()
+        self._part.unlink(missing_ok=True)
+
+
+def write_trace(requests: pa.Table | Iterable[pa.RecordBatch], provenance: Mapping[str, Any], path: Path) -> None:
+    """Write a whole trace with the highest compression, for shipping."""
+    with TraceWriter(path, compression_level=9) as writer:
+        for batch in [requests] if isinstance(requests, pa.Table) else requests:
+            writer.write(batch)
+        writer.finish(provenance)
+
+
+class TraceFile:
+    """An open trace: provenance, and batches of requests in `queue_ns` order."""
+
+    def __init__(self, path: Path, parquet: pq.ParquetFile, provenance: dict[str, Any]) -> None:
+        self._path = path
+        self._parquet = parquet
+        self.provenance = provenance
+        self.rows: int = parquet.metadata.num_rows
+
+    def batches(self, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at most BATCH_ROWS rows with `columns` (None: all).
+
+        Raises UserError when the file is damaged.
+        """
+        batches = self._parquet.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns))
+        while True:
+            try:
+                batch = next(batches, None)
+            except (OSError, pa.ArrowInvalid) as error:
+                reason = str(error).splitlines()[0]
+                raise UserError(f"{self._path}: is damaged ({reason}); capture or download it again") from None
+            if batch is None:
+                return
+            _refuse_times(batch, self._path)
+            yield batch
+
+
+@contextmanager
+def open_trace(path: Path) -> Iterator[TraceFile]:
+    """Open a trace for reading in bounded memory.
+
+    Raises UserError when the file is missing, unreadable or not a trace of this format.
+    """
+    try:
+        open_regular(path).close()
+        # No memory map and no read-ahead, so the batch bounds the memory.
+        parquet = pq.ParquetFile(path, memory_map=False, pre_buffer=False, page_checksum_verification=True)
+    except FileNotFoundError:
+        raise UserError(f"{path}: the trace does not exist; check the name, or capture the trace") from None
+    except (OSError, pa.ArrowInvalid) as error:
+        reason = str(error).splitlines()[0]
+        raise UserError(f"{path}: is not a readable Parquet file ({reason}); capture or download it again") from None
+    with parquet:
+        provenance = _provenance((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
+        if provenance.get("format") != FORMAT_VERSION or not parquet.schema_arrow.equals(REQUESTS):
+            raise UserError(f"{path}: is not a trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
+        yield TraceFile(path, parquet, provenance)
+
+
+def _provenance(text: bytes) -> dict[str, Any]:
+    """Return the provenance, or an empty mapping if it is invalid."""
+    try:
+        facts = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    counts = [facts.get(key, {}) for key in ("lost", "unmatched")] if isinstance(facts, dict) else [None]
+    sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
+    return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) and _is_list(facts) else {}
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 62)
+
+
+def _is_list(provenance: Mapping[str, Any]) -> bool:
+    """Return whether the trace's derivation steps, if any, are a list of mappings."""
+    steps = provenance.get("derived", [])
+    return isinstance(steps, list) and all(isinstance(step, dict) for step in steps)
+
+
+def read_trace(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Read all requests in `queue_ns` order and the provenance; all in memory.
+
+    Raises UserError as `open_trace` does.
+    """
+    with open_trace(path) as trace:
+        return pa.Table.from_batches(trace.batches(), REQUESTS), trace.provenance
+
+
+_COLUMNS = ("queue_ns", "complete_ns", "operation", "length_bytes")
+
+
+def extent(path: Path) -> tuple[float, int, int]:
+    """Return duration in s, bytes written and bytes read.
+
+    The duration is from the first queueing to the last queueing or completion. Raises UserError as
+    drivelab.trace.parquet_schema.open_trace does.
+    """
+    first_ns: int | None = None
+    last_ns = 0
+    moved_bytes = {"write": 0, "read": 0}
+    with open_trace(path) as trace:
+        for batch in trace.batches(_COLUMNS):
+            queue_ns, complete_ns = batch["queue_ns"], batch["complete_ns"]
+            first_ns = queue_ns[0].as_py() if first_ns is None else first_ns
+            last_ns = max(last_ns, queue_ns[-1].as_py(), pc.max(complete_ns).as_py() or 0)
+            operation = batch["operation"].cast("string")
+            for name in moved_bytes:
+                chosen = pc.if_else(pc.equal(operation, name), batch["length_bytes"], 0)
+                moved_bytes[name] += pc.sum(chosen).as_py()
+    return (last_ns - (first_ns or 0)) / 1e9, moved_bytes["write"], moved_bytes["read"]

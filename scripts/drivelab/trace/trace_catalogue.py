@@ -1,0 +1,103 @@
+"""The shipped traces: traces/NAME.yaml describes traces/NAME.parquet."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from drivelab.core.errors import UserError
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+
+TRACES = ROOT / "traces"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One trace of the catalogue."""
+
+    name: str
+    title: str
+    source: str
+    """How and where the trace was made."""
+    licence: str
+    application: str
+    kernel: str
+    capacity_bytes: int
+    """Capacity of the traced drive."""
+    requests: int
+    sha256: str
+    """Checksum of the Parquet file."""
+    path: Path
+
+
+def load(folder: Path = TRACES) -> dict[str, Entry]:
+    """Load all entries of a catalogue by name.
+
+    Raises UserError, naming the file, for missing or unknown keys.
+    """
+    return {path.stem: _entry(path) for path in sorted(folder.glob("*.yaml"))}
+
+
+def entry(name: str, folder: Path = TRACES) -> Entry:
+    """Load one entry; raise UserError with the known names if it is missing."""
+    path = folder / f"{name}.yaml"
+    if path.parent != folder or not path.is_file():
+        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "nothing"
+        raise UserError(f"trace '{name}' is not in the catalogue {folder}; choose one of: {known}")
+    return _entry(path)
+
+
+def path_of(name: str, folder: Path = TRACES) -> Path:
+    """Return a shipped trace's Parquet file without checking it.
+
+    Raises UserError as `entry` does.
+    """
+    return entry(name, folder).path
+
+
+def verified_path(name: str, folder: Path = TRACES) -> Path:
+    """Return a shipped trace's Parquet file after verifying its checksum.
+
+    Raises UserError when the file is missing or has another checksum than in the catalogue.
+    """
+    shipped = entry(name, folder)
+    if not shipped.path.is_file():
+        raise UserError(f"trace '{name}': {shipped.path} is missing; restore it with 'git checkout -- {shipped.path}'")
+    digest = sha256_of(shipped.path)
+    if digest != shipped.sha256:
+        raise UserError(
+            f"trace '{name}': {shipped.path} has SHA-256 {digest[:12]}…, the catalogue says {shipped.sha256[:12]}…; "
+            f"restore it with 'git checkout -- {shipped.path}'"
+        )
+    return shipped.path
+
+
+def locate(text: str) -> Path:
+    """Return a trace's path, given its path or its name in the catalogue.
+
+    Raises UserError as `verified_path` does.
+    """
+    path = Path(text)
+    return path if path.suffix or path.exists() else verified_path(text)
+
+
+def sha256_of(path: Path) -> str:
+    """Return a file's SHA-256 in hexadecimal; raise UserError if unreadable."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); check the name") from None
+
+
+def _entry(path: Path) -> Entry:
+    body = load_yaml(path)
+    keys = {field.name for field in fields(Entry)} - {"path"}
+    if wrong := sorted(keys ^ body.keys()):
+        state = "unknown" if wrong[0] in body else "missing"
+        raise UserError(f"{path}: key '{wrong[0]}' is {state}; the keys are {', '.join(sorted(keys))}")
+    if body["name"] != path.stem:
+        raise UserError(f"{path}: key 'name' is '{body['name']}'; write the file's name, '{path.stem}'")
+    return Entry(**body, path=path.with_suffix(".parquet"))

@@ -1,0 +1,145 @@
+"""Run workloads on the virtual clock: which thread issues which I/O, and when it completes."""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_right
+from collections.abc import Callable, Generator
+from itertools import accumulate
+from math import inf
+from random import Random
+
+from drivelab.fio.early_end import Completion
+from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import refuse_inexpressible, workloads_of
+from drivelab.plan.ranges import parts_of
+from drivelab.replay.streams import streams_of
+from drivelab.virtual.faults import Answering
+from drivelab.virtual.model import DriveModel
+from drivelab.virtual_clock.access import Draw, combined, draw_of
+
+_Issue = Callable[[int, float], tuple[float, float, bool, int]]
+"""Issues a thread's next I/O at a time; returns times of completion and submission, whether it reads, length."""
+
+
+def paced_loop(
+    issue: _Issue, depths: list[int], interval_us: float, start_us: float, end_us: float, volume_bytes: float
+) -> Generator[tuple[float, float, bool, int], bool | None, None]:
+    """Yield the I/Os of threads with queue depths `depths`; each I/O is due `interval_us` after the thread's last.
+
+    The first I/O is due at once. A thread issues no I/O before it is due. A late thread fills its queue. An early
+    thread waits for all of its I/Os in flight, then until the next I/O is due (fio's backend.c, rate_ddir: fio reaps
+    I/Os in flight before the thread sleeps). Ends when True is sent.
+    """
+    issued = [0] * len(depths)
+    in_flight = [0] * len(depths)
+    ahead = [False] * len(depths)
+    order = 0
+    events: list[tuple[float, int, int, tuple[float, float, bool, int] | None]] = []
+    """Heap of (time, order, thread, completion); completion None means that the thread wakes up."""
+
+    def fill_queue(thread: int, now_us: float) -> None:
+        nonlocal order, volume_bytes
+        while in_flight[thread] < depths[thread] and now_us < end_us and volume_bytes > 0:
+            due_us = start_us + issued[thread] * interval_us
+            order += 1
+            if due_us > now_us:
+                ahead[thread] = True
+                if not in_flight[thread] and due_us < end_us:
+                    heapq.heappush(events, (due_us, order, thread, None))
+                return
+            completion = issue(thread, now_us)
+            issued[thread] += 1
+            in_flight[thread] += 1
+            volume_bytes -= completion[3]
+            heapq.heappush(events, (completion[0], order, thread, completion))
+
+    for thread in range(len(depths)):
+        fill_queue(thread, start_us)
+    while events:
+        now_us, _, thread, completion = heapq.heappop(events)
+        if completion is not None:
+            in_flight[thread] -= 1
+            if (yield completion):
+                end_us = -inf
+        if not (ahead[thread] and in_flight[thread]):
+            ahead[thread] = False
+            fill_queue(thread, now_us)
+
+
+def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> Generator[Completion, bool | None, None]:
+    """Run a cell from `start_us`: every thread keeps its queue full and issues a new I/O on each completion.
+
+    Yields in order of completion. I/Os in flight at the end of the runtime complete and count, as in fio. The runtime
+    ends when True is sent.
+    Raises UserError if the active range is too small for one block of each thread or sequential stream, or if fio
+    cannot express the cell.
+    """
+    draw = (_single_or_two if cell.streams is None else _composite)(cell, drive.model, rng)
+    end_us = inf if cell.runtime_s is None else start_us + 1e6 * cell.runtime_s
+    bytes_left = inf if cell.volume_bytes is None else max(cell.volume_bytes, 1)
+    if bytes_left == end_us == inf:
+        raise ValueError("a cell needs a runtime or a volume")
+    depths = [workload.queue_depth for workload in workloads_of(cell) for _ in range(workload.threads)]
+    submit = drive.submit
+    if cell.rate_iops is not None:
+
+        def paced(thread: int, now_us: float) -> Completion:
+            reads, offset, size = draw(thread)
+            return submit(now_us, "read" if reads else "write", offset, size), now_us, reads, size
+
+        interval_us = 1e6 * cell.threads / cell.rate_iops
+        yield from paced_loop(paced, depths, interval_us, start_us, end_us, bytes_left)
+        return
+    order = 0
+    pending: list[tuple[float, int, int, float, bool, int]] = []
+
+    def issue(thread: int, now_us: float) -> tuple[float, int, int, float, bool, int]:
+        nonlocal order, bytes_left
+        reads, offset, size = draw(thread)
+        order += 1
+        bytes_left -= size
+        done_us = submit(now_us, "read" if reads else "write", offset, size)
+        return done_us, order, thread, now_us, reads, size
+
+    for filled in range(max(depths)):
+        for thread, depth in enumerate(depths):
+            if filled < depth and bytes_left > 0:
+                pending.append(issue(thread, start_us))
+    heapq.heapify(pending)
+    while pending:
+        done_us, _, thread, issued_us, reads, size = pending[0]
+        if (yield done_us, issued_us, reads, size):
+            end_us = -inf
+        if done_us < end_us and bytes_left > 0:
+            heapq.heapreplace(pending, issue(thread, done_us))
+        else:
+            heapq.heappop(pending)
+
+
+def _single_or_two(cell: Cell, model: DriveModel, rng: Random) -> Draw:
+    """Return the I/Os of a cell's one or two workloads."""
+    parts = parts_of(cell, model.capacity_bytes, model.logical_block_bytes)
+    draws = [draw_of(part, rng) for part in parts]
+    return draws[0] if len(draws) == 1 else combined(draws[0], cell.threads, draws[1])
+
+
+def _composite(cell: Cell, model: DriveModel, rng: Random) -> Draw:
+    """Return the I/Os of several streams, which all threads share."""
+    refuse_inexpressible(cell)
+    streams = streams_of(cell, model.capacity_bytes, model.logical_block_bytes)
+    bounds = list(accumulate(stream.share for stream in streams))[:-1]
+    following = [0] * len(streams)
+    random = rng.random
+
+    def draw(thread: int) -> tuple[bool, int, int]:
+        number = bisect_right(bounds, random())
+        stream = streams[number]
+        if stream.random:
+            index = int(random() * stream.blocks)
+        else:
+            index = following[number]
+            following[number] = (index + 1) % stream.blocks
+        return stream.reads, stream.start_bytes + index * stream.block_bytes, stream.block_bytes
+
+    return draw

@@ -1,0 +1,206 @@
+"""Follow one recording, unfinished or complete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivelab.core.files import open_regular
+from drivelab.criteria.taint import Limits
+from drivelab.fio.series import read_series
+from drivelab.recording.writer import MANIFEST, read_object
+from drivelab.run.fill import FOLDER
+from drivelab.telemetry.log import NAME
+from drivelab.watch.follow import Follower
+from drivelab.watch.rates import Point, Rates
+from drivelab.watch.recording_progress import loop_progress
+from drivelab.watch.wording import at_s, sentence
+
+_MOST_LINE_BYTES = 1 << 20
+_MOST = 1e30
+"""Limit of a counter's value."""
+_SAMPLE_BYTES = 700
+"""Generous length of a telemetry line."""
+Line = tuple[float, str]
+"""Unix time and sentence."""
+
+
+@dataclass
+class _Telemetry:
+    """Telemetry of preconditioning, or of the measurement."""
+
+    place: str
+    """Path in the recording."""
+    follower: Follower
+    rates: Rates
+
+    def points(self, recording: Path) -> Iterator[Point]:
+        path = recording / self.place
+        samples = self.follower.objects(path)
+        if samples and self.rates.began_s is None:
+            self.rates.began_s = _first_s(path)
+        for sample in samples:
+            if sample.get("event") == "begin":
+                self.rates.restart()
+            elif "event" not in sample and (point := self.rates.add(_numbers(sample))) is not None:
+                yield point
+
+
+class RecordingWatch:
+    """Reads what is new in a recording, which may be renamed when complete, resumed, or set aside and restarted."""
+
+    def __init__(self, root: Path, name: str, history_s: float) -> None:
+        """Start; `root` is the results folder, `name` the recording's name, DRIVE/MEASUREMENT/DIGEST-runN."""
+        self.name = name
+        self.drive, self.measurement, _ = name.split("/")
+        self._final = root / "recordings" / name
+        self._part = self._final.with_name(self._final.name + ".part")
+        self._planned = root / "plans" / f"{name}.json"
+        self._history_s = history_s
+        self.beginnings = 0
+        """Number of starts; points and lines from before the last start are obsolete."""
+        self._restart()
+
+    def _restart(self) -> None:
+        self.beginnings += 1
+        self._journal_follower = Follower()
+        self._journal: list[dict[str, Any]] = []
+        self._plan: dict[str, Any] = {}
+        self._identity: dict[str, Any] = {}
+        self._telemetry: list[_Telemetry] = []
+        """In the order of time; empty until the plan is read, which has the limits."""
+        self._simulated_s = {True: 0.0, False: 0.0}
+        """Time with I/O so far in preconditioning (True) and in the measurement (False)."""
+        self._progress: dict[str, Any] | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self._part if self._part.is_dir() else self._final
+
+    @property
+    def is_complete(self) -> bool:
+        return (self._final / MANIFEST).is_file()
+
+    @property
+    def subject(self) -> Mapping[str, Any]:
+        """The plan's subject; empty until the plan is written."""
+        subject: Mapping[str, Any] = self._plan.get("subject", {})
+        return subject
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether time is simulated."""
+        return self.subject.get("clock") == "virtual"
+
+    def poll(self) -> tuple[list[Point], list[Line]]:
+        """Return new points and new journal lines, in their order."""
+        folder = self.folder
+        lines = self._journal_follower.objects(folder / "journal.jsonl")
+        if self._journal_follower.replaced:
+            self._restart()
+            return self.poll()
+        self._plan = self._plan or read_object(folder / "plan.json") or read_object(self._planned)
+        self._identity = self._identity or read_object(folder / "identity.json")
+        if lines:
+            self._journal += lines
+            self._progress = loop_progress(self.subject, self._journal)
+        return list(self._points(folder, lines)), [(at_s(line), text) for line in lines if (text := sentence(line))]
+
+    def _points(self, folder: Path, lines: list[dict[str, Any]]) -> Iterator[Point]:
+        if not self._telemetry and self._plan:
+            limits = Limits.from_mapping(self._plan.get("context", {}).get("taint", {}))
+            self._telemetry = [
+                _Telemetry(
+                    place, Follower(tail_bytes=int(self._history_s * _SAMPLE_BYTES)), Rates(limits, conditioning)
+                )
+                for place, conditioning in ((f"{FOLDER}/{NAME}", True), (NAME, False))
+            ]
+        if self.is_simulated:
+            for line in lines:
+                yield from self._simulated(folder, line)
+        else:
+            for telemetry in self._telemetry:
+                yield from telemetry.points(folder)
+
+    def _simulated(self, folder: Path, line: Mapping[str, Any]) -> Iterator[Point]:
+        """Yield the simulated seconds of a run of I/O that a journal line reports as done."""
+        if "directory" not in line or line.get("event") == "soak-begins":
+            return
+        conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
+        began_s = self._simulated_s[conditioning]
+        seconds: dict[float, list[Mapping[str, Any]]] = {}
+        for row in read_series(folder / line["directory"]).rows:
+            seconds.setdefault(row["time_s"], []).append(row)
+        for time_s, rows in sorted(seconds.items()):
+            iops = sum(row["iops"] for row in rows)
+            latencies = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]
+            weight = sum(rate for rate, _ in latencies)
+            yield Point(
+                at_s=at_s(line),
+                since_s=began_s + time_s,
+                iops=iops,
+                bandwidth_mib_s=sum(row["bandwidth_mib_s"] for row in rows),
+                latency_us=sum(rate * latency for rate, latency in latencies) / weight if weight else None,
+                conditioning=conditioning,
+            )
+        whole_s = max(seconds, default=0.0)
+        if not seconds and line.get("event") == "cell":  # shorter than a second
+            whole_s = line["io_ended_s"] - line["io_started_s"]
+            metrics = line["metrics"]
+            yield Point(at_s(line), began_s + whole_s, metrics["iops"], metrics["bandwidth_mib_s"],
+                        metrics["mean_latency_us"])  # fmt: skip
+        self._simulated_s[conditioning] += whole_s
+
+    def drive_facts(self) -> dict[str, Any]:
+        """Return the known facts of the drive, which its other recordings share."""
+        facts: dict[str, Any] = {
+            key: _text(self._identity[key]) for key in ("model", "firmware") if key in self._identity
+        }
+        if self.subject:
+            facts |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
+        return facts
+
+    def state(self) -> dict[str, Any]:
+        """Return the recording's present state for JSON."""
+        rates = next((telemetry.rates for telemetry in reversed(self._telemetry) if telemetry.rates.latest), None)
+        latest = rates.latest if rates is not None else {}
+        keys = ("temperature_c", "temperature_limit_c", "load_pct", "steal_pct", "cpu_pct", "in_flight",
+                "drive_power_w", "meter_power_w", "percentage_used_pct")  # fmt: skip
+        return {
+            "recording": self.name,
+            "measurement": self.measurement,
+            "run": _text(self._plan.get("context", {}).get("run")),
+            "protocol": _text(self.subject.get("protocol")),
+            "progress": self._progress,
+            "telemetry": {key: round(latest[key], 2) for key in keys if key in latest},
+            "taints": rates.taints if rates is not None else [],
+            "failure": self._failure(),
+        }
+
+    def _failure(self) -> str | None:
+        """Return why the measurement failed, unless it has resumed."""
+        last = self._journal[-1] if self._journal else {}
+        return str(last["reason"]) if last.get("event") == "failed" else None
+
+
+def _first_s(telemetry: Path) -> float | None:
+    """Return when a recording's telemetry began."""
+    with open_regular(telemetry) as file:
+        first = json.loads(file.readline(_MOST_LINE_BYTES))
+    return float(first["at_s"])
+
+
+def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:
+    """Return the numeric fields of a telemetry line: a drive or a file may contain any value."""
+    return {
+        name: value
+        for name, value in sample.items()
+        if isinstance(value, int | float) and abs(value) < _MOST and not isinstance(value, bool)
+    }
+
+
+def _text(value: Any) -> str | int | None:
+    return value if value is None or isinstance(value, str | int) else str(value)

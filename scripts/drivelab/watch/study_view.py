@@ -1,0 +1,132 @@
+"""All drives of a study, and the study's progress."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from drivelab.recording.folders import home
+from drivelab.recording.writer import MANIFEST
+from drivelab.watch.drive_view import RUNNING, WAITING, DriveWatch, News
+
+_MOST_POINTS = 200_000
+"""Points kept for all drives together: a newly opened page gets all of them."""
+_MOST_SECONDS = 3600
+_LINES = 200
+"""Log lines that are kept."""
+_PAUSE_S = 120.0
+"""Longest pause between two stages; after it, the study counts as stopped."""
+_LOOKS_A_SECOND = 500
+"""Checks for finished recordings per second: a study of thousands must not load a shared file system."""
+
+
+@dataclass(frozen=True)
+class StudyFacts:
+    """Facts of a study from its configuration."""
+
+    name: str
+    title: str
+    results: Path
+    drives: tuple[str, ...]
+    recordings: Mapping[str, bool]
+    """All planned recordings, and whether their protocol is reduced."""
+
+    @classmethod
+    def load(cls, path: Path) -> StudyFacts:
+        """Load a study; raises UserError for an invalid configuration, or another study's results folder."""
+        from drivelab.campaign.planning import Campaign
+        from drivelab.workflow.layout import Layout
+
+        campaign = Campaign.load(path)
+        Layout(campaign).check_owner()
+        study = campaign.study
+        recordings = {planned.plan.recording: bool(planned.altered) for planned in campaign.wanted}
+        return cls(study.name, study.title, study.results, study.subjects, recordings)
+
+
+class StudyWatch:
+    """Polls all drives of a study."""
+
+    def __init__(self, facts: StudyFacts, clock_s: Callable[[], float] = time.time) -> None:
+        self.facts = facts
+        self._clock_s = clock_s
+        most = max(min(_MOST_SECONDS, _MOST_POINTS // max(len(facts.drives), 1)), 60)
+        names: dict[str, list[str]] = {drive: [] for drive in facts.drives}
+        for name in facts.recordings:
+            names[name.split("/")[0]].append(name)
+        self._names = names
+        self.drives = {drive: DriveWatch(facts.results, drive, names[drive], most) for drive in facts.drives}
+        self.lines: deque[tuple[float, str, str]] = deque(maxlen=_LINES)
+        """Log lines: time, drive, sentence."""
+        self._measured: set[str] = set()
+        self._looked_s = 0.0
+
+    def poll(self) -> dict[str, News]:
+        """Return what is new, by drive; drives without news are left out."""
+        self._look()
+        polled = {drive: watch.poll() for drive, watch in self.drives.items()}
+        new = sorted((at_s, drive, text) for drive, news in polled.items() for at_s, text in news.lines)
+        self.lines.extend(new)
+        return {drive: news for drive, news in polled.items() if news.points or news.lines or news.restarted}
+
+    def state(self) -> dict[str, Any]:
+        """Return the present state of the study and its drives for JSON."""
+        now_s = self._clock_s()
+        drives = [self._drive_state(watch, now_s) for watch in self.drives.values()]  # this also updates self._measured
+        done, wanted = len(self._measured), len(self.facts.recordings)
+        standing = "finished" if done == wanted else _study_standing(drives, now_s)
+        return {
+            "name": self.facts.name,
+            "title": self.facts.title,
+            "results": str(self.facts.results),
+            "standing": standing,
+            "done": done,
+            "recordings": wanted,
+            "drives": drives,
+        }
+
+    def _drive_state(self, watch: DriveWatch, now_s: float) -> dict[str, Any]:
+        wanted = self._names[watch.drive]
+        state = watch.state(now_s)
+        recording = state.get("recording", "")
+        if state["standing"] == "measured" and recording in self.facts.recordings:
+            self._measured.add(recording)
+        done = sum(name in self._measured for name in wanted)
+        if state["standing"] == "measured" and done < len(wanted):
+            state["standing"] = "between"
+        elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost or outdated
+            state["standing"] = "measured"
+        counted = recording in self._measured or recording not in self.facts.recordings
+        share = (done + watch.share(done=counted)) / len(wanted) if wanted else 0.0
+        reduced = self.facts.recordings.get(recording, False)
+        return {**state, "done": done, "recordings": len(wanted), "share": round(share, 4), "reduced": reduced}
+
+    def _look(self) -> None:
+        """Update the set of complete recordings; in a fleet, each started drive has its own results folder."""
+        left = [name for name in self.facts.recordings if name not in self._measured]
+        now_s = self._clock_s()
+        if 0 <= now_s - self._looked_s < max(2.0, len(left) / _LOOKS_A_SECOND):
+            return
+        self._looked_s = now_s
+        results = self.facts.results
+        for drive, watch in self.drives.items():
+            watch.root = home(results, drive)
+        self._measured.update(
+            name for name in left
+            if (self.drives[name.split("/")[0]].root / "recordings" / name / MANIFEST).is_file()
+        )  # fmt: skip
+
+
+def _study_standing(drives: Sequence[Mapping[str, Any]], now_s: float) -> str:
+    """Return the state of an unfinished study: `running`, `failed`, `stopped` or `waiting`."""
+    standings = {drive["standing"] for drive in drives}
+    ended_s = max(
+        (drive.get("at_s", 0.0) for drive in drives if drive["standing"] in ("between", "measured")), default=0.0
+    )
+    if RUNNING in standings or now_s - ended_s < _PAUSE_S:
+        return RUNNING
+    return "failed" if "failed" in standings else WAITING if standings == {WAITING} else "stopped"

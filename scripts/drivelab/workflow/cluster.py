@@ -1,0 +1,141 @@
+"""A cluster as a profile describes it: how each job gets to the host of its drive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.plan.hosts import host_of
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import ANY_HOST
+from drivelab.plan.yaml_file import load_yaml
+
+
+@dataclass(frozen=True)
+class Simultaneous:
+    """Files and drives of one such job; all lists have the same order of drives."""
+
+    recordings: list[str]
+    plans: list[str]
+    seals: list[str]
+    traces: list[str]
+    manifests: list[str]
+    log: str
+    drives: list[str]
+
+
+def simultaneous_jobs(plans: Iterable[Plan], path: Callable[[str], str]) -> list[Simultaneous]:
+    """Return a job for each measurement, run and platform; `path` makes paths like `Layout.path`."""
+    groups: dict[tuple[str, int, str], list[Plan]] = {}
+    for plan in plans:
+        if serials := plan.subject.get("simultaneous"):
+            place = f"{','.join(serials)}@{plan.drive.partition('@')[2]}"
+            groups.setdefault((plan.measurement, plan.run, place), []).append(plan)
+    return [_job(group, path) for group in groups.values()]
+
+
+def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
+    def paths(pattern: str) -> list[str]:
+        return [path(pattern.replace("RECORDING", plan.recording)) for plan in plans]
+
+    return Simultaneous(
+        recordings=[plan.recording for plan in plans],
+        plans=paths("plans/RECORDING.json"),
+        seals=paths("seals/RECORDING.precondition.json"),
+        traces=list(plans[0].context.get("trace_paths", [])),
+        manifests=paths("recordings/RECORDING/recording.json"),
+        log=paths("logs/measure_together/RECORDING.log")[0],
+        drives=[plan.sheet_drive for plan in plans],
+    )
+
+
+SETTINGS = "cluster.yaml"
+"""File that makes a profile a cluster's profile: a Snakemake configuration with the key `cluster`."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Key `cluster`. In texts `{drive}` and `{host}` stand for names of the drive sheet, `{latest_min}` for minutes."""
+
+    gres: str = ""
+    """Generic resource that a chain takes, for example `nvme:{drive}:1`; hyphens in drive names become underscores."""
+    options: str = ""
+    """More options of sbatch; an option with `{host}` is omitted for a drive without a host."""
+    cpus_per_task: int = -1
+    """CPUs of a measuring job; -1 leaves it to the options, such as `--exclusive`."""
+    wait_min: int = 1440
+    """Minutes that a chain may wait for its host: `{latest_min}` is this plus the wall time."""
+
+    @classmethod
+    def from_mapping(cls, body: Mapping[str, Any]) -> Cluster:
+        """Return the settings of a mapping; raises UserError for an unknown key or a wrong type."""
+        types = {field.name: type(field.default) for field in fields(cls)}
+        for key, value in body.items():
+            if key not in types:
+                raise UserError(f"{SETTINGS}: there is no key 'cluster.{key}'; the keys are: {', '.join(types)}")
+            if type(value) is not types[key]:
+                raise UserError(f"{SETTINGS}: key 'cluster.{key}' is {value!r}; give a {types[key].__name__}")
+        return cls(**body)
+
+    @classmethod
+    def of_profile(cls, profile: Path) -> Cluster | None:
+        """Return the cluster of a Snakemake profile; None if the profile has no cluster."""
+        path = profile / SETTINGS
+        return cls.from_mapping(load_yaml(path)["cluster"]) if path.exists() else None
+
+    def gres_of(self, plan: Plan) -> str:
+        """Return the drive of a plan as Slurm's generic resource; empty if the cluster has none."""
+        return self.gres.format(drive=plan.sheet_drive.replace("-", "_"), host=host_of(plan))
+
+    def extra_of(self, plan: Plan, walltime_min: int) -> str:
+        """Return the options of sbatch for the chain of a plan."""
+        options = (option for option in self.options.split() if host_of(plan) != ANY_HOST or "{host}" not in option)
+        return " ".join(options).format(
+            drive=plan.sheet_drive, host=host_of(plan), latest_min=walltime_min + self.wait_min
+        )
+
+    def refuse(self, campaign: Campaign) -> None:
+        """Raise UserError for the first setting of a study that does not work with jobs on other hosts."""
+        study = campaign.study
+        for plan in campaign.here:
+            if plan.virtual and study.clock != "virtual":
+                raise UserError(
+                    f"{study.path}: drive '{plan.drive}' is a virtual drive in real time, which ends with the job that "
+                    "starts it; on a cluster set 'clock: virtual' in the study"
+                )
+            if not plan.virtual and host_of(plan) == ANY_HOST:
+                raise UserError(
+                    f"{study.drives_sheet}: drive '{plan.sheet_drive}' has no 'host'; on a cluster enter the name of "
+                    "the node that holds the drive"
+                )
+        if study.host_settings == "apply" and campaign.needs_fio:
+            raise UserError(
+                f"{study.path}: key 'host_settings' is apply, which changes only the host that starts the study; "
+                "on a cluster use 'check', and set up the hosts beforehand"
+            )
+        captured = [name for name, trace in study.traces.items() if trace.capture and study.clock != "virtual"]
+        if captured:
+            raise UserError(
+                f"{study.path}: trace '{captured[0]}' would be captured on an arbitrary host; on a cluster "
+                "capture it beforehand ('drivelab trace capture') and name its file"
+            )
+        hosts_of: dict[str, set[str]] = {}
+        for plan in campaign.here if campaign.fleet else ():
+            hosts_of.setdefault(plan.sheet_drive, set()).add(host_of(plan))
+        for drive, hosts in hosts_of.items():
+            if len(hosts) > 1:
+                raise UserError(
+                    f"{study.path}: drive '{drive}' is planned on the hosts {', '.join(sorted(hosts))}, but each drive "
+                    "of a fleet is one job; on a cluster use 'fleet: no', or one study for each host"
+                )
+        for job in simultaneous_jobs(campaign.here, str):
+            hosts = {host_of(plan) for plan in campaign.here if plan.sheet_drive in job.drives}
+            if len(hosts) > 1:
+                raise UserError(
+                    f"{study.path}: the drives {', '.join(job.drives)} are to be measured at the same time, but are "
+                    f"attached to {', '.join(sorted(hosts))}; attach them to one host, or measure each alone"
+                )

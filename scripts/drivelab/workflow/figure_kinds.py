@@ -1,0 +1,194 @@
+"""Kinds of figures that a plan has, by its steps, without importing the code that draws them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from drivelab.figures.registry import ALL, FIGURES
+from drivelab.virtual.effects import TELLING
+from drivelab.workflow.code_digest import code_digest
+
+Fields = Mapping[str, Any]
+"""Fields of a step of a plan, such as cells and end of a loop."""
+
+REPLAY_TABLES = (
+    "replays",
+    "replay_operations",
+    "replay_streams",
+    "replay_latency",
+    "replay_issue_errors",
+    "replay_over_time",
+    "replay_mappings",
+    "replay_passes",
+)
+"""Tables of the replays of each recording, possibly empty; named here, as a plan must not import their schemas."""
+
+_CONDITIONS = (
+    "steady", "grid", "surface", "repeats", "reads", "maximum", "maximum_surface", "demand", "demand_cpu", "pre_writes",
+    "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes",
+    "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency", "drives_ramp",
+    "drives_mixes", "drives_alignment", "drives_strip", "drives_application", "head_to_head", "sizes", "trace",
+)  # fmt: skip
+"""Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
+FIGURES_OF = {
+    condition: tuple(name for name, kind in ALL.items() if condition in kind.when) for condition in _CONDITIONS
+}
+"""Figures of each condition, in the order of `FigureKind.place`."""
+TABLES_OF = {
+    condition: tuple(dict.fromkeys(table for name in names for table in (*ALL[name].required, ALL[name].values)))
+    for condition, names in FIGURES_OF.items()
+}
+"""Tables of the figures of a condition; `drives` belongs to the study, the others to the recording."""
+OVER_DRIVES = tuple(kind for kind in FIGURES_OF if kind in ("comparison", "head_to_head") or kind.startswith("drives_"))
+"""Kinds with figures of one measurement on several drives."""
+OVER_SIZES = ("sizes",)
+"""Kinds with figures of measurements that differ in block size, on all drives."""
+OF_A_RECORDING = tuple(kind for kind in FIGURES_OF if kind not in (*OVER_DRIVES, *OVER_SIZES, "trace"))
+"""Kinds with figures of a single recording."""
+
+_TELLS = {"pattern", "read_share", "block_size_bytes"}
+"""Fields in which the cells of a grid may differ."""
+_BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
+_FEWEST_ON_AXIS = 3
+
+
+def figure_code(kinds: Iterable[str]) -> dict[str, str]:
+    """Return a digest of the code of each figure of these kinds, so that other changes do not redraw it."""
+    return {
+        name: code_digest("figures.py", f"figures.{FIGURES[name].module}")
+        if name in FIGURES
+        else code_digest("trace_figures.py", f"figures.{ALL[name].module}")  # a trace has its own registry
+        for kind in kinds
+        for name in FIGURES_OF[kind]
+    }
+
+
+def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
+    """Return the keys of FIGURES_OF for one recording; `subject` is the subject of its plan.
+
+    A soak in a phase has no figures of a soak: it prepares the drive, or is one of several turns that are compared.
+    """
+    steps: dict[str, list[Fields]] = {}
+    for step in subject["measure"]:
+        for kind, fields in step.items():
+            steps.setdefault(kind, []).append(fields)
+    loops, soaks, replays = (steps.get(kind, []) for kind in ("loop", "soak", "replay"))
+    kinds = _of_loops(loops) | _of_soaks([soak for soak in soaks if "phase" not in soak], len(soaks), bool(loops))
+    if replays:
+        kinds.add("replay")
+    if "application" in steps:
+        kinds.add("application")
+    if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & _virtual_model(subject).keys()):
+        kinds.add("telemetry")  # of the host, and of a drive that reports its temperature
+    if "demand" in kinds and subject.get("clock") == "wall":
+        kinds.add("demand_cpu")  # on the virtual clock, I/Os need no CPU
+    if any("phase" in step for step in replays):
+        kinds.add("phases")
+    elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
+        kinds.add("turns")
+    return kinds
+
+
+def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:
+    return subject.get("drive", {}).get("virtual") or {}
+
+
+def _of_loops(loops: Sequence[Fields]) -> set[str]:
+    kinds: set[str] = set()
+    bursts = [loop for loop in loops if "pause_s" in loop and "phase" in loop]
+    if bursts:
+        kinds.add("idle_recovery")
+    others = [loop for loop in loops if loop not in bursts]
+    steady = [loop for loop in others if "track" in loop["until"]]
+    if steady:
+        kinds.add("steady")
+    kinds |= {kind for loop in others for kind in _of_series(loop)}
+    for loop in others:
+        if _demands(loop):
+            kinds |= {"demand", "pre_writes"} if loop in steady and _has_beside(loop) else {"demand"}
+        elif loop in steady and len(others) == 1 and (axes := _grid(loop)):
+            kinds |= {"grid", "surface"} if min(axes) > 1 else {"grid"}
+            kinds |= _of_tracked(loop, min(axes) > 1)
+        elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
+            kinds.add("repeats")
+    return kinds
+
+
+def _of_tracked(loop: Fields, surface: bool) -> set[str]:
+    """Return the additional figures of the PTS: reads for throughput, maximum for latency."""
+    metrics = {variable["metric"] for variable in loop["until"]["track"]}
+    shares = {cell["read_share"] for cell in loop["cells"]}
+    kinds = {"reads"} if shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares) else set()
+    if "mean_latency_us" in metrics:
+        kinds |= {"maximum", "maximum_surface"} if surface else {"maximum"}
+    return kinds
+
+
+def _of_series(loop: Fields) -> set[str]:
+    """Return the kinds for cells that differ in one field only: the mix, or the alignment."""
+    kinds = set()
+    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted")):
+        alike: dict[str, set[int]] = {}
+        for cell in loop.get("cells", []):
+            load = repr(sorted((field, cell[field]) for field in cell.keys() - {key, "runtime_s"}))
+            alike.setdefault(load, set()).add(cell.get(key, 0))
+        ends = {0, 100} if kind == "mixes" else {0}
+        if any(values > ends for values in alike.values()):
+            kinds.add(kind)
+    return kinds
+
+
+def _has_beside(loop: Fields) -> bool:
+    """Return whether a sweep has a cell at one demand only, such as the PTS's writes before each round."""
+    if "streams" in loop:
+        return False
+    loads = [_load(cell) for cell in loop["cells"]]
+    return any(loads.count(load) == 1 for load in loads)
+
+
+def _demands(loop: Fields) -> bool:
+    """Return whether a loop is a sweep: its workloads have more than two numbers of threads or depths.
+
+    One cell may differ, such as the PTS's writes before each round.
+    """
+    if "streams" in loop:
+        return len(loop["streams"]["threads"]) * len(loop["streams"]["queue_depth"]) > 1
+    loads: dict[str, set[tuple[Any, Any]]] = {}
+    for cell in loop["cells"]:
+        loads.setdefault(_load(cell), set()).add((cell.get("threads"), cell.get("queue_depth")))
+    swept = sum(len(demands) for demands in loads.values() if len(demands) >= _FEWEST_ON_AXIS)
+    return swept > 0 and len(loop["cells"]) - swept <= 1
+
+
+def _load(cell: Fields) -> str:
+    """Return a key of a cell's workload without its demand."""
+    return repr(sorted((key, cell[key]) for key in cell.keys() - {"threads", "queue_depth", "runtime_s"}))
+
+
+def _grid(loop: Fields) -> tuple[int, int] | None:
+    """Return the numbers of block sizes and read shares if the cells are all combinations of them, else None."""
+    cells = loop.get("cells", [])
+    keys = {key for cell in cells for key in cell}
+    varied = {key for key in keys if len({repr(cell.get(key)) for cell in cells}) > 1}
+    if not cells or varied - _TELLS or keys & _BESIDES:
+        return None
+    patterns, shares, sizes = ({cell[key] for cell in cells} for key in ("pattern", "read_share", "block_size_bytes"))
+    axes = len(sizes), len(shares)
+    whole = len(cells) == len(patterns) * len(sizes) * len(shares)
+    pure = shares == {0, 100}  # two bars, as in a throughput test
+    return axes if whole and (min(axes) > 1 or max(axes) >= _FEWEST_ON_AXIS or (pure and len(sizes) == 1)) else None
+
+
+def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[str]:
+    """Return the kinds for the `soaks` outside of phases; `all_soaks` is the number of all soaks."""
+    if not soaks:
+        return set()
+    loads = [{key: value for key, value in soak["cell"].items() if key != "slice_s"} for soak in soaks]
+    if any(load != loads[0] for load in loads):
+        return {"stimulus"}
+    writes = loads[0]["read_share"] < 100 or loads[0].get("beside", {}).get("read_share", 100) < 100
+    kinds = {"soak", "volume"} if writes else {"soak"}
+    if len(soaks) < all_soaks:  # they prepare for the phases
+        return kinds
+    return kinds | {"sliced"} | ({"histogram"} if writes or after_loop else {"nines"})

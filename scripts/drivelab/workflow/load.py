@@ -1,0 +1,38 @@
+"""Load what the Snakefile needs of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drivelab.campaign.planning import Campaign
+from drivelab.figures.registry import DRAWING
+from drivelab.plan.study import DEFAULT_STUDY
+from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.fleet import Fleet
+from drivelab.workflow.layout import Layout
+from drivelab.workflow.locks import held, require_writable
+from drivelab.workflow.scheduling import Scheduling
+
+IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.analysis.detectors", *DRAWING)
+"""Modules that the scripts of each recording import."""
+
+
+def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling, Fleet | None]:
+    """Return the files of a study, the resources of its jobs, and its fleet if it is one.
+
+    `config` is Snakemake's, valid by workflow/config.schema.yaml. `starts` says that this process starts the jobs, and
+    is not a job itself: it checks the results folder and the outcomes of a fleet. Raises UserError for a study that is
+    not valid by its schema, or that cannot run here.
+    """
+    png = str(config.get("png", "yes")).lower() in ("yes", "true")
+    cluster = Cluster.from_mapping(config["cluster"]) if "cluster" in config else None
+    study, drive = config.get("study", DEFAULT_STUDY), config.get("drive")
+    layout = Layout(Campaign.load(study, drive=drive, everywhere=cluster is not None), png=png)
+    layout.check_owner()
+    if starts:
+        require_writable(layout.campaign.study.results)
+        if not held(layout.campaign.study.results):
+            layout.drop_stale_plans()
+    fleet = Fleet(layout, judges=starts) if layout.campaign.fleet else None
+    return layout, Scheduling(layout.campaign, cluster), fleet

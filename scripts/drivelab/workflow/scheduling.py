@@ -1,0 +1,223 @@
+"""Resources of the workflow's jobs on a host or a cluster: places, cores, wall time, the drive's host."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from drivelab.campaign.estimate import assumed_mib_s
+from drivelab.campaign.outlook import Estimates
+from drivelab.campaign.planning import STAGES, Campaign
+from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.plan import Plan
+from drivelab.plan.study import ANY_HOST
+from drivelab.recording.folders import is_recorded
+from drivelab.run.progress import keeps_drive, read_status
+from drivelab.workflow.cluster import Cluster
+
+LARGEST_BYTES = 32 * 10**12
+"""Capacity assumed for a drive on another host, where drivelab cannot read it: more than most drives have."""
+_MARGIN = 1.5
+_START_MIN = 10.0
+"""Additional time of a job on a slow file system."""
+_NOTHING: list[Mapping[str, Any]] = []
+"""Steps of a plan that only purges and preconditions; a single object, because estimates are cached by identity."""
+_PART_CORES = 4
+"""Cores of a part: an analysis process takes some 250 MB, and a job of profiles/slurm has 2 GB."""
+_ANALYSIS_MIN = 60
+"""Time for the analysis within a drive's part, the same as for an analysis job in profiles/slurm."""
+
+Use = int | str | Callable[..., int | str]
+
+
+class Scheduling:
+    """Resources, priorities and limits of a study's jobs, for the workflow's rules."""
+
+    def __init__(self, campaign: Campaign, cluster: Cluster | None = None) -> None:
+        """With a `cluster`, jobs carry its host and time options; raises UserError if the study does not fit it."""
+        self.campaign, self.cluster = campaign, cluster
+        if cluster is not None:
+            cluster.refuse(campaign)
+
+    def limits(self) -> dict[str, int]:
+        """Return Snakemake resources with their limits: a resource without a limit is unlimited.
+
+        The drives of a fleet need no limit, as each has only one job.
+        """
+        places = {_name("host", host): limit for host, limit in self._hosts.items()}
+        return places | {_name("drive", drive): 1 for drive in self._side_by_side if not self.campaign.fleet}
+
+    def cores(self, cores: int | None) -> int:
+        """Return the cores of a measuring job: its share of all cores, so that no analysis disturbs it."""
+        places = max(self._hosts.values(), default=1)
+        return max(1, (cores or 1) // places)
+
+    def part_cores(self, cores: int | None) -> int:
+        """Return the cores of a fleet's part; on a cluster, limited by the memory of a job."""
+        return self.cores(cores) if self.cluster is None else min(self.cores(cores), _PART_CORES)
+
+    def priority(self, stage: str) -> Callable[[object], int]:
+        """Return the priority of a stage: earlier chains first, then later stages, so that chains are not split."""
+        place = STAGES.index(stage)
+        return lambda wildcards: self._priority(self._planned(wildcards), place)
+
+    def priority_together(self, recordings: Iterable[str]) -> int:
+        """Return the priority of a job that measures several drives at the same time."""
+        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
+        return max(self._priority(plan, len(STAGES) - 1) for plan in plans)
+
+    @property
+    def first(self) -> int:
+        """Priority above every chain except interrupted chains."""
+        return len(STAGES) * (len(self.campaign.plans) + 1)
+
+    @property
+    def priority_of_plan(self) -> int:
+        """Priority above every chain."""
+        return self.first + len(STAGES)
+
+    def planning(self) -> dict[str, Use]:
+        """Return the resources of the job that writes a plan: a place on the drive's host.
+
+        The priority makes a host write all plans before its first chain starts. Otherwise the first chain would be the
+        one whose plan happens to exist, not the first in the study's order.
+        """
+        return self._at_host(self._planned)
+
+    def chain(self, stage: str) -> dict[str, Use]:
+        """Return the resources of a stage's job, which has the wildcards of a recording.
+
+        They are: a place on the drive's host, the drive if the host measures several at a time, and the cluster's.
+        """
+        uses = self._at_host(self._planned)
+        for drive in self._side_by_side:
+            uses[_name("drive", drive)] = lambda wildcards, drive=drive: int(
+                self._planned(wildcards).sheet_drive == drive
+            )
+        if self.cluster is not None:
+            uses |= {
+                "gres": lambda wildcards: self._gres(self._planned(wildcards)),
+                "slurm_extra": lambda wildcards: self._extra(self._planned(wildcards)),
+                "cpus_per_task": self.cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * self._runtime_min(self._planned(wildcards), stage),
+            }
+        return uses
+
+    def together(self, recordings: Iterable[str]) -> dict[str, Use]:
+        """Return the resources of a job that measures several drives at the same time: one place and the drives."""
+        plans = [self.campaign.by_recording[recording].plan for recording in recordings]
+        uses: dict[str, Use] = {_name("host", self._place(plans[0])): 1}
+        uses |= {_name("drive", plan.sheet_drive): 1 for plan in plans if plan.sheet_drive in self._side_by_side}
+        if self.cluster is not None:
+            longest_min = max(self._runtime_min(plan, "measure") for plan in plans)
+            uses |= {
+                "gres": self._gres(plans[0]),
+                "slurm_extra": self._extra(plans[0]),
+                "cpus_per_task": self.cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * longest_min,
+            }
+        return uses
+
+    def part(self, of_drive: Callable[[str], Sequence[Plan]]) -> dict[str, Use]:
+        """Return the resources of a job that runs all plans of a drive in sequence, with the wildcard `drive`.
+
+        They are: a place on the drive's host, and on a cluster the total time of the unfinished chains and the
+        analysis. Drives need no resource, because each drive has only one job.
+        """
+
+        def wall_min(drive: str) -> int:
+            left = [plan for plan in of_drive(drive) if not is_recorded(plan)]
+            return _ANALYSIS_MIN + sum(self._runtime_min(plan, stage) for plan in left for stage in STAGES)
+
+        uses = self._at_host(lambda wildcards: of_drive(wildcards.drive)[0])
+        if (cluster := self.cluster) is not None:
+            uses |= {
+                "gres": lambda wildcards: self._gres(of_drive(wildcards.drive)[0]),
+                "slurm_extra": lambda wildcards: cluster.extra_of(
+                    of_drive(wildcards.drive)[0], wall_min(wildcards.drive)
+                ),
+                "cpus_per_task": cluster.cpus_per_task,
+                "runtime": lambda wildcards, attempt: attempt * wall_min(wildcards.drive),
+            }
+        return uses
+
+    def here(self) -> dict[str, int]:
+        """Return the resources of a job that uses this host but no drive of the study: one place."""
+        return {_name("host", host): 1 for host in self._hosts} if self.cluster is None else {}
+
+    def _at_host(self, plan_of: Callable[[Any], Plan]) -> dict[str, Use]:
+        """Return a place on the host of a job's plan."""
+        return {
+            _name("host", host): lambda wildcards, host=host: int(self._place(plan_of(wildcards)) == host)
+            for host in self._hosts
+        }
+
+    def _place(self, plan: Plan) -> str:
+        """Return the host that runs a plan; without a cluster, this host runs plans for any host."""
+        host = host_of(plan)
+        return this_host() if host == ANY_HOST and self.cluster is None else host
+
+    @cached_property
+    def _hosts(self) -> dict[str, int]:
+        """Concurrent measurements by host: the strictest limit that applies to its drives."""
+        limits: dict[str, int] = {}
+        for plan in self.campaign.here:
+            place, limit = self._place(plan), self.campaign.study.concurrency_of(host_of(plan))
+            limits[place] = min(limit, limits.get(place, limit))
+        return limits
+
+    @cached_property
+    def _side_by_side(self) -> list[str]:
+        """Drives whose host measures several drives at a time; each drive has one job at a time."""
+        used = [plan for plan in self.campaign.here if self._hosts[self._place(plan)] > 1]
+        return list(dict.fromkeys(plan.sheet_drive for plan in used))
+
+    def _planned(self, wildcards: Any) -> Plan:
+        return self.campaign.by_recording[f"{wildcards.drive}/{wildcards.measurement}/{wildcards.key}"].plan
+
+    def _priority(self, plan: Plan, place: int) -> int:
+        order = -1 if plan.recording in self._interrupted else self.campaign.order(plan)
+        return len(STAGES) * (len(self.campaign.plans) - order) + place
+
+    @cached_property
+    def _interrupted(self) -> set[str]:
+        """Interrupted recordings that reserve their drives; they come first, whatever the study's order is now."""
+        statuses = read_status(self.campaign.study.results)
+        return {status.recording for status in statuses if keeps_drive(status)}
+
+    def _gres(self, plan: Plan) -> str:
+        """Return the drive as a generic resource; empty for simultaneous drives, as a job can name only one drive."""
+        assert self.cluster is not None
+        return "" if "simultaneous" in plan.subject else self.cluster.gres_of(plan)
+
+    def _extra(self, plan: Plan) -> str:
+        """Return the cluster's options: the same for all stages of a chain, so that one submission can hold them."""
+        assert self.cluster is not None
+        return self.cluster.extra_of(plan, sum(self._runtime_min(plan, stage) for stage in STAGES))
+
+    def _runtime_min(self, plan: Plan, stage: str) -> int:
+        """Return the upper estimate with a margin; a measurement has time to purge and precondition again."""
+        if stage != "measure":
+            plan = replace(plan, subject={**plan.subject, "measure": _NOTHING})
+        capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
+        most_s = self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).most_s
+        return math.ceil(_START_MIN + _MARGIN * most_s / 60)
+
+    @cached_property
+    def _estimates(self) -> Estimates:
+        return Estimates(self.campaign)
+
+
+def reckoned_capacity_bytes(campaign: Campaign, plan: Plan) -> int:
+    """Return the capacity of a plan's drive; LARGEST_BYTES for a drive on another host."""
+    if plan.virtual or host_of(plan) in (ANY_HOST, this_host()):
+        return campaign.capacity_bytes(plan)
+    return LARGEST_BYTES
+
+
+def _name(kind: str, name: str) -> str:
+    return f"{kind}_{re.sub('[^A-Za-z0-9]', '_', name)}"

@@ -1,0 +1,181 @@
+"""Planning: refusals, traces, figures over block size, and import cost."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from drivelab.campaign import planning, subjects
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.drives import write_cache as drives_write_cache
+from drivelab.drives.guard import ApprovedDevice
+from drivelab.workflow.layout import Layout
+
+
+@pytest.fixture
+def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
+    """A study of pts-iops at full length, whose smallest cells have 512 bytes, on an approved drive."""
+    Path("config/drives.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t600\n"
+    )
+    Path("config/mine.yaml").write_text("name: mine\ndrives: [fast]\nmeasurements: [{protocol: pts-iops}]\n")
+    monkeypatch.setattr(
+        subjects.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
+    )
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: "on")
+    monkeypatch.setattr(planning.sysfs, "capacity_bytes", lambda name: 10**12)
+    return Campaign.load("config/mine.yaml")
+
+
+def test_cells_below_the_logical_block_are_refused(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 4096)
+    with pytest.raises(UserError, match=r"drive 'fast', pts-iops: block size 512B.*4KiB.*Nothing was written"):
+        campaign.approve_drives()
+
+
+def test_a_drive_without_remaining_work_is_not_checked(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subjects.guard, "approve", lambda row, device: pytest.fail("the guard was called"))
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: pytest.fail("the drive was read"))
+    (planned,) = campaign.plans
+    planned.plan.recording_path.mkdir(parents=True)
+    (planned.plan.recording_path / "recording.json").touch()
+    again = Campaign.load("config/mine.yaml")
+    again.approve_drives()
+    assert (again.to_do, again.real_drives(), again.needs_fio) == ([], [], False)
+
+
+def test_a_512e_drive_accepts_512_byte_cells(campaign: Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
+    campaign.approve_drives()
+
+
+def test_a_drive_that_does_not_report_its_write_cache_is_refused(
+    campaign: Campaign, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning.sysfs, "logical_block_bytes", lambda name: 512)
+    monkeypatch.setattr(drives_write_cache, "state", lambda name: None)
+    with pytest.raises(UserError, match=r"/dev/nvme9n1 does not report.*write_cache: unchanged"):
+        campaign.approve_drives()
+    study = Path("config/mine.yaml")
+    study.write_text(study.read_text() + "write_cache: unchanged\n")
+    Campaign.load(study).approve_drives()
+
+
+def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> None:
+    subject = campaign.plans[0].plan.subject
+    assert (subject["condition"]["purge"], subject["write_cache"]) == ("auto", "off")
+    assert "taint" not in subject, "limits without remeasure are not part of the plan"
+    assert campaign.sheet["fast"].endurance_bytes == 600e12
+    study = Path("config/mine.yaml")
+    before = campaign.plans[0].plan.digest
+    study.write_text(study.read_text() + "class: client\npurge: trim\ntaint: {steal: 1%, remeasure: 2}\n")
+    subject = Campaign.load(study).plans[0].plan.subject
+    assert (subject["condition"]["purge"], subject["write_cache"]) == ("trim", "on")
+    assert subject["taint"] == {"steal_pct": 1.0, "remeasure": 2}
+    assert Campaign.load(study).plans[0].plan.digest != before
+
+
+def test_the_schema_knows_the_methods_of_purging() -> None:
+    from drivelab.drives.purge import AUTO, METHODS
+    from drivelab.plan.schema import load_schema
+
+    assert load_schema("study")["properties"]["purge"]["enum"] == [AUTO, *METHODS]
+
+
+def study(measurement: str) -> Campaign:
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\n"
+        "traces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}, c: {shipped: rocksdb}}\n"
+        f"measurements: [{measurement}]\n"
+    )
+    return Campaign.load("config/mine.yaml")
+
+
+def test_a_plan_keeps_the_order_of_its_traces(project: Path) -> None:
+    plan = study("{protocol: trace-set, traces: [c, a]}").plans[0].plan
+    assert [trace["name"] for trace in plan.subject["traces"]] == ["c", "a"]
+    assert all(trace["sha256"] for trace in plan.subject["traces"])
+    assert plan.context["trace_paths"] == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
+    other = study("{protocol: trace-set, traces: [a, c]}").plans[0].plan
+    assert other.digest != plan.digest, "the order is part of the measurement"
+
+
+def test_one_trace_equals_a_set_of_one(project: Path) -> None:
+    single, listed = (study(f"{{protocol: trace-set, {key}}}").plans[0].plan for key in ("trace: a", "traces: [a]"))
+    assert single.digest == listed.digest
+
+
+def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
+    plan = study("{protocol: pts-iops, scale: demo}").plans[0].plan
+    assert "traces" not in plan.subject
+    assert "trace_paths" not in plan.context
+
+
+@pytest.mark.parametrize(
+    ("measurement", "reason"),
+    [
+        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*known are: a, b, c"),
+        ("{protocol: trace-set, trace: d}", r"measurements\[0\]\.trace' names 'd'"),
+        ("{protocol: trace-set, trace: a, traces: [b]}", "are both given"),
+        ("{protocol: trace-set, traces: [a, a]}", "duplicate"),
+        ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
+        ("{protocol: trace-set}", "add a 'trace'"),
+        ("{protocol: trace-consistency}", "add a 'trace'"),
+        ("{protocol: rwsw-composite}", "takes the streams of one trace, but 0 are named"),
+        ("{protocol: rwsw-streams, traces: [a, b]}", "takes the streams of one trace, but 2 are named"),
+        ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; remove its 'trace'"),
+    ],
+)
+def test_traces_that_do_not_fit_the_protocol_are_refused(project: Path, measurement: str, reason: str) -> None:
+    with pytest.raises(UserError, match=reason):
+        study(measurement)
+
+
+def test_the_workflow_knows_which_measurements_need_traces(project: Path) -> None:
+    campaign = study(
+        "{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}, {protocol: trace-set, traces: [c, a]}"
+    )
+    layout = Layout(campaign)
+    pattern = re.compile(layout.traced_measurements())
+    names = [planned.plan.measurement for planned in campaign.plans]
+    assert [name for name in names if pattern.fullmatch(name)] == ["rwsw-sweep", "trace-set"]
+    assert Layout(study("{protocol: pts-iops, scale: demo}")).traced_measurements() == "(?!)"
+    sweep, set_ = (SimpleNamespace(**dict(zip(("drive", "measurement", "key"), planned.plan.recording.split("/"),
+                                              strict=True))) for planned in campaign.plans[1:])  # fmt: skip
+    assert layout.traces_of(sweep) == ["traces/sqlite-inserts.parquet"]
+    assert layout.traces_of(set_) == ["traces/rocksdb.parquet", "traces/sqlite-inserts.parquet"]
+
+
+def test_plans_without_a_replay_do_not_import_pyarrow(project: Path) -> None:
+    """Every job of a study makes its plan, and importing pyarrow would take longer than all the rest."""
+    study("{protocol: pts-iops, scale: demo}, {protocol: rwsw-sweep, trace: a}")
+    text = "import sys; from drivelab.campaign.planning import Campaign; Campaign.load('config/mine.yaml'); "
+    done = subprocess.run([sys.executable, "-c", text + "print('pyarrow' in sys.modules)"],
+                          capture_output=True, text=True, check=True)  # fmt: skip
+    assert done.stdout.strip() == "False"
+
+
+def test_block_sizes_measured_separately_share_a_figure(project: Path) -> None:
+    campaign = study("{protocol: pts-throughput, scale: demo, name: tp}, {protocol: pts-iops, scale: demo}")
+    layout = Layout(campaign)
+    assert layout.names_by_size() == "tp"
+    assert "results/mine/figures/comparison/tp/sizes_of_drives.svg" in layout.all_figures()
+    inputs = layout.tables_over_sizes()
+    assert inputs.keys() == {"cells", "steady_state", "exclusions"}
+    of_sizes = [planned.plan.recording for planned in campaign.plans if planned.plan.measurement.startswith("tp.")]
+    assert len(of_sizes) == 2
+    wildcards = SimpleNamespace(measurement="tp")
+    assert inputs["cells"](wildcards) == [f"results/mine/tables/{name}/cells.parquet" for name in of_sizes]
+    assert inputs["exclusions"](wildcards) == ["results/mine/tables/exclusions.parquet"]
+
+
+def test_without_block_sizes_there_is_no_size_figure(project: Path) -> None:
+    layout = Layout(study("{protocol: pts-iops, scale: demo}"))
+    assert layout.names_by_size() == "(?!)"
+    assert not [path for path in layout.all_figures() if "sizes_of_drives" in path]

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import math
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.criteria.repeats import NextAction, median_of_odd, next_action, relative_standard_error_pct
+
+AGREEING = [100.0, 101.0, 99.0]
+SCATTERED = [100.0, 150.0, 60.0]
+
+
+def test_a_worked_example() -> None:
+    """Mean 102, squared deviations 4 + 16 + 4 = 24, s = sqrt(24 / 2), RSE = s / (102 * sqrt(3)) = 2 / 102."""
+    assert relative_standard_error_pct([100, 106, 100]) == pytest.approx(100 * 2 / 102)
+
+
+def test_the_formula_of_the_guide() -> None:
+    values = [2440.0, 2398, 2475, 2410, 2462]  # =STDEV.S(range)/SQRT(COUNT(range))/AVERAGE(range)
+    guide = statistics.stdev(values) / math.sqrt(len(values)) / statistics.mean(values)
+    assert relative_standard_error_pct(values) == pytest.approx(100 * guide)
+
+
+def test_the_deviation_is_that_of_a_sample() -> None:
+    assert relative_standard_error_pct([99, 101]) == pytest.approx(1.0)  # with N instead of N - 1 it would be 0.71
+
+
+@given(st.lists(st.floats(1, 1e6), min_size=2, max_size=9), st.floats(1e-3, 1e3))
+def test_the_relative_standard_error_does_not_depend_on_the_unit(values: list[float], factor: float) -> None:
+    scaled = relative_standard_error_pct([factor * value for value in values])
+    assert scaled == pytest.approx(relative_standard_error_pct(values), abs=1e-6)
+
+
+def test_the_relative_standard_error_is_positive_for_a_negative_mean() -> None:
+    assert relative_standard_error_pct([-99, -101]) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, math.nan], [1.0, math.inf], [1.0, -1.0]])
+def test_values_without_a_relative_standard_error_are_refused(values: list[float]) -> None:
+    with pytest.raises(ValueError, match="relative standard error"):
+        relative_standard_error_pct(values)
+
+
+def test_the_median_is_a_measured_value() -> None:
+    assert median_of_odd([2970, 3085, 2440]) == 2970
+    assert median_of_odd([5, 1, 4, 2, 3]) == 3
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4, 6])
+def test_no_median_of_few_or_an_even_number(count: int) -> None:
+    with pytest.raises(ValueError, match=f"not {count}"):
+        median_of_odd([1.0] * count)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], NextAction("more", 3)),
+        ([100.0], NextAction("more", 3)),
+        ([100.0, 100.0], NextAction("more", 3)),
+        (AGREEING, NextAction("enough", 3)),
+        (SCATTERED, NextAction("more", 5)),
+        ([*SCATTERED, 100.0], NextAction("more", 5)),
+        ([*AGREEING, 100.0], NextAction("more", 5)),
+        ([*SCATTERED, 100.0, 100.0], NextAction("more", 7)),
+        ([*SCATTERED, 100.0, 100.0, 100.0], NextAction("more", 7)),
+        ([*SCATTERED, 20.0, 200.0, 100.0, 100.0], NextAction("discard", 7)),
+        ([*AGREEING, 102.0, 98.0, 100.0, 100.0], NextAction("enough", 7)),
+    ],
+)
+def test_three_five_seven_discard(values: list[float], expected: NextAction) -> None:
+    assert next_action(values) == expected
+    assert next_action(values).enough == (expected.action == "enough")
+
+
+def test_a_relative_standard_error_equal_to_the_threshold_is_enough() -> None:
+    values = [100.0, 106.0, 100.0]
+    threshold = relative_standard_error_pct(values)
+    assert next_action(values, threshold).enough
+    assert next_action(values, threshold * 0.99) == NextAction("more", 5)
+
+
+def test_more_than_seven_runs_are_refused() -> None:
+    with pytest.raises(ValueError, match="at most 7"):
+        next_action([1.0] * 8)

@@ -1,0 +1,210 @@
+"""Cells of a protocol: every field, its form in a plan, and combinations of lists."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_protocols import CLASS, loop, resolved, soak, steps
+
+from drivelab.core.errors import UserError
+from drivelab.core.units import format_size
+from drivelab.plan.cell import Cell
+from drivelab.plan.loop_cells import SWEPT, combinations
+from drivelab.plan.value_types import MisfitError, block_sizes
+
+PLAIN = {"pattern": "random", "read_share": 65, "block_size": "8KiB"}
+PLAN = {"pattern": "random", "read_share": 65, "block_size_bytes": 8192, "threads": 2, "queue_depth": 16,
+        "runtime_s": 60.0, "range_start": 0.0, "range_share": 0.75}  # fmt: skip
+
+
+def cell(folder: Path, **fields: Any) -> dict[str, Any]:
+    (resolved_cells,) = cells(folder, [{**PLAIN, **fields}])
+    return resolved_cells
+
+
+def cells(folder: Path, wanted: Any, **fields: Any) -> list[dict[str, Any]]:
+    (step,) = steps(folder, [loop(wanted, **fields)])
+    resolved_cells: list[dict[str, Any]] = step["cells"]
+    return resolved_cells
+
+
+def test_a_plain_cell_has_only_the_basic_fields(tmp_path: Path) -> None:
+    assert cell(tmp_path) == PLAN
+    assert cell(tmp_path, alignment_offset="0B", active_range="75%") == PLAN
+
+
+@pytest.mark.parametrize(
+    ("fields", "becomes"),
+    [
+        ({"title": "mail server"}, {"title": "mail server"}),
+        ({"threads": 4, "queue_depth": 1}, {"threads": 4, "queue_depth": 1}),
+        ({"block_size": "4KiB-16KiB"}, {"block_size_bytes": 4096, "block_size_max_bytes": 16384}),
+        ({"block_size": {"8KiB": "25%", "512B": "75%"}},
+         {"block_size_bytes": 512, "block_sizes": [{"block_size_bytes": 512, "share": 0.75},
+                                                   {"block_size_bytes": 8192, "share": 0.25}]}),
+        ({"block_size": {"8KiB": "100%"}}, {}),
+        ({"active_range": "12.5%"}, {"range_share": 0.125}),
+        ({"active_range": "1GiB"}, {"range_share": 1.0, "range_bytes": 1 << 30}),
+        ({"segments": 2048}, {"segments": 2048}),
+        ({"access": {"zipf": 1.2}}, {"zipf": 1.2}),
+        ({"access": [{"range": "5%", "share": "50%"}, {"range": "95%", "share": "50%"}]},
+         {"zones": [{"range_share": 0.05, "share": 0.5}, {"range_share": 0.95, "share": 0.5}]}),
+        ({"align": "4KiB"}, {"alignment_bytes": 4096}),
+        ({"alignment_offset": "512B"}, {"alignment_offset_bytes": 512}),
+        ({"rate_iops": 500}, {"rate_iops": 500.0}),
+        ({"entropy": "50%"}, {"entropy": 0.5}),
+        ({"entropy": "0%"}, {"entropy": 0.0}),
+        ({"read_share": 0, "beside": {"pattern": "sequential", "read_share": 100, "block_size": "1MiB", "threads": 1,
+                                      "queue_depth": 2}},
+         {"read_share": 0, "beside": {"pattern": "sequential", "read_share": 100, "block_size_bytes": 1 << 20,
+                                      "threads": 1, "queue_depth": 2}}),
+        ({"runtime": "5s"}, {"runtime_s": 5.0}),
+    ],
+)  # fmt: skip
+def test_every_field_is_resolved_in_the_plan(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
+    resolved_cell = cell(tmp_path, **fields)
+    assert resolved_cell == {**PLAN, **becomes}
+    assert Cell(**resolved_cell).to_mapping() == resolved_cell
+    assert Cell(**resolved_cell).label
+
+
+def test_a_soak_takes_the_same_fields(tmp_path: Path) -> None:
+    (step,) = steps(tmp_path, [soak(block_size={"4KiB": "60%", "8KiB": "40%"}, alignment_offset="512B", threads=1)])
+    assert step["cell"]["slice_s"] == 60.0
+    assert "runtime_s" not in step["cell"]
+    assert step["cell"]["alignment_offset_bytes"] == 512
+    assert [entry["share"] for entry in step["cell"]["block_sizes"]] == [0.6, 0.4]
+
+
+def test_a_workload_gives_defaults_for_a_cell(tmp_path: Path) -> None:
+    """The cell overrides its workload, the workload the loop, the loop the class."""
+    (step,) = steps(
+        tmp_path,
+        [loop({"workload": ["web", "log"], "read_share": [100, 90]}, threads=3, queue_depth=7, pattern="random")],
+        workloads={
+            "web": {"block_size": "4KiB", "read_share": 1, "queue_depth": 2, "title": "web"},
+            "log": {"block_size": "1MiB", "pattern": "sequential"},
+        },
+    )
+    brief = [(c.get("title"), c["pattern"], c["read_share"], c["threads"], c["queue_depth"]) for c in step["cells"]]
+    assert brief == [
+        ("web", "random", 100, 3, 2), ("web", "random", 90, 3, 2),
+        (None, "sequential", 100, 3, 7), (None, "sequential", 90, 3, 7),
+    ]  # fmt: skip
+
+
+def test_entries_of_a_list_are_combined_each_by_itself(tmp_path: Path) -> None:
+    resolved_cells = cells(
+        tmp_path, [{**PLAIN, "threads": [4, 1], "queue_depth": [8, 2]}, {**PLAIN, "read_share": [100, 0]}]
+    )
+    assert [(c["threads"], c["queue_depth"], c["read_share"]) for c in resolved_cells] == [
+        (4, 8, 65), (4, 2, 65), (1, 8, 65), (1, 2, 65), (2, 16, 100), (2, 16, 0),
+    ]  # fmt: skip
+
+
+def test_every_listed_field_may_be_a_list(tmp_path: Path) -> None:
+    values: dict[str, list[Any]] = {
+        "pattern": ["random", "sequential"], "read_share": [0, 100], "block_size": ["4KiB", "4KiB-8KiB"],
+        "threads": [1, 2], "queue_depth": [1, 2], "segments": [1, 2], "align": ["4KiB", "8KiB"],
+        "alignment_offset": ["0B", "512B"], "rate_iops": [1, 2.5], "entropy": ["0%", "50%"],
+    }  # fmt: skip
+    assert {*values, "workload"} == {*SWEPT}
+    for key, both in values.items():
+        assert len(cells(tmp_path, {**PLAIN, key: both})) == 2
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(SWEPT), unique=True, min_size=1), st.data())
+def test_combinations_are_the_product_in_the_order_of_the_keys(keys: list[str], data: st.DataObject) -> None:
+    grid = {key: data.draw(st.lists(st.integers(), min_size=1, max_size=3, unique=True)) for key in keys}
+    fixed = {"title": "t"}
+    combined = list(combinations({**fixed, **grid}))
+    assert combined == [
+        {**fixed, **dict(zip(keys, combination, strict=True))} for combination in itertools.product(*grid.values())
+    ]
+
+
+@settings(deadline=None)
+@given(st.dictionaries(st.integers(1, 64), st.integers(1, 50), min_size=2, max_size=8))
+def test_distributions_keep_their_shares(weights: dict[int, int]) -> None:
+    total = sum(weights.values())
+    shares = {format_size(512 * size): 100 * weight / total for size, weight in weights.items()}
+    resolved_sizes = block_sizes({size: f"{share:.9f}%" for size, share in shares.items()})
+    sizes = [entry["block_size_bytes"] for entry in resolved_sizes["block_sizes"]]
+    assert sizes == sorted(512 * size for size in weights)
+    assert resolved_sizes["block_size_bytes"] == sizes[0]
+    assert sum(entry["share"] for entry in resolved_sizes["block_sizes"]) == pytest.approx(1)
+    for entry in resolved_sizes["block_sizes"]:
+        assert entry["share"] == pytest.approx(weights[entry["block_size_bytes"] // 512] / total)
+    with pytest.raises(MisfitError, match="add up to"):
+        block_sizes({size: f"{share / 2:.9f}%" for size, share in shares.items()})
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"workload": "web"}, r"workload': workload 'web' does not exist; 'workloads' has: none"),
+        ({"block_size": {"4KiB": "60%", "8KiB": "30%"}}, r"block_size': the shares of the block sizes add up to 90%"),
+        ({"block_size": {"4KiB": "100%", "8KiB": "0%"}}, r"block_size\.8KiB': one of the shares"),
+        ({"block_size": {"1KiB": "50%", "1024B": "50%"}}, r"block_size\.1024B': repeats a size in another notation"),
+        ({"block_size": {"4": "100%"}}, "'4' does not match"),
+        ({"access": [{"range": "50%", "share": "50%"}, {"range": "40%", "share": "50%"}]}, "ranges of the zones add"),
+        ({"access": [{"range": "50%", "share": "50%"}, {"range": "50%", "share": "40%"}]}, "shares of the zones add"),
+        ({"access": {"zipf": 0}}, "zipf"),
+        ({"access": {"zipf": 1.2}, "pattern": "sequential"}, r"\.access': .*access by Zipf's law needs random I/O"),
+        ({"access": [{"range": "100%", "share": "100%"}], "pattern": "sequential"}, "by zones needs random I/O"),
+        ({"access": [{"range": "100%", "share": "100%"}], "segments": 4},
+         r"cells\[0\]\.segments': .*does not combine access by zones and access in segments"),
+        ({"access": [{"range": "50%", "share": "100%"}, {"range": "50%", "share": "0%"}]},
+         r"access\[1\]\.share': one of the shares of the zones is 0%"),
+        ({"align": "1000B"}, r"cells\[0\]\.align': 1000B is not a multiple of 512 B, the smallest block of a drive"),
+        ({"alignment_offset": "100B"}, r"cells\[0\]\.alignment_offset': 100B is not a multiple of 512 B"),
+        ({"alignment_offset": ["512B", "513B"]}, r"alignment_offset': 513B is not a multiple"),
+        ({"align": "8KiB", "pattern": "sequential", "block_size": "4KiB"}, r"cells\[0\]\.align': .* are adjacent"),
+        ({"rate_iops": 10, "block_size": "4KiB-8KiB"}, "several block sizes give no fixed rate"),
+        ({"entropy": "2.5%"}, "fio does not support an entropy of 2.5 %"),
+        ({"segments": 4, "pattern": "sequential"}, r"cells\[0\]\.segments': .*access in segments needs random I/O"),
+        ({"active_range": "0%"}, r"active_range': active range 0% is out of bounds; choose more than 0%"),
+        ({"active_range": "101%"}, "active range 101% is out of bounds"),
+        ({"entropy": "101%"}, r"entropy': 101% is out of bounds; choose a share from 0% up to 100%"),
+        ({"rate_iops": 0}, "rate_iops"),
+        ({"threads": "each"}, r"threads': is 'each', but"),
+        ({"threads": "many"}, r"threads': 'many' is not 'each'"),
+        ({"beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1, "queue_depth": 1}},
+         "one must only read and the other only write"),
+        ({"read_share": 100, "beside": {"pattern": "random", "read_share": 100, "block_size": "4KiB", "threads": 1,
+                                        "queue_depth": 1}}, "one must only read"),
+        ({"beside": {"read_share": 100}}, "'pattern' is missing"),
+    ],
+)  # fmt: skip
+def test_invalid_cells_are_refused(tmp_path: Path, fields: dict[str, Any], reason: str) -> None:
+    with pytest.raises(UserError, match=reason) as refusal:
+        cell(tmp_path, **fields)
+    assert "key 'measure[0].loop.cells[0]" in str(refusal.value)
+
+
+def test_cells_that_differ_only_in_runtime_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="the loop has RND 8KiB 65/35 T2Q16 twice"):
+        cells(tmp_path, [PLAIN, {**PLAIN, "runtime": "5s"}])
+    with pytest.raises(UserError, match="give all cells one or the other"):
+        cells(tmp_path, [{**PLAIN, "share": "5%"}, {**PLAIN, "read_share": 0, "runtime": "5s", "share": "5%"}])
+
+
+def test_a_range_of_the_class_may_be_a_size(tmp_path: Path) -> None:
+    (measurement,) = resolved(tmp_path, [soak()], class_={**CLASS, "active_range": "8GiB"})
+    assert measurement.steps["class"] == {**CLASS, "active_range": 1.0, "range_bytes": 8 << 30, "name": "client"}
+    assert measurement.steps["measure"][0]["soak"]["cell"]["range_bytes"] == 8 << 30
+    (measurement,) = resolved(tmp_path, [soak(active_range="50%")], class_={**CLASS, "active_range": "8GiB"})
+    cell = measurement.steps["measure"][0]["soak"]["cell"]
+    assert (cell["range_share"], "range_bytes" in cell) == (0.5, False)
+
+
+@pytest.mark.parametrize("name", ["each", "a b", "-a", "a_b"])
+def test_names_of_workloads_become_parts_of_paths(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UserError, match=r"key 'workloads': .* \(letters, digits and hyphens"):
+        resolved(tmp_path, [soak()], workloads={name: {"threads": 1}})

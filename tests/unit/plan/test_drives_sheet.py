@@ -1,0 +1,95 @@
+"""Optional columns of the drive sheet."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from drivelab.campaign.subjects import drive_subject
+from drivelab.core.errors import UserError
+from drivelab.plan.drive_sheet import OPTIONAL, SheetRow, load_sheet
+from drivelab.virtual.model import DriveModel
+
+VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5", "host": "bench-a.lab", "firmware": "EDA7 202Q"}
+RAW_FILL = {"condition": {"purge": "none", "fill": [{"raw_capacity_multiple": 2.0}]}}
+
+
+def row(path: Path, **more: str) -> SheetRow:
+    path.write_text(
+        "\t".join(["drive", "device", "serial", "destructive", "note", *more]) + "\n"
+        + "\t".join(["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *more.values()]) + "\n"
+    )  # fmt: skip
+    return load_sheet(path)["fast"]
+
+
+@pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(OPTIONAL, n)], ids="-".join)
+def test_optional_columns_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
+    sheet_row = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
+    assert sheet_row.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
+    assert sheet_row.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
+    assert sheet_row.host == ("bench-a.lab" if "host" in columns else None)
+    assert sheet_row.firmware == ("EDA7 202Q" if "firmware" in columns else None)
+    empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
+    assert (empty.endurance_bytes, empty.over_provisioning, empty.host, empty.firmware) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("wrong", ["28%", "-1", "0.28x", "480000"])
+def test_over_provisioning_is_a_percentage(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(UserError, match=r"drives\.tsv line 2: over_provisioning_pct is.*such as 28"):
+        row(tmp_path / "drives.tsv", over_provisioning_pct=wrong)
+
+
+@pytest.mark.parametrize("wrong", ["any", "bench a", "-x", "a/b"])
+def test_a_host_is_a_name(tmp_path: Path, wrong: str) -> None:
+    with pytest.raises(UserError, match=r"drives\.tsv line 2: host is.*uname -n"):
+        row(tmp_path / "drives.tsv", host=wrong)
+
+
+def test_the_firmware_is_in_the_plan_only_if_pinned(tmp_path: Path) -> None:
+    steps = {"condition": {"purge": "none"}}
+    assert drive_subject(row(tmp_path / "a", firmware=""), None, steps) == {"serial": "S1"}
+    assert drive_subject(row(tmp_path / "a", firmware="F2"), None, steps) == {"serial": "S1", "firmware": "F2"}
+
+
+def test_a_column_twice(tmp_path: Path) -> None:
+    path = tmp_path / "drives.tsv"
+    path.write_text("drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\tendurance_tbw\n")
+    with pytest.raises(UserError, match=r"drives\.tsv line 1: the columns must be"):
+        load_sheet(path)
+
+
+@pytest.mark.parametrize(
+    ("header", "fields", "sentence"),
+    [
+        ("", ["600"], "has 6 fields, but the header names 5 columns"),
+        ("\tendurance_tbw\thost", ["600"], "has 6 fields, but the header names 7 columns"),
+    ],
+)
+def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields: list[str], sentence: str) -> None:
+    path = tmp_path / "drives.tsv"
+    row = ["fast", "/dev/disk/by-id/nvme-x", "S1", "yes", "", *fields]
+    path.write_text(f"drive\tdevice\tserial\tdestructive\tnote{header}\n" + "\t".join(row) + "\n")
+    with pytest.raises(UserError) as caught:
+        load_sheet(path)
+    assert str(caught.value) == (
+        f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
+        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware) in the header"
+    )
+
+
+def test_a_fill_of_the_raw_capacity_needs_over_provisioning(tmp_path: Path) -> None:
+    known, unknown = row(tmp_path / "a", over_provisioning_pct="7"), row(tmp_path / "b")
+    assert drive_subject(known, None, RAW_FILL) == {"serial": "S1", "over_provisioning": 0.07}
+    with pytest.raises(UserError, match=r"drive 'fast'.*enter it in the column over_provisioning_pct"):
+        drive_subject(unknown, None, RAW_FILL)
+    for steps in ({"condition": {"purge": "none"}}, {"condition": {"fill": {"capacity_multiple": 2.0}}}):
+        assert drive_subject(known, None, steps) == {"serial": "S1"}, "the plan must not contain unneeded fields"
+
+
+def test_a_virtual_drive_gives_its_own_over_provisioning() -> None:
+    model = DriveModel.from_mapping("x", {"serial": "S1", "capacity": "16MiB", "over_provisioning": "28%"})
+    sheet = SheetRow("x", "virtual:x", "S1", True, "", "drives.tsv line 2")
+    assert drive_subject(sheet, model, RAW_FILL)["over_provisioning"] == pytest.approx(0.28)
+    assert "over_provisioning" not in drive_subject(sheet, model, {"condition": {"purge": "none"}})

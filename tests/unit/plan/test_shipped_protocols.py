@@ -1,0 +1,163 @@
+"""The protocols in config/protocols: plans of the standard stay pinned, trace protocols match their text."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from drivelab.campaign.planning import Campaign
+from drivelab.plan.grammar import load, resolve
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+
+PROTOCOLS = ROOT / "config/protocols"
+ALL = sorted(path.stem for path in PROTOCOLS.glob("*.yaml"))
+OF_TRACES = [
+    "rwsw-composite", "rwsw-replay", "rwsw-streams", "rwsw-sweep",
+    "trace-consistency", "trace-replay", "trace-replay-asap", "trace-set",
+]  # fmt: skip
+DIGESTS = {
+    "enterprise": {
+        "": {
+            "pts-iops": "2a347921c8b5",
+            "pts-latency": "ebadf641e937",
+            "pts-throughput.1024KiB": "b3449d8f99ed",
+            "pts-throughput.128KiB": "3cd4062ec217",
+            "pts-write-saturation": "8c296a22c8fe",
+        },
+        ", scale: demo": {
+            "pts-iops": "23dcadcf5f37",
+            "pts-latency": "e638e3bc988c",
+            "pts-throughput.1024KiB": "c41324d998d4",
+            "pts-throughput.128KiB": "d25ba9589a07",
+            "pts-write-saturation": "78ac32e0d087",
+        },
+    },
+    "client": {
+        "": {
+            "pts-iops": "b9cd7d1a6e20",
+            "pts-latency": "49166d633a87",
+            "pts-throughput.1024KiB": "9d5ba509ff88",
+            "pts-throughput.128KiB": "2e2444d7b4f2",
+            "pts-write-saturation": "8f8018d3b124",
+        },
+        ", scale: demo": {
+            "pts-iops": "455c1d6c982f",
+            "pts-latency": "d53767eb7f0f",
+            "pts-throughput.1024KiB": "7c61a9c48ca6",
+            "pts-throughput.128KiB": "09a91ac79670",
+            "pts-write-saturation": "b81f9e84837d",
+        },
+    },
+}
+"""Digests for a simulated drive. A changed digest makes every user measure again: change one only on purpose."""
+
+
+@pytest.mark.parametrize("drive_class", DIGESTS)
+@pytest.mark.parametrize("scale", ["", ", scale: demo"])
+def test_the_standards_plans_keep_their_digests(project: Path, drive_class: str, scale: str) -> None:
+    Path("config/drives.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t600\n"
+    )
+    names = dict.fromkeys(name.partition(".")[0] for name in DIGESTS[drive_class][scale])
+    entries = "".join(f"  - {{protocol: {name}{scale}}}\n" for name in names)
+    Path("config/mine.yaml").write_text(f"name: mine\nclass: {drive_class}\ndrives: [fast]\nmeasurements:\n{entries}")
+    digests = {planned.plan.measurement: planned.plan.digest for planned in Campaign.load("config/mine.yaml").plans}
+    assert digests == DIGESTS[drive_class][scale]
+
+
+@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("drive_class", ["enterprise", "client"])
+def test_every_protocol_resolves_at_every_scale(name: str, drive_class: str) -> None:
+    protocol = load(PROTOCOLS / f"{name}.yaml")
+    assert all(measurement.altered == () for measurement in resolve(protocol, drive_class, None, {}, "test"))
+    assert "demo" in protocol.body.get("scale", {}), "every protocol in config/protocols needs a scale demo for tests"
+    for scale in protocol.body["scale"]:
+        assert all(measurement.altered for measurement in resolve(protocol, drive_class, scale, {}, "test"))
+    json.dumps([measurement.steps for measurement in resolve(protocol, drive_class, None, {}, "test")])
+
+
+def test_schemas_are_schemas() -> None:
+    """Their use does not check them."""
+    for path in (ROOT / "workflow/schemas").glob("*.yaml"):
+        jsonschema.Draft202012Validator.check_schema(load_yaml(path))
+
+
+def steps(name: str, scale: str | None = None) -> list[tuple[str, dict[str, Any]]]:
+    (measurement,) = resolve(load(PROTOCOLS / f"{name}.yaml"), "enterprise", scale, {}, "test")
+    return [item for step in measurement.steps["measure"] for item in step.items()]
+
+
+@pytest.mark.parametrize("name", OF_TRACES)
+@pytest.mark.parametrize("drive_class", ["enterprise", "client"])
+def test_trace_protocols_resolve_at_every_scale(name: str, drive_class: str) -> None:
+    protocol = load(PROTOCOLS / f"{name}.yaml")
+    assert protocol.replays != protocol.takes_streams
+    (full,) = resolve(protocol, drive_class, None, {}, "test")
+    (demo,) = resolve(protocol, drive_class, "demo", {}, "test")
+    assert full.altered == ()
+    assert demo.altered
+    assert demo.steps["condition"]["fill"]["capacity_multiple"] == 1
+
+
+@pytest.mark.parametrize("name", OF_TRACES)
+def test_imitations_have_style_in_their_title(name: str) -> None:
+    body = load(PROTOCOLS / f"{name}.yaml").body
+    label = "RWSW-style" if name.startswith("rwsw-") else "PCMark-10-style"
+    assert (label in body["title"]) == (name.startswith("rwsw-") or name in ("trace-set", "trace-consistency"))
+    if name.startswith("rwsw-"):
+        assert "1.0.7" in body["source"]
+    assert all(text.strip() for text in body["sources"].values())
+
+
+def test_a_set_is_replayed_three_times_and_all_count() -> None:
+    ((kind, fields),) = steps("trace-set")
+    assert (kind, fields["cold_runs"], fields["until"]) == ("replay", 0, {"passes": 3})
+
+
+def test_consistency_has_the_phases_of_its_model() -> None:
+    resolved_steps = steps("trace-consistency")
+    phases = {phase: list(group) for phase, group in groupby(resolved_steps, lambda step: step[1]["phase"])}
+    assert list(phases) == ["degradation", "steady", "recovery"]
+    for group in phases.values():
+        assert [kind for kind, _ in group[1::2]] == ["replay"] * (len(group) // 2)
+        assert [fields["phase_pass"] for _, fields in group[::2]] == list(range(1, len(group) // 2 + 1))
+        assert all(
+            fields["until"] == {"passes": 1} and fields["cold_runs"] == 0 for kind, fields in group if kind == "replay"
+        )
+    minutes = {phase: [fields.get("time_s", fields.get("until", {}).get("time_s")) / 60 for _, fields in group[::2]]
+               for phase, group in phases.items()}  # fmt: skip
+    assert minutes == {
+        "degradation": [10, 15, 20, 25, 30, 35, 40, 45],
+        "steady": [45] * 5,
+        "recovery": [5] * 5,
+    }
+    cells = [fields["cell"] for kind, fields in resolved_steps if kind == "soak"]
+    assert all((fields["block_size_bytes"], fields["block_size_max_bytes"]) == (4096, 1 << 20) for fields in cells)
+    assert {kind for kind, fields in phases["recovery"]} == {"idle", "replay"}
+
+
+def test_consistency_is_shortened_in_every_phase() -> None:
+    resolved_steps = steps("trace-consistency", "demo")
+    assert [fields.get("phase") for _, fields in resolved_steps] == 6 * ["degradation"] + 4 * ["steady"] + 4 * [
+        "recovery"
+    ]
+    assert sum(fields.get("time_s", fields.get("until", {}).get("time_s", 0)) for _, fields in resolved_steps) < 25
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "combinations"),
+    [("rwsw-composite", "composite", 1), ("rwsw-streams", "individual", 1), ("rwsw-sweep", "composite", 49)],
+)
+def test_streams_run_to_steady_state(name: str, kind: str, combinations: int) -> None:
+    ((_, fields),) = steps(name)
+    streams = fields["streams"]
+    assert (streams["kind"], streams["most"]) == (kind, 9)
+    assert len(streams["threads"]) * len(streams["queue_depth"]) == combinations
+    assert (fields["until"]["window"], fields["until"]["max_rounds"]) == (5, 25)
+    assert all(variable["streams"] == "all" and variable["metric"] == "iops" for variable in fields["until"]["track"])

@@ -1,0 +1,218 @@
+"""Loops of a trace's streams: their form in a plan, and the cells derived from a trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from made_traces import Row, made_up, write
+
+from drivelab.core.errors import UserError
+from drivelab.plan.cell import Cell
+from drivelab.plan.grammar import load, resolve
+from drivelab.run.history import tracked
+from drivelab.run.schedules import cells_of_trace, most_frequent
+
+STEADY = {"window": 5, "max_rounds": 25, "data_excursion": "20%", "slope_excursion": "10%"}
+PLAN = {"kind": "composite", "most": 9, "threads": [2], "queue_depth": [16], "runtime_s": 60.0, "range_share": 0.5}
+
+
+def loop(folder: Path, change: Callable[[dict[str, Any]], object] = lambda loop: None) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "cells": {"streams": "composite", "most": 9},
+        "runtime": "60s",
+        "until": {"steady_state": {**STEADY, "track": [{"streams": "all", "metric": "iops"}]}},
+    }
+    change(fields)
+    class_fields = {"threads": 2, "queue_depth": 16, "active_range": "50%"}
+    body = {
+        "name": "streams",
+        "title": "t",
+        "source": "s",
+        "class": {"enterprise": class_fields, "client": class_fields},
+        "condition": {"purge": "none"},
+        "measure": [{"loop": fields}],
+        "description": "d",
+        "sources": {"class": "s", "condition": "s", "loop": "s"},
+    }
+    path = folder / "streams.yaml"
+    path.write_text(yaml.safe_dump(body, sort_keys=False))
+    protocol = load(path)
+    assert protocol.takes_streams == (not isinstance(fields["cells"], list) and "streams" in fields["cells"])
+    (measurement,) = resolve(protocol, "client", None, {}, "test")
+    resolved: dict[str, Any] = measurement.steps["measure"][0]["loop"]
+    return resolved
+
+
+def test_the_plan_says_how_to_choose(tmp_path: Path) -> None:
+    resolved_loop = loop(tmp_path)
+    assert resolved_loop["streams"] == PLAN
+    assert resolved_loop["until"]["track"] == [{"streams": "all", "metric": "iops"}]
+    assert "cells" not in resolved_loop
+
+
+def test_a_sweep_has_lists(tmp_path: Path) -> None:
+    def change(fields: dict[str, Any]) -> None:
+        fields.update(threads=[4, 1], queue_depth=[8, 1])
+        fields["until"]["steady_state"]["track"][0].update(threads=4, queue_depth=8)
+
+    resolved_loop = loop(tmp_path, change)
+    assert (resolved_loop["streams"]["threads"], resolved_loop["streams"]["queue_depth"]) == ([4, 1], [8, 1])
+    assert resolved_loop["until"]["track"] == [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]
+
+
+GRID = {"pattern": "random", "cells": {"read_share": [0], "block_size": ["4KiB"]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cells": {"streams": "composite"}}, "'most' is missing"),
+        ({"cells": {"streams": "each", "most": 9}}, "streams"),
+        ({"cells": {"streams": "composite", "most": 0}}, "most"),
+        ({"cells": {"streams": "composite", "most": 9, "read_share": [0]}}, "unknown key 'read_share'"),
+        ({"pattern": "random"}, "each stream has its own pattern"),
+        ({"threads": []}, "is empty; give at least one entry"),
+        ({"threads": [1, 1]}, "contains a duplicate entry"),
+        ({"threads": 0}, "threads': 0 is below 1"),
+        ({"threads": 1025}, "threads': 1025 is above 1024"),
+        ({"threads": [1, 1025]}, r"threads\[1\]': 1025 is above 1024"),
+        ({"queue_depth": "deep"}, "queue_depth': 'deep' is not 'each' "),
+        ({"queue_depth": [0]}, "queue_depth"),
+        ({"track": [{"streams": "all", "threads": 3, "metric": "iops"}]}, "tracks threads 3, which the loop does not"),
+        ({"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}, "the cells come from a trace"),
+        (GRID, "the loop has no cells of 'streams'"),
+        ({**GRID, "track": [{"block_size": "4KiB", "metric": "iops"}]}, "'read_share' is missing"),
+        ({**GRID, "threads": [1, 2], "track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]},
+         "loop.threads': is a list"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_reported_with_their_place(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
+    def apply(fields: dict[str, Any]) -> None:
+        new = dict(change)
+        if "track" in new:
+            fields["until"]["steady_state"]["track"] = new.pop("track")
+        fields.update(new)
+
+    with pytest.raises(UserError, match=reason):
+        loop(tmp_path, apply)
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    """Random access everywhere: 6 reads of 4 KiB, 3 writes of 512 B and 2 of 3 KiB, 1 write of 64 KiB, a flush."""
+    kinds = [("read", 4096)] * 6 + [("write", 512)] * 3 + [("write", 3072)] * 2 + [("write", 65536), ("flush", 0)]
+    rows = [
+        Row(number * 1000, complete_ns=number * 1000 + 10, operation=operation, length_bytes=length,
+            offset_bytes=(len(kinds) - number) * 10**8 // 4096 * 4096)
+        for number, (operation, length) in enumerate(kinds)
+    ]  # fmt: skip
+    return write(tmp_path / "trace.parquet", rows)
+
+
+def brief(streams: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    return [(stream["operation"], stream["block_size_bytes"], stream["pattern"], stream["share"]) for stream in streams]
+
+
+def test_the_most_frequent_come_first_and_share_all(trace: Path) -> None:
+    assert brief(most_frequent(trace, 9, 512)) == [
+        ("read", 4096, "random", 0.5),
+        ("write", 512, "random", 0.25),
+        ("write", 3072, "random", pytest.approx(1 / 6)),
+        ("write", 65536, "random", pytest.approx(1 / 12)),
+    ]
+    assert brief(most_frequent(trace, 2, 512)) == [
+        ("read", 4096, "random", pytest.approx(2 / 3)),
+        ("write", 512, "random", pytest.approx(1 / 3)),
+    ]
+
+
+def test_streams_equal_in_logical_blocks_are_merged(trace: Path) -> None:
+    """512 B and 3 KiB are both 4 KiB on a drive of 4 KiB blocks, and together more frequent than each."""
+    assert brief(most_frequent(trace, 2, 4096)) == [
+        ("read", 4096, "random", pytest.approx(6 / 11)),
+        ("write", 4096, "random", pytest.approx(5 / 11)),
+    ]
+
+
+def test_a_composite_is_one_cell(trace: Path) -> None:
+    (cell,) = [Cell(**stream) for stream in cells_of_trace(PLAN, trace, 512)]
+    assert (cell.workload, cell.label) == ("composite", "composite T2Q16")
+    assert (cell.read_share, cell.threads, cell.queue_depth, cell.runtime_s, cell.range_share) == (50, 2, 16, 60.0, 0.5)
+    assert cell.block_size_bytes == round((6 * 4096 + 3 * 512 + 2 * 3072 + 65536) / 12)
+    assert cell.largest_block_bytes == 65536
+    assert Cell(**cell.to_mapping()) == cell
+    assert sum(stream["share"] for stream in cell.streams or ()) == pytest.approx(1)
+
+
+def test_a_composite_of_two_kinds_is_never_rounded_to_one(tmp_path: Path) -> None:
+    rows = [Row(n, operation="read" if n else "write", offset_bytes=(999 - n * 7 % 999) << 20) for n in range(999)]
+    (cell,) = cells_of_trace(PLAN, write(tmp_path / "t.parquet", rows), 4096)
+    assert cell["read_share"] == 99
+
+
+@pytest.mark.parametrize(("operation", "share"), [("read", 100), ("write", 0)])
+def test_a_composite_of_one_kind(tmp_path: Path, operation: str, share: int) -> None:
+    rows = [Row(1, operation=operation), Row(2, operation=operation, length_bytes=8192, offset_bytes=1 << 30)]
+    (cell,) = cells_of_trace(PLAN, write(tmp_path / "t.parquet", rows), 4096)
+    assert cell["read_share"] == share
+
+
+def test_individual_streams_are_ordinary_cells(trace: Path) -> None:
+    cells = [Cell(**cell) for cell in cells_of_trace({**PLAN, "kind": "individual", "most": 3}, trace, 512)]
+    assert [cell.workload for cell in cells] == ["RND 4KiB 100/0", "RND 512B 0/100", "RND 3KiB 0/100"]
+    assert all(cell.streams is None and cell.runtime_s == 60.0 for cell in cells)
+
+
+def test_a_sweep_goes_through_all_combinations(trace: Path) -> None:
+    cells = cells_of_trace({**PLAN, "threads": [4, 1], "queue_depth": [8, 2]}, trace, 512)
+    assert [(cell["threads"], cell["queue_depth"]) for cell in cells] == [(4, 8), (4, 2), (1, 8), (1, 2)]
+
+
+def test_a_trace_without_reads_and_writes_has_no_streams(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.parquet", [Row(1, operation="flush", length_bytes=0)])
+    with pytest.raises(UserError, match=r"t\.parquet: no request reads or writes"):
+        most_frequent(path, 9, 4096)
+
+
+def test_streams_are_tracked_by_demand(trace: Path) -> None:
+    cells = cells_of_trace({**PLAN, "threads": [4, 1]}, trace, 512)
+    rounds = [[{"iops": 10.0 * round_ + index} for round_ in (1, 2)] for index in range(2)]
+    every = tracked(cells, rounds, {"track": [{"streams": "all", "metric": "iops"}]})
+    assert list(every.values()) == [[10.0, 20.0], [11.0, 21.0]]
+    values = tracked(cells, rounds, {"track": [{"streams": "all", "threads": 1, "queue_depth": 16, "metric": "iops"}]})
+    assert list(values.values()) == [[11.0, 21.0]]
+
+
+@given(rows=made_up(), most=st.integers(1, 9), block=st.sampled_from([512, 4096]))
+def test_streams_of_any_trace(tmp_path_factory: pytest.TempPathFactory, rows: list[Row], most: int, block: int) -> None:
+    """Compare with a simple count, except which streams are sequential."""
+    path = write(tmp_path_factory.mktemp("streams") / "t.parquet", rows)
+    moved = Counter(
+        (row.operation, -(-row.length_bytes // block) * block) for row in rows if row.operation in ("read", "write")
+    )
+    if not moved:
+        with pytest.raises(UserError):
+            most_frequent(path, most, block)
+        return
+    streams = most_frequent(path, most, block)
+    assert len(streams) <= most
+    assert sum(stream["share"] for stream in streams) == pytest.approx(1)
+    assert all(earlier["share"] >= later["share"] for earlier, later in pairwise(streams))
+    assert {(stream["operation"], stream["block_size_bytes"]) for stream in streams} <= moved.keys()
+    if most == 9:  # no made-up trace of these lengths has more streams
+        total = moved.total()
+        for (operation, size), count in moved.items():
+            shares = [
+                stream["share"]
+                for stream in streams
+                if (stream["operation"], stream["block_size_bytes"]) == (operation, size)
+            ]
+            assert sum(shares) == pytest.approx(count / total)

@@ -1,0 +1,172 @@
+"""Untrusted YAML: ambiguous values, endless structures, and paths that are not files."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from drivelab.cli.main import main
+from drivelab.core.errors import UserError
+from drivelab.core.files import MOST_TEXT_BYTES
+from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.yaml_file import MOST_DEEP, MOST_VALUES, load, load_yaml
+
+AMBIGUOUS = ["010", "+012", "-07", "089", "00", "1:30", "190:20:30", "1:30.5", "1_000", "0b11", "0o17", "1e3", "1.5e3",
+             "yes", "No", "ON", "off", "="]  # fmt: skip
+LAUGHS = "\n".join(["a0: &a0 [x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10))])
+SHEET = "drive\tdevice\tserial\tdestructive\tnote\n"
+
+
+@pytest.mark.parametrize("value", AMBIGUOUS)
+def test_a_value_that_versions_of_yaml_read_differently_is_refused(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "a.yaml"
+    for text in (f"a: 1\nb: {value}\n", f"a: 1\nb: [{value}]\n"):
+        path.write_text(text)
+        with pytest.raises(UserError, match=r"a\.yaml line 2: '.*' means different things in YAML 1\.1 and 1\.2"):
+            load_yaml(path)
+    path.write_text(f"a: '{value}'\nb: \"{value}\"\n")
+    assert load_yaml(path) == {"a": value, "b": value}
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"),
+    [("0", 0), ("8", 8), ("-3", -3), ("0x1F", 31), ("1.5", 1.5), (".5", 0.5), ("1.0e+3", 1000.0), ("true", True),
+     ("FALSE", False), ("null", None), ("~", None), ("", None), ("4KiB", "4KiB"), ("2026-11-23", "2026-11-23"),
+     ("y", "y"), ("a:b", "a:b"), ("/dev/disk/by-id/x:1", "/dev/disk/by-id/x:1")],
+)  # fmt: skip
+def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> None:
+    assert load(f"a: {value}\n") == {"a": meaning}
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: " + "[" * 3000 + "]" * 3000, f"is nested more than {MOST_DEEP} deep"),
+        ("a: " + "{b: " * 3000 + "}" * 3000, f"is nested more than {MOST_DEEP} deep"),
+        ("? [1, 2]\n: x\n", "has a list or mapping as a key; use a text"),
+        ("? {a: b}\n: x\n", "has a list or mapping as a key; use a text"),
+        ("1: x\n", "has '1' as a key, which is not text; put it in quotes"),
+        ("null: x\n", "has 'null' as a key"),
+        ("true: x\n", "has 'true' as a key"),
+        ("a: &x b\n*x : c\n", "has an alias as a key; write the key"),
+        ("a: 1\nb: 2\na: 3\n", "duplicate key 'a'"),
+        ("a: 1\n'a': 3\n", "duplicate key 'a'"),
+        (LAUGHS, f"has more than {MOST_VALUES:,} values, counting those that aliases repeat"),
+        ("a: &x [*x]\n", r"has the alias \*x inside its own anchor"),
+        ("a: *x\n", r"has the alias \*x without an anchor &x before it"),
+        ("a:\n\t- 1\n", "has a tab where YAML needs spaces"),
+        ("a: !!python/object/apply:os.system [id]\n", "has the tag .*; remove it"),
+        ("a: !!int '3'\n", "has the tag .*; remove it"),
+        ("a: .inf\n", "is not a number that drivelab can use"),
+        ("a: 1.0e+999\n", "is not a number that drivelab can use"),
+        (f"a: {'9' * 5000}\n", "is not a number that drivelab can use"),
+        ("a: 1\n---\nb: 2\n", "found another document"),
+        ("a: b: c\n", "mapping values are not allowed"),
+    ],
+)
+@pytest.mark.parametrize("command", [["study", "check"], ["protocol", "check"], ["plan"]])
+def test_refused_yaml_is_named_with_its_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, text: str, problem: str,
+    command: list[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.yaml").write_text(text)
+    assert main([*command, str(tmp_path / "a.yaml")]) == 2
+    pytest_error = capsys.readouterr().err
+    with pytest.raises(UserError, match=rf"line \d+: .*{problem}") as refusal:
+        load_yaml(tmp_path / "a.yaml")
+    assert "Traceback" not in pytest_error
+    assert str(refusal.value).partition(": ")[2] in pytest_error
+
+
+def test_merged_mappings_and_aliases_are_accepted() -> None:
+    assert load("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: [*a, *a]\n") == {
+        "a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": [{"x": 1, "y": 2}] * 2,
+    }  # fmt: skip
+
+
+def test_a_byte_order_mark_is_ignored(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xef\xbb\xbfa: 1\r\nb: 2\r\n")
+    assert load_yaml(path) == {"a": 1, "b": 2}
+
+
+SOME = st.sampled_from(["a", "b: ", "\n", "- ", "[", "]", "{", "}", ", ", "&x ", "*x", "<<: ", "? ", "!!int ", "'", '"',
+                        "#", "|", ">", "010", "1:30", "yes", "1", ".", "\t", " ", "---", "%", "\x00", "\ufeff", "\x85",
+                        "\\", "\ud7ff", "\U0001f44d", "0x", "inf", "1e9"])  # fmt: skip
+
+
+@given(st.one_of(st.lists(SOME, max_size=40).map("".join), st.text(max_size=60)))
+@example("a: '\\ud800'")
+@example('"\\U00110000": 1')
+def test_any_text_is_read_as_pyyaml_reads_it_or_refused(text: str) -> None:
+    try:
+        value = load(text)
+    except yaml.YAMLError:
+        return
+    assert value == yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def test_any_bytes_are_a_mapping_or_refused_in_a_sentence(tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("bytes") / "a.yaml"
+
+    @given(st.binary(max_size=80))
+    def check(data: bytes) -> None:
+        path.write_bytes(data)
+        for read in (load_yaml, load_sheet):
+            with suppress(UserError):  # which names the file
+                assert isinstance(read(path), dict)  # type: ignore[operator]
+
+    check()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "link to a device", "folder", "link to itself", "socket", "huge",
+                                  "missing", "name too long"])  # fmt: skip
+@pytest.mark.parametrize("read", [load_yaml, load_sheet])
+def test_a_pipe_or_socket_is_refused_without_waiting(
+    tmp_path: Path, kind: str, read: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the address of a socket has room for 107 bytes
+    path = Path("a")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path("/dev/zero")
+    elif kind == "link to a device":
+        path.symlink_to("/dev/zero")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "link to itself":
+        path.symlink_to("a")
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as server:
+            server.bind("a")
+    elif kind == "huge":
+        path.touch()
+        os.truncate(path, MOST_TEXT_BYTES + 1)
+    elif kind == "name too long":
+        path = Path("a" * 300)
+    with pytest.raises(UserError, match=rf"^{path}: .*; "):
+        read(path)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("text", ["", "a\tb\n", SHEET + "a\t/dev/disk/by-id/x\t010\tyes\n", SHEET + "\x00\n"])
+def test_an_invalid_sheet_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "drives.tsv"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"drives\.tsv"):
+        load_sheet(path)
+
+
+def test_a_serial_number_of_a_sheet_is_text(tmp_path: Path) -> None:
+    path = tmp_path / "drives.tsv"
+    path.write_text(f"{SHEET}a\t/dev/disk/by-id/x\t010\tyes\t1:30\n")
+    row = load_sheet(path)["a"]
+    assert (row.serial, row.destructive, row.note) == ("010", True, "1:30")

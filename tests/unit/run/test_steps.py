@@ -1,0 +1,129 @@
+"""Idle time, and loops over a trace's streams: on a fake bench, and on the virtual clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_bench import PROGRESS, Bench
+from made_traces import Row, write
+
+from drivelab.campaign.planning import Campaign
+from drivelab.collect.collect import collect
+from drivelab.core.errors import UserError
+from drivelab.recording.writer import read_journal
+from drivelab.run.condition import precondition, purge
+from drivelab.run.idle import run_idle
+from drivelab.run.loop import run_loop
+from drivelab.run.measure import measure
+from drivelab.tables.labels import cell_labels
+from drivelab.tables.windows import windows_table
+
+
+def test_idle_time_passes_once_and_is_recorded() -> None:
+    bench = Bench()
+    for _ in range(2):  # the second call is a resumed measurement
+        run_idle(bench, PROGRESS, 3, {"time_s": 300.0, "phase": "recovery", "phase_pass": 2})  # type: ignore[arg-type]
+    assert bench.idled == [300.0]
+    (line,) = bench.lines
+    assert line == {
+        "event": "idle", "step": 3, "idle_s": 300.0, "phase": "recovery", "phase_pass": 2, "directory": "cells/3-idle",
+    }  # fmt: skip
+
+
+def test_each_idle_step_passes_its_own_time() -> None:
+    bench = Bench()
+    for step in (1, 2):
+        run_idle(bench, PROGRESS, step, {"time_s": 1.0})  # type: ignore[arg-type]
+    assert bench.idled == [1.0, 1.0]
+    assert "phase" not in bench.lines[0]
+
+
+def test_idle_time_reports_progress_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench("wall")
+    now = [50.0]
+    monkeypatch.setattr("drivelab.run.idle.time.monotonic", lambda: now[0])
+
+    def pass_time(seconds: float) -> None:
+        bench.idled.append(seconds)
+        now[0] += seconds
+
+    bench.device.idle = pass_time
+    fractions: list[float] = []
+    run_idle(bench, SimpleNamespace(say=lambda text, fraction: fractions.append(fraction)), 0, {"time_s": 2.5})  # type: ignore[arg-type]
+    assert bench.idled == [1.0, 1.0, 0.5]
+    assert fractions == pytest.approx([0.0, 0.4, 0.8])
+    assert bench.lines[0]["started_s"] == 50.0
+
+
+STREAMS: dict[str, Any] = {
+    "streams": {"kind": "composite", "most": 9, "threads": [4, 1], "queue_depth": [8], "runtime_s": 1.0,
+                "range_share": 1.0},
+    "until": {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1,
+              "track": [{"streams": "all", "threads": 4, "queue_depth": 8, "metric": "iops"}]},
+}  # fmt: skip
+
+
+@pytest.fixture
+def trace(tmp_path: Path) -> Path:
+    rows = [Row(n, operation="read" if n % 4 else "write", offset_bytes=(40 - n) << 24) for n in range(40)]
+    return write(tmp_path / "trace.parquet", rows)
+
+
+def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) -> None:
+    bench = Bench(trace=trace)
+    bench.iops = lambda number: 100.0 if number % 2 else 100.0 * number  # the second combination never settles
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    assert [cell.label for cell in bench.cells] == ["composite T4Q8", "composite T1Q8"] * 5
+    assert bench.lines[0]["event"] == "streams"
+    assert bench.lines[0]["trace"] == "t"
+    assert bench.lines[0]["cells"][0]["read_share"] == 75
+    assert bench.lines[-1] == {"event": "loop", "step": 0, "rounds": 5, "steady": True}
+    assert bench.lines[1]["workload"]["streams"][0]["share"] == 0.75
+
+
+def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> None:
+    bench = Bench(trace=trace)
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    bench.lines = bench.lines[:4]  # the line of the streams, and one and a half rounds
+    bench.cells.clear()
+    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    assert len(bench.cells) == 7
+    assert sum(line["event"] == "streams" for line in bench.lines) == 1
+    bench.lines = bench.lines[:4]
+    write(trace, [Row(1)])
+    with pytest.raises(UserError, match="this is not the trace that a/m/0-run1 began with"):
+        run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "labels", "tracked"),
+    [
+        ("rwsw-composite", ["composite"], ["composite"]),
+        ("rwsw-streams", ["SEQ 4KiB 0/100", "RND 4KiB 100/0", "RND 4KiB 0/100"], None),
+        ("rwsw-sweep", ["composite T4Q8", "composite T4Q1", "composite T1Q8", "composite T1Q1"], ["composite T4Q8"]),
+    ],
+)
+def test_streams_on_the_virtual_clock(
+    project: Path, protocol: str, labels: list[str], tracked: list[str] | None
+) -> None:
+    """From the plan to the tables, at demo scale."""
+    Path("config/mine.yaml").write_text(
+        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}}\n"
+        f"measurements: [{{protocol: {protocol}, scale: demo, trace: a}}]\n"
+    )
+    plan = Campaign.load("config/mine.yaml").plans[0].plan
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+    (streams_line,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
+    assert [trace["sha256"] for trace in plan.subject["traces"]] == [streams_line["trace_sha256"]]
+    cells = collect(plan.recording_path, reduced=True)["cells"]
+    first = cells[cells["round"] == 1]
+    assert cell_labels(first) == labels
+    assert (first["iops"] > 0).all()
+    windows = windows_table(cells, {0: plan.subject["measure"][0]["loop"]["until"]})
+    assert sorted(windows["variable"]) == sorted(tracked or labels)
+    assert windows["reached"].all(), "every variable of the demo must be steady"

@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from rows import key, loop, soak, table
+
+from drivelab.criteria.steady_state import determine
+from drivelab.tables import io
+from drivelab.tables.labels import cell_labels
+from drivelab.tables.windows import first_whole_round, windows_table
+
+RND_4K_W = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "metric": "iops"}
+RND_64K_MIX = {"pattern": "random", "read_share": 65, "block_size_bytes": 65536, "metric": "bandwidth_mib_s"}
+S4600 = [90000.0, 75000.0, 60546.0, 60013.0, 62932.0, 61774.0, 61061.0]
+
+
+def criterion(*track: dict[str, Any]) -> dict[str, Any]:
+    return {"window": 5, "max_rounds": 25, "data_excursion": 0.2, "slope_excursion": 0.1, "track": list(track)}
+
+
+def two_cells(first: list[float], second: list[float], gaps: tuple[tuple[int, int], ...] = ()) -> pd.DataFrame:
+    """Return a loop over both tracked cells; `gaps` are the (round, cell) just after an interruption."""
+    rows = loop(first) + [row | {"cell": 1} for row in loop(second, read_share=65, size=65536)]
+    for row in rows:
+        row["after_gap"] = (row["round"], row.get("cell", 0)) in gaps
+    return table("cells", rows)
+
+
+def test_a_loop_of_one_tracked_variable(tmp_path: Path) -> None:
+    cells = table("cells", loop(S4600) + loop([5.0] * 7, read_share=100))
+    (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (row["variable"], row["metric"], row["unit"]) == ("RND 4KiB 0/100", "iops", "IOPS")
+    assert (row["reached"], row["rounds"], row["window_start"], row["window_end"]) == (True, 7, 3, 7)
+    assert row["values"] == S4600[2:]
+    assert row["average"] == pytest.approx(61265.2)
+    assert row["intercept"] + 3 * row["slope"] == pytest.approx(determine(S4600[2:]).intercept + row["slope"])
+    assert {name: row[name] for name in key()} == key() | {"run": 1}
+    io.write(windows_table(cells, {0: criterion(RND_4K_W)}), tmp_path / "w", "steady_state")
+
+
+def test_all_tracked_variables_share_one_window() -> None:
+    cells = two_cells([100.0] * 8, [200, 150, 120, 101, 100, 100, 100, 100])
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert found["unit"].tolist() == ["IOPS", "MiB/s"]
+    assert found["window_start"].tolist() == [4, 4]
+    assert found["reached"].all()
+    assert found["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
+
+
+def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
+    latency = RND_4K_W | {"metric": "mean_latency_us"}
+    found = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
+    assert found["metric"].tolist() == ["iops", "mean_latency_us"]
+    assert found["unit"].tolist() == ["IOPS", "us"]
+
+
+def test_without_steady_state_the_table_shows_the_last_rounds() -> None:
+    cells = table("cells", loop([100 * 1.2**i for i in range(25)]))
+    (row,) = windows_table(cells, {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (row["reached"], row["window_start"], row["window_end"], row["rounds"]) == (False, 21, 25, 25)
+    assert row["residual_drift_pct"] > 50
+
+
+@pytest.mark.parametrize(
+    ("gaps", "first_whole"),
+    [((), 1), (((1, 0),), 1), (((4, 0),), 4), (((4, 1),), 5), (((2, 1), (4, 0)), 4), (((2, 0), (4, 1)), 5)],
+)
+def test_the_window_lies_wholly_after_interruptions(gaps: tuple[tuple[int, int], ...], first_whole: int) -> None:
+    cells = two_cells([100.0] * 9, [50.0] * 9, gaps)
+    assert first_whole_round(cells) == first_whole
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert found["window_start"].tolist() == [first_whole] * 2
+    assert found["reached"].all()
+
+
+def test_steps_and_recordings_are_separate() -> None:
+    rows = loop(S4600, step=0) + loop([10.0] * 5, step=2) + soak([7.0] * 9, step=1) + loop(S4600, where=key("op28"))
+    found = windows_table(table("cells", rows), {0: criterion(RND_4K_W), 2: criterion(RND_4K_W)})
+    assert found[["drive", "step", "window_end"]].values.tolist() == [["op7", 0, 7], ["op28", 0, 7], ["op7", 2, 5]]
+
+
+def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
+    found = windows_table(table("cells", soak([7.0] * 9)), {})
+    assert found.empty
+    io.write(found, tmp_path / "w", "steady_state")
+    assert windows_table(table("cells", []), {0: criterion(RND_4K_W)}).empty
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        loop(S4600, read_share=100),  # the tracked cell is missing
+        loop(S4600) + loop(S4600, threads=8),  # twice in a round
+    ],
+)
+def test_a_tracked_variable_needs_exactly_one_cell_per_round(rows: list[dict[str, Any]]) -> None:
+    with pytest.raises(ValueError, match=r"(4KiB 0/100.*|4096) must have exactly one cell in each round"):
+        windows_table(table("cells", rows), {0: criterion(RND_4K_W)})
+
+
+def test_a_missing_round_splits_the_loop() -> None:
+    values = [100.0, 100.0, 50.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]
+    rows = [row for row in loop(values) if row["round"] != 3]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 4, 8)
+    (found,) = windows_table(table("cells", rows[:6]), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (False, 7, 4, 7)
+    rough = [100.0, 10.0, 100.0, 10.0, 100.0, 10.0, 100.0, 10.0]
+    rows = [row for row in loop(rough) if row["round"] != 7]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (False, 2, 6), (
+        "the last stretch that is as long as a window"
+    )
+
+
+COMPOSITE = {"workload": "composite", "pattern": "composite", "read_share_pct": 62, "block_size_bytes": 19456}
+ALL = {"streams": "all", "metric": "iops"}
+
+
+def test_the_composite_is_tracked_by_its_name() -> None:
+    cells = table("cells", [row | COMPOSITE for row in loop(S4600)])
+    (row,) = windows_table(cells, {0: criterion(ALL)}).to_dict("records")
+    assert (row["variable"], row["rounds"], row["window_start"]) == ("composite", 7, 3)
+
+
+def test_every_stream_is_tracked_by_itself() -> None:
+    cells = two_cells([100.0] * 5, [50.0, 50.0, 80.0, 50.0, 50.0])
+    found = windows_table(cells, {0: criterion(ALL)})
+    assert sorted(found["variable"]) == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert not found["reached"].any(), "one variable that is not steady prevents steady state"
+
+
+def sweep() -> pd.DataFrame:
+    steady = [row | COMPOSITE | {"threads": 4, "queue_depth": 8} for row in loop([100.0] * 5)]
+    rough = [row | COMPOSITE | {"threads": 1, "queue_depth": 8, "cell": 1} for row in loop([9.0, 5.0, 9.0, 5.0, 9.0])]
+    return table("cells", steady + rough)
+
+
+def test_a_sweep_is_tracked_at_the_given_demand() -> None:
+    (row,) = windows_table(sweep(), {0: criterion(ALL | {"threads": 4, "queue_depth": 8})}).to_dict("records")
+    assert (row["variable"], row["reached"], row["values"]) == ("composite T4Q8", True, [100.0] * 5)
+
+
+def test_a_sweep_may_be_tracked_as_a_whole() -> None:
+    found = windows_table(sweep(), {0: criterion(ALL)})
+    assert sorted(found["variable"]) == ["composite T1Q8", "composite T4Q8"]
+    assert not found["reached"].any()
+
+
+def test_variables_have_the_labels_of_the_summary() -> None:
+    cells = sweep()
+    assert set(windows_table(cells, {0: criterion(ALL)})["variable"]) == set(cell_labels(cells[cells["round"] == 1]))
+
+
+RANGE = {"workload": "RND 4KiB-64KiB 0/100", "block_size_max_bytes": 65536}
+
+
+def test_a_range_of_sizes_differs_from_its_smallest_size() -> None:
+    plain, range_ = loop([100.0] * 5), [row | {"cell": 1} for row in loop([7.0] * 5)]
+    cells = table("cells", plain + [row | RANGE for row in range_])
+    found = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
+    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
+    assert found["average"].tolist() == [100.0, 7.0]
+    first = cells[cells["round"] == 1]
+    assert cell_labels(first) == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
+
+
+def test_other_stop_rules_have_no_window() -> None:
+    cells = table("cells", loop(S4600) + loop(S4600, step=1))
+    assert windows_table(cells, {0: {"rounds": 7}, 1: {"threshold": 0.05, "metric": "iops"}}).empty
+
+
+def test_cold_rounds_are_excluded() -> None:
+    """The window must begin after the cold round; rounds keep their numbers, also in the fit."""
+    values = [9999.0, 100.0, 101.0, 102.0, 103.0, 104.0]
+    rows = [row | {"cold": row["round"] == 1} for row in loop(values)]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (True, 6, 2, 6)
+    assert found["values"] == values[1:]
+    assert [found["intercept"] + found["slope"] * number for number in range(2, 7)] == pytest.approx(values[1:])
+
+
+def test_a_window_after_cold_rounds_and_an_interruption() -> None:
+    rows = [row | {"cold": row["round"] <= 2, "after_gap": row["round"] == 5} for row in loop([100.0] * 9)]
+    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 5, 9)
+
+
+def test_threads_and_queue_depth_select_cells_and_other_keys_match_any() -> None:
+    rows = loop([100.0] * 5, threads=32, queue_depth=32)
+    rows += [row | {"cell": 1} for row in loop([7.0] * 5, threads=1, queue_depth=32)]
+    cells = table("cells", rows)
+    for variable in ({"threads": 32, "queue_depth": 32}, {"threads": 32}, {"read_share": 0, "threads": 32}):
+        (found,) = windows_table(cells, {0: criterion(variable | {"metric": "iops"})}).to_dict("records")
+        assert (found["variable"], found["average"]) == ("RND 4KiB 0/100 T32Q32", 100.0)
+    with pytest.raises(ValueError, match="T32Q32 and RND 4KiB 0/100 T1Q32 must have exactly one cell"):
+        windows_table(cells, {0: criterion({"queue_depth": 32, "metric": "iops"})})
+    with pytest.raises(ValueError, match="the cell with threads 2 must have exactly one cell in each round"):
+        windows_table(cells, {0: criterion({"threads": 2, "metric": "iops"})})

@@ -1,0 +1,91 @@
+"""The comparison figures of a measurement, by the plans of its drives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drivelab.figures.registry import ALL
+from drivelab.plan.plan import Plan
+from drivelab.workflow.figure_kinds import FIGURES_OF, OVER_DRIVES
+from drivelab.workflow.figures_over_drives import kinds_over_drives, tables_over_drives
+
+WRITES = {"pattern": "random", "read_share": 0, "slice_s": 60.0}
+SOAK = {"soak": {"cell": WRITES, "until": {}}}
+
+
+def loop(**varied: tuple[int, ...]) -> dict[str, Any]:
+    (key, values), *_ = varied.items()
+    like = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+            "runtime_s": 1.0}  # fmt: skip
+    return {"loop": {"cells": [like | {key: value} for value in values], "until": {"rounds": 3}}}
+
+
+def plan(drive: str, *steps: dict[str, Any], capacity: str | None = "64MiB", **subject: Any) -> Plan:
+    virtual = {"drive": {} if capacity is None else {"virtual": {"capacity": capacity}}}
+    return Plan(
+        {"measure": list(steps), "clock": "virtual", **virtual, **subject}, {"drive": drive, "measurement": "m"}
+    )
+
+
+def both(*steps: dict[str, Any], **subject: Any) -> tuple[str, ...]:
+    return kinds_over_drives([plan("a", *steps, **subject), plan("b", *steps, **subject)], "a")
+
+
+@pytest.mark.parametrize(("step", "kinds"), [
+    pytest.param(SOAK, {"comparison", "drives_latency", "drives_strip"}, id="a soak"),
+    pytest.param(loop(queue_depth=(1, 4, 16)), {"comparison", "drives_ramp"}, id="depths"),
+    pytest.param(loop(read_share=(100, 50, 0)), {"comparison", "drives_mixes"}, id="mixes"),
+    pytest.param(loop(read_share=(100, 0)), {"comparison"}, id="no mix"),
+    pytest.param(loop(alignment_offset_bytes=(0, 512)), {"comparison", "drives_alignment"}, id="alignment"),
+    pytest.param({"application": {}}, {"comparison", "drives_application"}, id="an application"),
+    pytest.param({"replay": {}}, {"comparison"}, id="a replay"),
+])  # fmt: skip
+def test_kinds(step: dict[str, Any], kinds: set[str]) -> None:
+    assert set(both(step)) == kinds
+
+
+def test_a_single_drive_has_no_comparison() -> None:
+    assert kinds_over_drives([plan("a", SOAK), plan("a", SOAK)], "a") == ()
+
+
+def test_without_the_basis_there_are_lines_but_no_deltas() -> None:
+    assert set(kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")) == {"drives_latency", "drives_strip"}
+
+
+def test_different_or_unknown_capacities_have_a_figure() -> None:
+    small, large, real = plan("a", SOAK), plan("b", SOAK, capacity="128MiB"), plan("c", SOAK, capacity=None)
+    assert "drives_capacity" in kinds_over_drives([small, large], "a")
+    assert "drives_capacity" in kinds_over_drives([small, real], "a")
+    platforms = [plan(f"c@{name}", SOAK, capacity=None) for name in ("one", "two")]
+    assert "drives_capacity" not in kinds_over_drives(platforms, "c@one")
+
+
+def test_latencies_of_different_workloads_do_not_share_a_figure() -> None:
+    other = {"soak": {"cell": WRITES | {"block_size_bytes": 8192}, "until": {}}}
+    assert "drives_latency" not in kinds_over_drives([plan("a", SOAK), plan("b", other)], "a")
+
+
+def test_a_figure_has_to_suit_every_drive() -> None:
+    mixes, ends = loop(read_share=(100, 50, 0)), loop(read_share=(100, 0))
+    assert set(kinds_over_drives([plan("a", mixes), plan("b", ends)], "a")) == {"comparison"}
+
+
+def test_drives_measured_at_the_same_time_are_on_one_clock() -> None:
+    assert "drives_strip" not in both(SOAK, simultaneous=["a", "b"])
+    assert "head_to_head" in both(SOAK, simultaneous=["a", "b"])
+
+
+def test_each_figure_has_one_kind_a_title_and_tables() -> None:
+    """Two figures of one name would share a file."""
+    names = [name for kind in OVER_DRIVES for name in FIGURES_OF[kind]]
+    assert len(names) == len(set(names))
+    assert set(names) <= set(ALL)
+    assert all(tables_over_drives([kind]) for kind in OVER_DRIVES)
+
+
+def test_the_tables_include_those_for_labels() -> None:
+    assert set(tables_over_drives(["comparison", "drives_strip"])) == {"deltas", "summary", "series", "cells",
+                                                                        "exclusions"}  # fmt: skip
+    assert set(tables_over_drives(["comparison"])) == {"deltas", "summary", "exclusions"}
