@@ -28,8 +28,8 @@ def recordings(name: str, unit: str | None = None) -> list[Recording]:
 
 
 def report(name: str, unit: str | None = None) -> Report:
-    found = recordings(name, unit)
-    return report_of(tables_of(found), found, HERE / f"{name}.csv", datetime(2026, 1, 1, tzinfo=UTC))
+    result = recordings(name, unit)
+    return report_of(tables_of(result), result, HERE / f"{name}.csv", datetime(2026, 1, 1, tzinfo=UTC))
 
 
 def page(name: str, unit: str | None = None) -> Page:
@@ -50,8 +50,8 @@ def cells(table: Table) -> dict[tuple[str, str], str]:
 
 def matrix(one: Page, words: str) -> dict[tuple[str, str], str]:
     """The table of block sizes and mixes whose caption begins so."""
-    (found,) = [table for table in one.tables if table.caption.startswith(words) and "R/W mix" in table.caption]
-    return cells(found)
+    (result,) = [table for table in one.tables if table.caption.startswith(words) and "R/W mix" in table.caption]
+    return cells(result)
 
 
 def size(row: dict[str, str]) -> str:
@@ -63,18 +63,18 @@ def size(row: dict[str, str]) -> str:
 def test_the_determination_has_the_averages_that_tkperf_printed() -> None:
     determination = page("tkperf_dc_s4600_steady_state").determination
     assert determination is not None
-    found = {row[0].text: row[1:] for row in determination.rows}
-    assert [one.text for one in found["Steady state reached"]] == ["YES"] * 3
+    result = {row[0].text: row[1:] for row in determination.rows}
+    assert [one.text for one in result["Steady state reached"]] == ["YES"] * 3
     expected = []
     for row, factor in zip(rows("tkperf_dc_s4600_steady_state"), (1, 1 / 1024, 1), strict=True):
         expected.append(number(factor * float(row["average_printed"])))
-    assert [one.text for one in found["Average"]] == expected == ["61,265", "485.9", "56.68"]
-    assert [one.text for one in found["Window (rounds)"]] == [
+    assert [one.text for one in result["Average"]] == expected == ["61,265", "485.9", "56.68"]
+    assert [one.text for one in result["Window (rounds)"]] == [
         f"2{DASH}6 of 6", f"1{DASH}5 of 5", f"1{DASH}5 of 5"
     ]  # fmt: skip
-    assert found["Values in the window"][0].text == "60,546 · 60,013 · 62,932 · 61,774 · 61,061"
-    assert found["Allowed maximum data excursion"][0].text == number(0.2 * 61265.2)
-    assert found["Measured maximum data excursion"][0].text == "2,919"
+    assert result["Values in the window"][0].text == "60,546 · 60,013 · 62,932 · 61,774 · 61,061"
+    assert result["Allowed maximum data excursion"][0].text == number(0.2 * 61265.2)
+    assert result["Measured maximum data excursion"][0].text == "2,919"
 
 
 def test_the_window_averages_have_all_the_digits_that_were_printed() -> None:
@@ -93,11 +93,11 @@ def test_the_window_averages_have_all_the_digits_that_were_printed() -> None:
     ],
 )
 def test_tables_of_blocks_and_mixes(name: str, unit: str, words: str) -> None:
-    found = matrix(page(name, unit), words)
+    result = matrix(page(name, unit), words)
     given = rows(name)
     expected = {(size(row), mix): number(float(text)) for row in given for mix, text in row.items() if "/" in mix}
-    assert found == expected
-    assert len(found) == len(given) * len([mix for mix in given[0] if "/" in mix])
+    assert result == expected
+    assert len(result) == len(given) * len([mix for mix in given[0] if "/" in mix])
 
 
 def test_the_iops_table_is_seven_by_eight() -> None:
@@ -106,16 +106,16 @@ def test_the_iops_table_is_seven_by_eight() -> None:
 
 def test_throughput_of_tkperf_which_calls_mebibytes_megabytes() -> None:
     """The average of its 1024k window, 497561 KiB/s, is printed as 485.9 MB/s in the table."""
-    found = matrix(page("tkperf_dc_s4600_throughput", "MiB/s"), "Throughput")
+    result = matrix(page("tkperf_dc_s4600_throughput", "MiB/s"), "Throughput")
     for row in rows("tkperf_dc_s4600_throughput"):
-        assert found[size(row), "100/0"] == number(float(row["read_mb_s"]))
-        assert found[size(row), "0/100"] == number(float(row["write_mb_s"]))
-    assert found["1024KiB", "0/100"] == number(497561 / 1024)
+        assert result[size(row), "100/0"] == number(float(row["read_mb_s"]))
+        assert result[size(row), "0/100"] == number(float(row["write_mb_s"]))
+    assert result["1024KiB", "0/100"] == number(497561 / 1024)
 
 
 def test_a_column_in_megabytes_is_in_megabytes_unless_told_otherwise() -> None:
-    found = tables_of(recordings("tkperf_dc_s4600_throughput"))["summary"]
-    assert found["value"].iloc[0] * MB_PER_MIB == pytest.approx(485.027)
+    result = tables_of(recordings("tkperf_dc_s4600_throughput"))["summary"]
+    assert result["value"].iloc[0] * MB_PER_MIB == pytest.approx(485.027)
 
 
 @pytest.mark.parametrize("name", ["tkperf_dc_s4600_latency_ms", "snia_slides_slc100gb_latency_ms"])
@@ -134,10 +134,10 @@ def test_the_table_by_capacity_has_values_and_deltas() -> None:
     (table,) = [one for one in report("solidigm_p41_plus").comparison_tables if "capacity" in one.caption]
     heads = [column.text for column in table.columns]
     assert [head.partition(" ")[0].replace("\xa0", "") for head in heads[1:]] == ["512GB", "1TB", "Δ", "2TB", "Δ"]
-    found = {row[0].text: row[1:] for row in table.rows}
+    result = {row[0].text: row[1:] for row in table.rows}
     for row in rows("solidigm_p41_plus"):
         load = f" T{row['threads']}Q{row['queue_depth']}" if row["threads"] else ""
-        small, middle, middle_delta, large, large_delta = found[row["parameter"] + load]
+        small, middle, middle_delta, large, large_delta = result[row["parameter"] + load]
         factor = {"MB/s": 1 / MB_PER_MIB, "KIOPS": 1000, "score": 1}[row["unit"]]
         values = [factor * float(row[capacity]) for capacity in CAPACITIES]
         assert [one.value for one in (small, middle, large)] == pytest.approx(values)
@@ -172,9 +172,9 @@ def test_the_whole_report_says_that_it_is_imported(name: str) -> None:
 
 
 def test_the_formula_of_replays_does_not_stand_under_scores_of_others() -> None:
-    found = report("solidigm_p41_plus")
-    assert any("score" in cell.small for table in found.comparison_tables for row in table.rows for cell in row)
-    assert not [table.caption for table in tables_shown(found) if "sqrt" in table.note]
+    result = report("solidigm_p41_plus")
+    assert any("score" in cell.small for table in result.comparison_tables for row in table.rows for cell in row)
+    assert not [table.caption for table in tables_shown(result) if "sqrt" in table.note]
 
 
 def test_that_nobody_wrote_down_when_it_was_measured_is_said() -> None:
@@ -190,8 +190,8 @@ def test_conditions_are_not_made_up() -> None:
 
 
 def test_what_differs_beside_the_results_is_the_capacity() -> None:
-    found = recordings("solidigm_p41_plus")
-    pairs = [(found[0].drive, one.drive) for one in found[1:]]
-    differences = differences_table(tables_of(found)["conditions"], pairs)
+    result = recordings("solidigm_p41_plus")
+    pairs = [(result[0].drive, one.drive) for one in result[1:]]
+    differences = differences_table(tables_of(result)["conditions"], pairs)
     assert list(differences["facet"]) == ["capacity"] * 2
     assert differences["intended"].all()

@@ -146,8 +146,8 @@ class ChaosStudy(FaultStudy):
     def wait_for_all_processes(self) -> None:
         """Wait until all processes have ended by themselves."""
         deadline_s = time.monotonic() + 60
-        while found := leftovers():
-            assert time.monotonic() < deadline_s, found
+        while result := leftovers():
+            assert time.monotonic() < deadline_s, result
             time.sleep(0.02)
 
     def keep_as_undisturbed(self) -> None:
@@ -166,13 +166,13 @@ class ChaosStudy(FaultStudy):
             assert altered(again) == {}
             _assert_equal(essence(recording), essence(again), again)
             lost += (f"{recording.relative_to(self.undisturbed)}: {name}" for name in interrupted(again))
-        expected, found = (
+        expected, result = (
             {str(path.relative_to(top)): path for path in top.glob("tables/**/*.parquet")}
             for top in (self.undisturbed, self.results)
         )
-        assert expected.keys() == found.keys()
+        assert expected.keys() == result.keys()
         for name, path in expected.items():
-            pd.testing.assert_frame_equal(_table(path), _table(found[name]), check_exact=True, obj=name)
+            pd.testing.assert_frame_equal(_table(path), _table(result[name]), check_exact=True, obj=name)
         assert unfinished(self.results) == []
         assert list((self.folder / "tmp").glob("drivelab-*")) == []  # Snakemake leaves other folders
         assert "running" not in map(state_now, read_status(self.results))
@@ -296,8 +296,8 @@ class Monkey:
     def _await(self, kind: str, process: Any) -> list[int] | None:
         """Wait for processes of a kind and return them; None if the run ends first."""
         while process.poll() is None:
-            if found := self._of_kind(kind, process.pid):
-                return found
+            if result := self._of_kind(kind, process.pid):
+                return result
             time.sleep(0.01)
         return None
 
@@ -309,8 +309,8 @@ class Monkey:
             return [self._random.choice(list(tree))] if tree else []
         named = {pid: _kind(words, tree.get(_parent(pid), [])) for pid, words in tree.items() if pid != run}
         named[run] = "run"
-        found = [pid for pid, found_kind in named.items() if found_kind == kind]
-        return found[:1] if kind != "fork" else found[-1:]
+        result = [pid for pid, found_kind in named.items() if found_kind == kind]
+        return result[:1] if kind != "fork" else result[-1:]
 
     def _await_lines(self, pid: int, lines: int, process: Any) -> None:
         """Wait until the journal of a measuring process has `lines` more lines, or the process ends."""

@@ -48,7 +48,7 @@ def course_tables(iops: list[float] | np.ndarray, **telemetry: Any) -> dict[str,
     rates = np.asarray(iops, dtype=float)
     cell = Cell("random", 100, 4096, 1, 4)
     where = {**key("made", "soak"), "step": 0, "kind": "soak", "cell": 0, "workload": cell.workload}
-    found = {
+    result = {
         "cells": table("cells", [_slice(where, cell, number, rates) for number in range(len(rates) // SLICE_S)]),
         "series": table("series", [_second(where, second, rate) for second, rate in enumerate(rates)]),
     }
@@ -56,8 +56,8 @@ def course_tables(iops: list[float] | np.ndarray, **telemetry: Any) -> dict[str,
         times = {"time": [BEGAN + pd.Timedelta(seconds=second) for second in range(1, len(rates) + 1)]}
         columns = {name: list(values) for name, values in (times | telemetry).items()}
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-        found["telemetry"] = table("telemetry", [{**key("made", "soak"), **row} for row in rows])
-    return found
+        result["telemetry"] = table("telemetry", [{**key("made", "soak"), **row} for row in rows])
+    return result
 
 
 def rounds_table(values: dict[str, list[float]], until: str = "rounds", **more: Any) -> pd.DataFrame:

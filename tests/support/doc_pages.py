@@ -55,13 +55,13 @@ def text(page: str) -> str:
 @cache
 def blocks(page: str) -> tuple[Block, ...]:
     page_text = text(page)
-    found = []
+    result = []
     for match in _FENCE.finditer(page_text):
         before = _DIRECTIVE.search(page_text[: match.start()])
         line = page_text.count("\n", 0, match.start()) + 1
-        found.append(Block(page, line, match[2], textwrap.dedent(match[3]), before[1] if before else ""))
-    assert page_text.count("```") == 2 * len(found), f"{page}: a fence has no counterpart"
-    return tuple(found)
+        result.append(Block(page, line, match[2], textwrap.dedent(match[3]), before[1] if before else ""))
+    assert page_text.count("```") == 2 * len(result), f"{page}: a fence has no counterpart"
+    return tuple(result)
 
 
 def prose(page: str) -> str:

@@ -49,7 +49,7 @@ def has_end_signal(pid: int) -> bool:
 def wait(until: Callable[[], Any]) -> Any:
     """Wait until `until` returns a true value, and return it."""
     deadline_s = time.monotonic() + PATIENCE_S
-    while not (found := until()):
+    while not (result := until()):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-    return found
+    return result

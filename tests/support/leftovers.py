@@ -37,12 +37,12 @@ def processes(*words: str) -> list[int]:
 def leftovers() -> list[str]:
     """Return descriptions of this test's remaining processes, mounts and loop devices."""
     run_directory = Path(os.environ["DRIVELAB_RUN_DIR"]).resolve()
-    found = [f"process {pid}: {_command(pid)}" for pid in processes() if fuse.process_state(pid)[0] != "X"]
-    found += [f"mount {path}" for path, _ in fuse.mounts() if run_directory in path.parents]
+    result = [f"process {pid}: {_command(pid)}" for pid in processes() if fuse.process_state(pid)[0] != "X"]
+    result += [f"mount {path}" for path, _ in fuse.mounts() if run_directory in path.parents]
     for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
         if str(run_directory) in backing.read_text():
-            found.append(f"loop device {backing.parent.parent.name} over {backing.read_text().strip()}")
-    return found
+            result.append(f"loop device {backing.parent.parent.name} over {backing.read_text().strip()}")
+    return result
 
 
 def kill(*pids: int) -> None:
@@ -62,8 +62,8 @@ def afflict(command: str, number: signal.Signals, running: subprocess.Popen[str]
 
 def end_processes() -> None:
     """Kill the remaining processes of this test."""
-    while found := processes():
-        kill(*found)
+    while result := processes():
+        kill(*result)
         manage.stop(force=True)  # else a process that waits for a drive could not end
 
 

@@ -195,13 +195,13 @@ class Project:
 
     def recordings(self) -> dict[str, float]:
         """Return the modification time of every finished recording's manifest, by path."""
-        found = (self.folder / "results/recordings").glob("*/*/*/recording.json")
-        return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in found if p.parent.suffix != ".part"}
+        result = (self.folder / "results/recordings").glob("*/*/*/recording.json")
+        return {str(p.relative_to(self.folder)): p.stat().st_mtime for p in result if p.parent.suffix != ".part"}
 
     def evidence(self) -> dict[str, int]:
         """Return the modification time (ns) of every cell's evidence in finished recordings, by path."""
-        found = (p for m in self.recordings() for p in (self.folder / m).parent.glob("**/fio.json"))
-        return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in found}
+        result = (p for m in self.recordings() for p in (self.folder / m).parent.glob("**/fio.json"))
+        return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in result}
 
 
 def made_once(factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]) -> Project:

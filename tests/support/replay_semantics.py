@@ -49,14 +49,14 @@ def violations(schedule: Records, results: Records, rules: Rules) -> list[str]:
 
     `results` come from an engine that has ended. They may have more records than the schedule, which then repeats.
     """
-    found: list[str] = []
-    requests = _requests(schedule, results, rules.depth_limit, found)
+    result: list[str] = []
+    requests = _requests(schedule, results, rules.depth_limit, result)
     issued = list(_in_order(requests))
-    found += _too_early(issued)
-    found += _out_of_order(requests, issued, rules.tolerance_ns)
-    found += _in_flight(issued, rules)
-    found += _after_the_end(issued, results, rules)
-    return found
+    result += _too_early(issued)
+    result += _out_of_order(requests, issued, rules.tolerance_ns)
+    result += _in_flight(issued, rules)
+    result += _after_the_end(issued, results, rules)
+    return result
 
 
 def _requests(schedule: Records, results: Records, depth_limit: int, found: list[str]) -> list[_Request]:

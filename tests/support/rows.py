@@ -22,8 +22,8 @@ def table(name: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
         assert not row.keys() - set(schema.names), row.keys() - set(schema.names)
         empty = {f.name: None if f.nullable else _ZERO.get(str(f.type), 0) for f in schema}
         whole.append({**empty, **row})
-    found = pa.Table.from_pylist(whole, schema=schema).to_pandas()
-    return found.assign(cell_label=cell_labels(found)) if name == "cells" else found
+    result = pa.Table.from_pylist(whole, schema=schema).to_pandas()
+    return result.assign(cell_label=cell_labels(result)) if name == "cells" else result
 
 
 def key(drive: str = "op7", measurement: str = "pts-iops", run: int = 1, **changed: Any) -> dict[str, Any]:

@@ -88,31 +88,31 @@ def _folder(path: Path) -> Verdict:
 
 
 def _file(path: Path, watch: Watch) -> Verdict:
-    verdict, found, tops, data = Verdict(path), {}, set(), b""
+    verdict, members, tops, data = Verdict(path), {}, set(), b""
     with open_regular(path) as file:
         reader = Reader(file, watch)
         for member in reader.members():
             top, _, name = member.info.name.partition("/")
             tops.add(top)
-            valid = is_file(member.info) and name not in found
+            valid = is_file(member.info) and name not in members
             if name == CHECKSUMS and member.info.size <= _MOST_SUMS_BYTES:
                 data, digest = _content(member)
             else:
                 digest = _digest(member)
-            found[name] = digest if valid else None
+            members[name] = digest if valid else None
             verdict.sizes_bytes[name] = member.info.size
         verdict.digest, sealed = reader.digest()
     verdict.top = min(tops, default="")
     verdict.digests, complete = checksums.parse(data)
     lost = UNREADABLE if reader.damaged else MISSING
-    verdict.altered = _differences(verdict.digests, found, lost, checked=bool(data) and complete)
+    verdict.altered = _differences(verdict.digests, members, lost, checked=bool(data) and complete)
     if not sealed or reader.damaged or len(tops) > 1:
-        verdict.altered = {ITSELF: _own_alteration(found, verdict.altered), **verdict.altered}
+        verdict.altered = {ITSELF: _own_alteration(members, verdict.altered), **verdict.altered}
     return verdict
 
 
-def _own_alteration(found: Mapping[str, str | None], altered: Mapping[str, str]) -> str:
-    if not found:
+def _own_alteration(members: Mapping[str, str | None], altered: Mapping[str, str]) -> str:
+    if not members:
         return "nothing in it is readable: it is not an archive of drivelab, or is damaged throughout"
     return ALTERED if altered else "altered in headers, padding, order or end; all files are unaltered"
 
@@ -137,15 +137,15 @@ def _digest(member: Member) -> str | None:
 
 
 def _differences(
-    expected: Mapping[str, str], found: Mapping[str, str | None], lost: str, *, checked: bool
+    expected: Mapping[str, str], members: Mapping[str, str | None], lost: str, *, checked: bool
 ) -> dict[str, str]:
     """Return alterations by name; `lost` is the one for missing files, `checked` whether the checksums are complete."""
-    altered = {} if checked else {CHECKSUMS: ALTERED if CHECKSUMS in found else lost}
-    for name in sorted({*expected, *found} - {CHECKSUMS}):
-        if name not in found:
+    altered = {} if checked else {CHECKSUMS: ALTERED if CHECKSUMS in members else lost}
+    for name in sorted({*expected, *members} - {CHECKSUMS}):
+        if name not in members:
             altered[name] = lost
-        elif name not in expected and found[name] is not None and checked:
+        elif name not in expected and members[name] is not None and checked:
             altered[name] = ADDED
-        elif found[name] is None or (name in expected and found[name] != expected[name]):
+        elif members[name] is None or (name in expected and members[name] != expected[name]):
             altered[name] = ALTERED
     return altered

@@ -25,7 +25,7 @@ from drivelab.criteria.soundness import (
     unsound_cells,
 )
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero, sections_of_job
-from drivelab.fio.document import Direction, NotANumber, documents, from_document
+from drivelab.fio.document import Direction, NoIo, NotANumber, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
@@ -159,7 +159,7 @@ def _seconds_of_sound(series: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame
 
 def _reason(directory: Path, error: CellFailed) -> str:
     message = str(error)
-    if message == "fio did no I/O at all":
+    if isinstance(error, NoIo):
         return because(NO_IO, message)
     if isinstance(error, NotANumber):
         return because(NOT_A_NUMBER, message)

@@ -18,6 +18,13 @@ MIB = 1 << 20
 _SPACE = re.compile(r"\s*")
 
 
+class NoIo(CellFailed):
+    """fio ended in order, but did no I/O."""
+
+    def __init__(self) -> None:
+        super().__init__("fio did no I/O at all")
+
+
 class NotANumber(CellFailed):
     """A value is not a number where fio writes a number."""
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from drivelab.core.errors import CellFailed
-from drivelab.fio.document import FioResult, documents, from_document, output_text
+from drivelab.fio.document import FioResult, NoIo, documents, from_document, output_text
 from drivelab.fio.early_end import INTERRUPTED, ended_early, without_farewell
 from drivelab.fio.series import slices
 from drivelab.plan.cell import Cell
@@ -106,7 +106,7 @@ def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0
     thread. If the cell has both limits, one is enough. Both of two workloads must reach the runtime.
     """
     if not result.ios:
-        raise CellFailed("fio did no I/O at all")
+        raise NoIo
     for name, direction in (("reads", result.read), ("writes", result.write)):
         if sum(direction.bins.values()) != direction.latencies:
             raise CellFailed(f"the latency bins of the {name} do not add up to their number")

@@ -150,7 +150,7 @@ def slices(results: Iterable[FioResult], minimum_s: float = 0.0) -> list[FioResu
     appears in the slice that its document ends and in the slice that it begins. Raises CellFailed if a count decreases.
     """
     documents = list(results)
-    documents = [one for one in documents[:-1] if not _draining(one, documents[-1])] + documents[-1:]
+    documents = [document for document in documents[:-1] if not _draining(document, documents[-1])] + documents[-1:]
     ends = boundaries([document.runtime_s for document in documents], minimum_s)
     kept = [completed(documents[end]) for end in ends]
     return kept[:1] + [difference(kept[0], old, new) for old, new in pairwise(kept)]

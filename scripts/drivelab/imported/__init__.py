@@ -27,13 +27,13 @@ def importers() -> dict[str, tuple[str, str]]:
 
     Raises ValueError for a kind that two modules declare.
     """
-    found: dict[str, tuple[str, str]] = {}
+    importers: dict[str, tuple[str, str]] = {}
     for path in sorted(Path(__file__).parent.glob("*.py")):
         if declared := _DECLARED.search(path.read_text(encoding="utf-8")):
-            if declared[1] in found:
-                raise ValueError(f"{path}: {found[declared[1]][0]} also imports '{declared[1]}'")
-            found[declared[1]] = (path.stem, declared[2])
-    return found
+            if declared[1] in importers:
+                raise ValueError(f"{path}: {importers[declared[1]][0]} also imports '{declared[1]}'")
+            importers[declared[1]] = (path.stem, declared[2])
+    return importers
 
 
 def read(kind: str, path: Path, drive: str, options: Mapping[str, Any]) -> list[Recording]:

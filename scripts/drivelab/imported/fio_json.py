@@ -38,7 +38,7 @@ class Run:
     path: Path
     cell: Cell
     started: datetime
-    found: Mapping[str, Any]
+    values: Mapping[str, Any]
     """Columns of table `cells`."""
     fio_version: str
     of_jobs: Sequence[Mapping[str, str]]
@@ -103,7 +103,7 @@ def recording(
         rows.append(
             cell_row(
                 run.cell, kind="loop", number=rounds[label], place=places[label], until=ROUNDS, directory=directory,
-                **at, **run.found,
+                **at, **run.values,
             )
         )  # fmt: skip
         key = {"step": 0, "kind": "loop", "round": rounds[label], "cell": places[label]}
@@ -139,8 +139,8 @@ def _place(root: Path, run: Run) -> str:
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
     """Yield notes on runs whose `iodepth` their synchronous engine cannot reach."""
-    asked = [(run.options.get("ioengine", ENGINE), asked_depth(run.options)) for run in runs if run.waited]
-    for (engine, depth), count in Counter(asked).items():
+    requested = [(run.options.get("ioengine", ENGINE), asked_depth(run.options)) for run in runs if run.waited]
+    for (engine, depth), count in Counter(requested).items():
         yield (
             f"{count} runs by fio's engine {engine} with iodepth={depth} have queue depth 1: the engine waits for each "
             "I/O, so only one is in flight."
@@ -151,7 +151,7 @@ def _refuse_copies(ordered: Sequence[Run]) -> None:
     """Raise UserError for two files of one run, with the same start and the same numbers to the last digit."""
     known: dict[tuple[Any, ...], Path] = {}
     for run in ordered:
-        key = (run.cell, run.started, *sorted(run.found.items()))
+        key = (run.cell, run.started, *sorted(run.values.items()))
         if key in known:
             raise refused(run.path, f"is the same run as {known[key]}", "leave one of the two files out")
         known[key] = run.path
@@ -188,12 +188,12 @@ def read_run(path: Path) -> Run:
             raise refused(path, "has no job", "import files of finished runs")
         refuse_forms(path, jobs, options)
         cell = cell_of(path, jobs, options)
-        found = measured(path, jobs, cell)
-        started = _started(path, printed_ms / 1000, found["runtime_s"])
+        values = measured(path, jobs, cell)
+        started = _started(path, printed_ms / 1000, values["runtime_s"])
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
         raise refused(path, reason, "import fio's JSON unchanged") from None
-    return Run(path, cell, started, found, version, options)
+    return Run(path, cell, started, values, version, options)
 
 
 def _started(path: Path, printed_s: float, runtime_s: float) -> datetime:

@@ -77,7 +77,7 @@ def _seconds(run: Run, logs: Path, interval_ms: int) -> list[dict[str, Any]]:
     series = read_series(logs.parent, logs.name, interval_ms)
     if series.bad:
         raise UserError(f"{logs.parent}: {series.bad[0].words}; restore the log, or remove it")
-    others = {row["direction"] for row in series.rows if not run.found[f"{row['direction']}_ios"]}
+    others = {row["direction"] for row in series.rows if not run.values[f"{row['direction']}_ios"]}
     if others:
         raise refused(
             run.path,

@@ -181,8 +181,8 @@ def _saturation(section: Section, threads: int, depth: int) -> Iterator[_Row]:
     cell = Cell("random", 0, 4 * _KIB, threads, depth)
     section.parts(latencies, len(section.parts(rates, None, "IOPS")), "IOPS")
     for number, (iops, values) in enumerate(zip(rates, latencies, strict=True), 1):
-        found = _rates(cell, section.number(iops, f"round {number}"))
-        yield cell, number, 0, {**found, **_latencies(section, cell, number, values)}
+        rates = _rates(cell, section.number(iops, f"round {number}"))
+        yield cell, number, 0, {**rates, **_latencies(section, cell, number, values)}
 
 
 def _latencies(section: Section, cell: Cell, number: int, values: Any) -> dict[str, float]:

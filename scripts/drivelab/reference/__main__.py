@@ -1,18 +1,14 @@
-"""Write the reference pages to a folder, by default docs/reference."""
+"""Write the pages of docs/reference."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 from drivelab.plan.schema import ROOT
 from drivelab.reference.pages import pages
 
 
-def main(folder: Path) -> None:
+def main() -> None:
     """Write every page, and remove obsolete pages."""
-    folder.mkdir(parents=True, exist_ok=True)
-    texts = pages()
+    folder, texts = ROOT / "docs/reference", pages()
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for old in folder.glob("*.md"):
@@ -21,4 +17,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs/reference")
+    main()

@@ -1,4 +1,4 @@
-"""Which kinds of figures over several drives a measurement leads to, told by the plans of all its drives."""
+"""Figures that compare the drives, or the block sizes, of a measurement."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from drivelab.plan.plan import Plan, canonical
 from drivelab.workflow.figure_kinds import FIGURES_OF, OVER_DRIVES, figure_kinds
 
 OF_THE_STUDY = ("deltas", "summary", "drives", "exclusions")
-"""Tables that a study has one of; of the others there is one for each recording."""
+"""Tables of the whole study; each recording has its own of the others."""
 
-_WHERE_ALL_HAVE = {
+_OVER_DRIVES_OF = {
     "histogram": "drives_latency",
     "nines": "drives_latency",
     "demand": "drives_ramp",
@@ -22,74 +22,73 @@ _WHERE_ALL_HAVE = {
     "stimulus": "drives_strip",
     "application": "drives_application",
 }
-"""Kind over several drives, by the kind that the recording of each has."""
+"""Kind of figure over drives, by the kind that each drive's recording must have."""
 
 
 def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
-    """Those of OVER_DRIVES that the recordings of one measurement lead to; `basis` is what deltas are against.
+    """Return the kinds of OVER_DRIVES for the recordings of one measurement; `basis` is the drive to compare with.
 
-    A figure over several drives has to suit each of them. Drives that were measured at the same time are on one clock,
-    the others are laid on each other from their starts.
+    A figure over drives needs the data of all drives. Drives that were measured at the same time share a clock; other
+    drives are drawn from their own start.
     """
     subjects = {plan.drive for plan in plans}
-    found = {"head_to_head"} if any("simultaneous" in plan.subject for plan in plans) else set[str]()
+    kinds = {"head_to_head"} if any("simultaneous" in plan.subject for plan in plans) else set[str]()
     if len(subjects) > 1:
-        of_each = set.intersection(*(figure_kinds(plan.subject) for plan in plans))
-        found |= {_WHERE_ALL_HAVE[kind] for kind in of_each & _WHERE_ALL_HAVE.keys()}
+        common = set.intersection(*(figure_kinds(plan.subject) for plan in plans))
+        kinds |= {_OVER_DRIVES_OF[kind] for kind in common & _OVER_DRIVES_OF.keys()}
         if basis in subjects:
-            found.add("comparison")
+            kinds.add("comparison")
             if len({_capacity(plan) for plan in plans}) > 1:
-                found.add("drives_capacity")
+                kinds.add("drives_capacity")
     if len({canonical(_last_soak(plan.subject)) for plan in plans}) > 1:  # latencies of different workloads
-        found.discard("drives_latency")
-    if "head_to_head" in found:
-        found.discard("drives_strip")
-    return tuple(kind for kind in OVER_DRIVES if kind in found)
+        kinds.discard("drives_latency")
+    if "head_to_head" in kinds:
+        kinds.discard("drives_strip")
+    return tuple(kind for kind in OVER_DRIVES if kind in kinds)
 
 
 def tables_over_drives(kinds: Iterable[str]) -> list[str]:
-    """Tables that the figures of these kinds are drawn and labelled from, and what is left out of them."""
-    drawn = [FIGURES[name] for kind in kinds for name in FIGURES_OF[kind]]
-    return [*dict.fromkeys(table for one in drawn for table in (*one.required, one.values)), "exclusions"]
+    """Return the tables that figures of these kinds need, and the table of exclusions."""
+    figures = [FIGURES[name] for kind in kinds for name in FIGURES_OF[kind]]
+    return [*dict.fromkeys(table for figure in figures for table in (*figure.required, figure.values)), "exclusions"]
 
 
 def _capacity(plan: Plan) -> str:
-    """Of a virtual drive its capacity; a real one tells it only when it is measured, so each may have its own."""
+    """Return a virtual drive's capacity; of a real drive its name, because its capacity is unknown yet."""
     virtual = plan.subject["drive"].get("virtual")
     return plan.sheet_drive if virtual is None else str(virtual["capacity"])
 
 
 def _last_soak(subject: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The cell of the last soak that is in no phase."""
+    """Return the cell of the last soak outside a phase."""
     soaks = [step["soak"] for step in subject["measure"] if "soak" in step and "phase" not in step["soak"]]
     return soaks[-1]["cell"] if soaks else None
 
 
 def measurements_by_size(plans: Iterable[Plan]) -> dict[str, tuple[str, ...]]:
-    """Name of a choice of the study, and its measurements if they differ in the block size of loops until steady state.
+    """Return the measurements of each protocol whose loops until steady state differ only in the block size.
 
-    A protocol makes one measurement for each value of `for_each`, called NAME.VALUE. Where one of them asks for
-    something else than a single size there is no figure over them.
+    A protocol with `for_each` makes one measurement for each value, called NAME.VALUE; the keys are these names. A
+    measurement with more than one block size rules out the figure.
     """
-    found: dict[str, dict[str, set[int | None]]] = {}
+    sizes_of: dict[str, dict[str, set[int | None]]] = {}
     for plan in plans:
         name, dot, _ = plan.measurement.partition(".")
         if dot:
-            found.setdefault(name, {}).setdefault(plan.measurement, set()).add(_only_size(plan))
+            sizes_of.setdefault(name, {}).setdefault(plan.measurement, set()).add(_only_size(plan))
     return {
-        name: tuple(of_each)
-        for name, of_each in found.items()
-        if None not in (sizes := set().union(*of_each.values())) and len(sizes) == len(of_each) > 1
+        name: tuple(measurements)
+        for name, measurements in sizes_of.items()
+        if None not in (sizes := set().union(*measurements.values())) and len(sizes) == len(measurements) > 1
     }
 
 
 def _only_size(plan: Plan) -> int | None:
-    """Block size of the one loop there is, if it looks for steady state and all its cells share a single size."""
+    """Return the block size of a plan with a single loop until steady state, if all its cells have the same size."""
     (fields, *others) = plan.subject["measure"]
     loop = fields.get("loop")
     if others or loop is None or "track" not in loop["until"]:
         return None
     sizes = {cell.get("block_size_bytes") for cell in loop.get("cells", [])}
     ranged = any("block_sizes" in cell or "block_size_max_bytes" in cell for cell in loop.get("cells", []))
-    (size,) = sizes if len(sizes) == 1 and not ranged else (None,)
-    return size
+    return sizes.pop() if len(sizes) == 1 and not ranged else None

@@ -64,11 +64,11 @@ def test_without_a_cache_the_cliff_is_where_the_spare_flash_is_written(
 
 
 def test_drives_with_equal_caches_have_the_same_cliff(tmp_path: Path) -> None:
-    found = {
+    result = {
         virtual_cliff(tmp_path / spare, slice_s=1.0, seconds=20.0, over_provisioning=spare).bytes_written
         for spare in ("7%", "28%")
     }
-    assert len(found) == 1
+    assert len(result) == 1
 
 
 def test_a_gradual_fall_after_the_cliff_does_not_move_it() -> None:
@@ -109,8 +109,8 @@ def test_scatter_does_not_move_the_cliff(seed: int, fresh: int, scatter: float) 
 @pytest.mark.parametrize("scatter", [0.02, 0.1, 0.3])
 def test_scatter_alone_makes_no_cliff(scatter: float) -> None:
     random = np.random.default_rng(7)
-    found = [cliff_at((1000 * np.exp(random.normal(0, scatter, 300))).tolist()) for _ in range(200)]
-    assert sum(at is not None for at in found) <= 1
+    result = [cliff_at((1000 * np.exp(random.normal(0, scatter, 300))).tolist()) for _ in range(200)]
+    assert sum(at is not None for at in result) <= 1
 
 
 @pytest.mark.parametrize("after", [1, 2, 3, 4])
@@ -141,8 +141,8 @@ def test_an_alternating_level_is_seldom_a_cliff(kind: str, most: int) -> None:
 @pytest.mark.parametrize("more", [60, 1000])
 def test_a_short_fresh_level_has_a_cliff_despite_scatter(fresh: int, more: int) -> None:
     random, usual = np.random.default_rng(4), np.r_[np.full(fresh, 2000.0), np.full(more, 1000.0)]
-    found = [cliff_at((usual * np.exp(random.normal(0, 0.1, fresh + more))).tolist()) for _ in range(40)]
-    assert sum(at == fresh for at in found) >= 38
+    result = [cliff_at((usual * np.exp(random.normal(0, 0.1, fresh + more))).tolist()) for _ in range(40)]
+    assert sum(at == fresh for at in result) >= 38
 
 
 def test_the_low_level_must_last_longer_than_earlier_low_stretches() -> None:

@@ -32,14 +32,14 @@ def row(drive: str, value: float, **changed: Any) -> dict[str, Any]:
 
 
 def compare(*rows: dict[str, Any], basis: str = "a", **settings: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = deltas_table(table("summary", list(rows)), basis, **settings).to_dict("records")
-    return found
+    result: list[dict[str, Any]] = deltas_table(table("summary", list(rows)), basis, **settings).to_dict("records")
+    return result
 
 
 def doubts(*rows: dict[str, Any]) -> list[str]:
-    (found,) = compare(*rows)
-    assert found["verdict"] == ("cannot tell" if found["doubts"] else "better")
-    return list(found["doubts"])
+    (result,) = compare(*rows)
+    assert result["verdict"] == ("cannot tell" if result["doubts"] else "better")
+    return list(result["doubts"])
 
 
 def test_the_formulas_of_the_guide() -> None:
@@ -73,9 +73,9 @@ def test_printed_capacities_of_the_p41_plus() -> None:
             measurement=line["table"], unit=line["unit"], kind="score" if line["unit"] == "score" else "speed")
         for line in lines for drive in ("512GB", "1TB", "2TB")
     ]  # fmt: skip
-    found = deltas_table(table("summary", rows), "512GB")
-    assert len(found) == 2 * len(lines)
-    by_name = found.set_index(["cell_label", "comparison"])["delta_pct"]
+    result = deltas_table(table("summary", rows), "512GB")
+    assert len(result) == 2 * len(lines)
+    by_name = result.set_index(["cell_label", "comparison"])["delta_pct"]
     expected = {
         ("sequential read T1Q64", "1TB"): 17.857,
         ("sequential write T1Q64", "2TB"): 104.615,
@@ -101,17 +101,17 @@ def test_a_difference_beyond_scatter_and_margin_is_better_or_worse(tmp_path: Pat
 
 
 def test_less_time_is_better() -> None:
-    (found,) = compare(row("a", 100.0, kind="time"), row("b", 80.0, kind="time"))
-    assert (found["delta_pct"], found["verdict"]) == (pytest.approx(25), "better")
+    (result,) = compare(row("a", 100.0, kind="time"), row("b", 80.0, kind="time"))
+    assert (result["delta_pct"], result["verdict"]) == (pytest.approx(25), "better")
 
 
 @pytest.mark.parametrize("other", [101.9, 98.1, 100.0])
 def test_a_significant_difference_within_the_margin_is_the_same(other: float) -> None:
-    (found,) = compare(row("a", 100.0), row("b", other))
-    assert (found["verdict"], list(found["doubts"])) == ("same", [])
-    assert (found["p_value"] < 0.01) == (other != 100)
-    (found,) = compare(row("a", 100.0), row("b", other), margin_pct=0.5)
-    assert found["verdict"] == {101.9: "better", 98.1: "worse", 100.0: "same"}[other]
+    (result,) = compare(row("a", 100.0), row("b", other))
+    assert (result["verdict"], list(result["doubts"])) == ("same", [])
+    assert (result["p_value"] < 0.01) == (other != 100)
+    (result,) = compare(row("a", 100.0), row("b", other), margin_pct=0.5)
+    assert result["verdict"] == {101.9: "better", 98.1: "worse", 100.0: "same"}[other]
 
 
 def test_a_difference_within_the_scatter_cannot_tell() -> None:
@@ -123,11 +123,11 @@ def test_values_without_scatter_are_compared_exactly() -> None:
     def alike(drive: str, value: float) -> dict[str, Any]:
         return row(drive, value, samples=[value] * 5)
 
-    found = compare(alike("a", 300.1), alike("b", 300.1), alike("c", 315.2), alike("d", 310.0))
-    assert [delta["verdict"] for delta in found] == ["same", "better", "same"]
-    assert [delta["p_value"] for delta in found] == [1.0, 0.0, 0.0]
-    assert [delta["equivalence_p"] for delta in found] == [0.0, 1.0, 0.0]
-    assert [delta["interval_low_pct"] for delta in found] == [delta["delta_pct"] for delta in found]
+    result = compare(alike("a", 300.1), alike("b", 300.1), alike("c", 315.2), alike("d", 310.0))
+    assert [delta["verdict"] for delta in result] == ["same", "better", "same"]
+    assert [delta["p_value"] for delta in result] == [1.0, 0.0, 0.0]
+    assert [delta["equivalence_p"] for delta in result] == [0.0, 1.0, 0.0]
+    assert [delta["interval_low_pct"] for delta in result] == [delta["delta_pct"] for delta in result]
     slower = compare(*(row(drive, 2.0, kind="time", samples=[2.0] * 3) for drive in "ab"))[0]
     for name in ("delta_pct", "interval_low_pct", "interval_high_pct"):
         assert math.copysign(1, slower[name]) == 1, "no negative zero"
@@ -151,28 +151,28 @@ def test_different_conditions_cannot_tell(changed: dict[str, Any], words: str) -
 
 
 def test_samples_within_one_recording_are_remarked() -> None:
-    (found,) = compare(row("a", 100.0), row("b", 200.0, scope="rounds"))
-    assert (found["verdict"], found["scope"]) == ("better", "rounds")
-    assert "the spread is within a recording, not between recordings" in found["remarks"]
+    (result,) = compare(row("a", 100.0), row("b", 200.0, scope="rounds"))
+    assert (result["verdict"], result["scope"]) == ("better", "rounds")
+    assert "the spread is within a recording, not between recordings" in result["remarks"]
 
 
 def test_three_against_three_samples_are_remarked() -> None:
-    (found,) = compare(row("a", 100.0), row("b", 200.0))
-    (words,) = found["remarks"]
+    (result,) = compare(row("a", 100.0), row("b", 200.0))
+    (words,) = result["remarks"]
     assert words.startswith("3 against 3 samples: a rank test cannot reach below p = 0.10")
-    (found,) = compare(*(row(drive, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for drive in "ab"))
-    assert list(found["remarks"]) == []
+    (result,) = compare(*(row(drive, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for drive in "ab"))
+    assert list(result["remarks"]) == []
     assert least_p(5, 5) == pytest.approx(stats.mannwhitneyu([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]).pvalue)
 
 
 @pytest.mark.parametrize("samples", [[100.0], [99.0, 101.0]])
 def test_one_or_two_samples_cannot_tell(samples: list[float]) -> None:
-    (found,) = compare(row("a", 100.0), row("b", 200.0, samples=samples))
-    assert (found["verdict"], found["comparison_n"]) == ("cannot tell", len(samples))
-    assert list(found["doubts"]) == [f"too few samples ({len(samples)}; at least 3 are needed)"]
-    assert pd.isna(found["interval_low_pct"])
-    assert pd.isna(found["p_value"])
-    assert found["delta_pct"] == pytest.approx(100)
+    (result,) = compare(row("a", 100.0), row("b", 200.0, samples=samples))
+    assert (result["verdict"], result["comparison_n"]) == ("cannot tell", len(samples))
+    assert list(result["doubts"]) == [f"too few samples ({len(samples)}; at least 3 are needed)"]
+    assert pd.isna(result["interval_low_pct"])
+    assert pd.isna(result["p_value"])
+    assert result["delta_pct"] == pytest.approx(100)
 
 
 def test_a_sample_of_zero_cannot_tell() -> None:
@@ -189,13 +189,13 @@ def test_the_best_run_has_no_scatter() -> None:
 
 
 def test_all_doubts_are_listed() -> None:
-    found = doubts(row("a", 100.0, verdict="not steady"), row("b", 100.0, verdict="tainted", reduced=True))
-    assert found == ["a: not steady", "b: tainted", "only one of them is reduced"]
+    result = doubts(row("a", 100.0, verdict="not steady"), row("b", 100.0, verdict="tainted", reduced=True))
+    assert result == ["a: not steady", "b: tainted", "only one of them is reduced"]
 
 
 def test_a_tainted_value_names_the_reasons() -> None:
-    found = doubts(row("a", 100.0), row("b", 200.0, verdict="tainted", taint_reason="load: others; steal: 9 %"))
-    assert found == ["b: tainted (load: others, steal: 9 %)"]
+    result = doubts(row("a", 100.0), row("b", 200.0, verdict="tainted", taint_reason="load: others; steal: 9 %"))
+    assert result == ["b: tainted (load: others, steal: 9 %)"]
 
 
 def test_a_study_can_forbid_unintended_differences() -> None:
@@ -220,8 +220,8 @@ def test_only_equal_cells_and_metrics_are_compared() -> None:
         row("b", 8.0, metric="mean_latency_us", kind="time", unit="us"),
         row("c", 50.0),
     ]
-    found = compare(*rows)
-    assert [(delta["comparison"], delta["metric"], round(delta["delta_pct"], 6)) for delta in found] == [
+    result = compare(*rows)
+    assert [(delta["comparison"], delta["metric"], round(delta["delta_pct"], 6)) for delta in result] == [
         ("b", "mean_latency_us", 25.0),
         ("c", "iops", -50.0),
     ]
@@ -229,18 +229,18 @@ def test_only_equal_cells_and_metrics_are_compared() -> None:
 
 def test_values_with_different_statistics_are_not_compared() -> None:
     pooled = {"statistic": "median of 3 recordings, at T4Q2", "scope": "recordings"}
-    found = compare(
+    result = compare(
         row("a", 100.0, **pooled), row("b", 200.0, statistic="window average", scope="rounds"),
         row("c", 200.0, **{**pooled, "statistic": "median of 5 recordings, at T4Q2"}),
         row("d", 0.0, statistic="mean of 2 recordings"), row("e", 0.0, statistic="printed value"),
     )  # fmt: skip
-    assert [delta["verdict"] for delta in found] == ["cannot tell", "better", "cannot tell", "cannot tell"]
-    assert [list(delta["doubts"]) for delta in found if delta["comparison"] != "c"] == [
+    assert [delta["verdict"] for delta in result] == ["cannot tell", "better", "cannot tell", "cannot tell"]
+    assert [list(delta["doubts"]) for delta in result if delta["comparison"] != "c"] == [
         ["a: median of 3 recordings; b: one recording"],
         ["a: median of 3 recordings; d: mean of 2 recordings"],
         ["a: median of 3 recordings; e: printed value"],
     ]
-    assert all(pd.isna(found[0][name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
+    assert all(pd.isna(result[0][name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
     (unlike,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
     assert list(unlike["doubts"]) == ["a: window average; b: average of the whole soak"]
     assert [delta["verdict"] for delta in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
@@ -273,8 +273,8 @@ def test_replays_need_three_equal_passes(n: int, verdict: str, words: list[str])
 
 def test_the_interval_of_a_median_is_wider_than_that_of_a_mean() -> None:
     def width(statistic: str) -> float:
-        (found,) = compare(*(row(drive, 100.0, statistic=statistic) for drive in "ab"))
-        return float(np.log1p(found["interval_high_pct"] / 100))
+        (result,) = compare(*(row(drive, 100.0, statistic=statistic) for drive in "ab"))
+        return float(np.log1p(result["interval_high_pct"] / 100))
 
     assert width("median of 3 recordings") / width("window average") == pytest.approx(math.sqrt(math.pi / 2))
     assert width("geometric mean, median of 3 warm rounds") == width("median of 3 recordings")
@@ -288,13 +288,13 @@ def test_few_equal_values_are_called_different() -> None:
         for drive in "ab":
             samples = list(np.exp(random.normal(5, 0.03, 5)))
             rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
-    found = deltas_table(table("summary", rows), "a", margin_pct=0.1)
-    called = int(found["verdict"].isin(["better", "worse"]).sum())
-    uncorrected = int((found["p_value"] <= 0.05).sum())
+    result = deltas_table(table("summary", rows), "a", margin_pct=0.1)
+    called = int(result["verdict"].isin(["better", "worse"]).sum())
+    uncorrected = int((result["p_value"] <= 0.05).sum())
     assert called <= 2
     assert 60 <= uncorrected <= 140  # one in twenty, without adjusting
-    assert (found["verdict"] == "same").sum() == 0
-    outside = (found["interval_low_pct"] > 0) | (found["interval_high_pct"] < 0)
+    assert (result["verdict"] == "same").sum() == 0
+    outside = (result["interval_low_pct"] > 0) | (result["interval_high_pct"] < 0)
     assert abs(outside.mean() - 0.05) < 0.02
 
 
@@ -306,8 +306,8 @@ def test_true_differences_are_found_with_few_false_positives() -> None:
         for drive, level in (("a", 100.0), ("b", 100.0 * factor)):
             samples = list(level * np.exp(random.normal(0, 0.05, 5)))
             rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
-    found = deltas_table(table("summary", rows), "a", margin_pct=0.1)
-    called = found["verdict"].isin(["better", "worse"]).to_numpy()
+    result = deltas_table(table("summary", rows), "a", margin_pct=0.1)
+    called = result["verdict"].isin(["better", "worse"]).to_numpy()
     assert called[:300].mean() > 0.99
     assert called[300:].sum() / called.sum() < 0.07
 
@@ -338,13 +338,13 @@ def test_exchanging_the_drives_reverses_the_verdict(
 def test_p_value_and_interval_equal_those_of_welch(of_a: list[float], of_b: list[float]) -> None:
     """The reference is scipy's test on logarithms, for geometric means."""
     values = [float(stats.gmean(samples)) for samples in (of_a, of_b)]
-    (found,) = compare(row("a", values[0], samples=of_a), row("b", values[1], samples=of_b))
+    (result,) = compare(row("a", values[0], samples=of_a), row("b", values[1], samples=of_b))
     if min(np.std(np.log(of_a)), np.std(np.log(of_b))) < 1e-9:
         return  # scipy gives NaN
     welch = stats.ttest_ind(np.log(of_b), np.log(of_a), equal_var=False)
-    assert found["p_value"] == pytest.approx(welch.pvalue, abs=1e-9)
+    assert result["p_value"] == pytest.approx(welch.pvalue, abs=1e-9)
     low, high = welch.confidence_interval(0.95)
-    ends = [math.log1p(found[f"interval_{end}_pct"] / 100) for end in ("low", "high")]
+    ends = [math.log1p(result[f"interval_{end}_pct"] / 100) for end in ("low", "high")]
     assert ends == pytest.approx([low, high], abs=1e-9)
 
 
@@ -364,12 +364,12 @@ def test_p_values_are_adjusted_for_all_pairs_of_drives_together() -> None:
     for drive, values in {"b": (101.0, 130.0, 104.0, 160.0), "c": (107.0, 109.0, 250.0, 100.5)}.items():
         rows += [scattered(drive, value, str(number)) for number, value in enumerate(values)]
     few = [row(drive, 1.0, cell_label="few", samples=[1.0]) for drive in "ab"]
-    found = pd.DataFrame(compare(*rows, *few))
-    tested = found[found["cell_label"] != "few"]
+    result = pd.DataFrame(compare(*rows, *few))
+    tested = result[result["cell_label"] != "few"]
     for name in ("p_value", "equivalence_p"):
         expected = stats.false_discovery_control(tested[name])
         assert tested[name.replace("p_value", "p") + "_adjusted"].tolist() == pytest.approx(list(expected))
-    assert found.loc[found["cell_label"] == "few", "p_adjusted"].isna().all()
+    assert result.loc[result["cell_label"] == "few", "p_adjusted"].isna().all()
 
 
 def test_doubtful_differences_cause_no_false_positives() -> None:
@@ -382,10 +382,10 @@ def test_doubtful_differences_cause_no_false_positives() -> None:
     for _ in range(studies):
         samples = levels[:, None] * np.exp(random.normal(0, 0.05, (len(rows), 7)))
         study = summary.assign(samples=list(samples), value=np.exp(np.log(samples).mean(axis=1)))
-        found = deltas_table(study, "a", margin_pct=0.1)
-        assert found["p_value"].notna().all()
-        wrong += bool(found["verdict"].isin(["better", "worse"]).any())
-        wrong_in_one_family += bool((stats.false_discovery_control(found["p_value"])[:20] <= 0.05).any())
+        result = deltas_table(study, "a", margin_pct=0.1)
+        assert result["p_value"].notna().all()
+        wrong += bool(result["verdict"].isin(["better", "worse"]).any())
+        wrong_in_one_family += bool((stats.false_discovery_control(result["p_value"])[:20] <= 0.05).any())
     assert wrong <= 0.1 * studies
     assert wrong_in_one_family >= 0.3 * studies, "the effect of doubtful values in the family"
 
@@ -411,15 +411,15 @@ def test_only_values_without_doubt_have_adjusted_p_values(why: str) -> None:
     other = {"measurement": "other", "basis": "a", "comparison": "b", "facet": "steps", "kind": "protocol",
              "basis_value": "97a283b6", "comparison_value": "0106a179", "intended": False}  # fmt: skip
     terms = {"differences": table("differences", [other]), "unintended": "forbid"}
-    alone, found = pd.DataFrame(compare(*called)), pd.DataFrame(compare(*called, *clear, **terms))
-    of_called = found["cell_label"].isin(nulls)
+    alone, result = pd.DataFrame(compare(*called)), pd.DataFrame(compare(*called, *clear, **terms))
+    of_called = result["cell_label"].isin(nulls)
     for name in ("p_adjusted", "equivalence_p_adjusted"):
-        assert found.loc[of_called, name].tolist() == alone[name].tolist()
-        assert found.loc[~of_called, name].isna().all()
-    assert set(found.loc[~of_called, "verdict"]) == {"not compared" if why == "forbidden" else "cannot tell"}
+        assert result.loc[of_called, name].tolist() == alone[name].tolist()
+        assert result.loc[~of_called, name].isna().all()
+    assert set(result.loc[~of_called, "verdict"]) == {"not compared" if why == "forbidden" else "cannot tell"}
     words = {"doubt": "b: not steady", "forbidden": "the steps of the protocol differ",
              "unlike": "a: window average; b: another average"}  # fmt: skip
-    assert all(list(pair_doubts) == [words[why]] for pair_doubts in found.loc[~of_called, "doubts"]), (
+    assert all(list(pair_doubts) == [words[why]] for pair_doubts in result.loc[~of_called, "doubts"]), (
         "there must be no other reason"
     )
 
@@ -436,9 +436,9 @@ def test_different_workload_facets_are_doubts_and_an_unknown_load_is_a_remark() 
 
     def workloads(basis: list[str | None], comparison: list[str | None]) -> tuple[list[str], list[str], str]:
         columns = ["load", "active range", "data pattern", "fill"]
-        found = compare(*rows, workloads=pd.DataFrame([basis] * 2 + [comparison] * 2, columns=columns, dtype=object))
+        result = compare(*rows, workloads=pd.DataFrame([basis] * 2 + [comparison] * 2, columns=columns, dtype=object))
         (doubts,), (remarks,), (verdict,) = (
-            {str(list(delta[name])) if name != "verdict" else delta[name] for delta in found}
+            {str(list(delta[name])) if name != "verdict" else delta[name] for delta in result}
             for name in ("doubts", "remarks", "verdict")
         )
         return doubts, remarks, verdict
@@ -465,10 +465,10 @@ def test_twin_metrics_are_one_member_of_the_family() -> None:
         ]  # fmt: skip
 
     alone = pd.DataFrame(compare(*rows(("iops",))))["p_adjusted"].tolist()
-    found = pd.DataFrame(compare(*rows(tuple(TWINS))))
-    assert len(found) == 3 * len(alone)
+    result = pd.DataFrame(compare(*rows(tuple(TWINS))))
+    assert len(result) == 3 * len(alone)
     for metric in TWINS:
-        assert found.loc[found["metric"] == metric, "p_adjusted"].tolist() == pytest.approx(alone)
+        assert result.loc[result["metric"] == metric, "p_adjusted"].tolist() == pytest.approx(alone)
     # a percentile is a separate comparison
     more = pd.DataFrame(compare(*rows((*TWINS, "p99_latency_us"))))
     of_iops, of_tail = (more.loc[more["metric"] == metric] for metric in ("iops", "p99_latency_us"))
@@ -482,11 +482,11 @@ def test_a_twin_is_adjusted_with_its_metric_or_the_next_one_of_each_cell() -> No
     labels = pd.Series(["x", "x", "y", "z", "replay r", "y", "replay r"])
     metrics = pd.Series(["iops", "mean_latency_us", "iops", "bandwidth_mib_s", "bandwidth_mib_s", "mean_latency_us",
                          "mean_latency_us"])  # fmt: skip
-    found = adjusted(p_values, [pd.Series(["b"] * 7), labels], metrics)
+    result = adjusted(p_values, [pd.Series(["b"] * 7), labels], metrics)
     of_iops = stats.false_discovery_control([0.01, 0.03, 0.04, 0.05, 0.5])
     of_latency = stats.false_discovery_control([0.02, 0.03, 0.04, 0.05, 0.5])
     expected = [of_iops[0], of_latency[0], of_iops[1], of_iops[2], of_iops[3], np.nan, of_iops[4]]
-    assert found.tolist() == pytest.approx(expected, nan_ok=True)
+    assert result.tolist() == pytest.approx(expected, nan_ok=True)
     assert adjusted(p_values * np.nan, [pd.Series(["b"] * 7), labels], metrics).isna().all()
 
 
@@ -495,8 +495,8 @@ POINT = {"cell_label": "RND 4KiB 0/100, MAX"}
 
 def test_points_at_different_loads_are_a_doubt_for_latency_and_a_remark_for_iops() -> None:
     def at(drive: str, load: str, metric: str) -> dict[str, Any]:
-        found = scattered(drive, 100.0 if drive == "a" else 200.0, POINT["cell_label"], metric)
-        return {**found, "statistic": f"average of the whole soak, at {load}"}
+        result = scattered(drive, 100.0 if drive == "a" else 200.0, POINT["cell_label"], metric)
+        return {**result, "statistic": f"average of the whole soak, at {load}"}
 
     basis, other = (
         [at(drive, load, metric) for metric in ("iops", "mean_latency_us")]
@@ -516,12 +516,12 @@ def test_points_at_different_loads_are_a_doubt_for_latency_and_a_remark_for_iops
 def test_rounding_is_neither_scatter_nor_a_difference() -> None:
     value = 300.1
     samples = [value, value * (1 + 4e-16), value * (1 - 4e-16), value, value * (1 + 1e-12)]
-    found = compare(
+    result = compare(
         row("a", value, samples=samples), row("b", value * (1 + 1e-15), samples=samples[::-1]),
         row("c", 1.2 * value, samples=[1.2 * sample for sample in samples]),
     )  # fmt: skip
-    assert [delta["verdict"] for delta in found] == ["same", "better"]
-    assert [(delta["p_value"], delta["equivalence_p"]) for delta in found] == [(1.0, 0.0), (0.0, 1.0)]
+    assert [delta["verdict"] for delta in result] == ["same", "better"]
+    assert [(delta["p_value"], delta["equivalence_p"]) for delta in result] == [(1.0, 0.0), (0.0, 1.0)]
     scattering = scatter([[value, value * (1 + 1e-6), value]], 3)
     assert scattering.variances[0] > 0
 
@@ -534,6 +534,6 @@ def test_intervals_have_at_least_their_nominal_coverage(count: int, centre: Any,
     a, b = (level * np.exp(random.normal(0, 0.05, (many, count))) for level in (1.0, 1.3))
     log_ratios = np.log(centre(b, axis=1) / centre(a, axis=1))
     sides = [scatter(side.tolist(), 3) for side in (a, b)]
-    found = inference(log_ratios, *sides, np.full(many, factor), margin=math.log(1.05), confidence=0.95)
-    covered = ((found.low <= math.log(1.3)) & (found.high >= math.log(1.3))).mean()
+    result = inference(log_ratios, *sides, np.full(many, factor), margin=math.log(1.05), confidence=0.95)
+    covered = ((result.low <= math.log(1.3)) & (result.high >= math.log(1.3))).mean()
     assert 0.94 <= covered <= 0.99

@@ -23,8 +23,8 @@ HOT = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "c
 
 
 def of(detector: str, tables: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    found = findings_table(tables)
-    return [dict(row) for row in found[found["detector"] == detector].to_dict("records")]
+    result = findings_table(tables)
+    return [dict(row) for row in result[result["detector"] == detector].to_dict("records")]
 
 
 def only(detector: str, tables: dict[str, pd.DataFrame]) -> dict[str, Any]:
@@ -111,10 +111,10 @@ def test_the_period_of_exact_dips_is_exact(period: int, depth: float) -> None:
     iops = np.full(10 * period + 5, 1000.0)
     iops[period::period] *= 1 - depth
     course = pd.DataFrame({"begin_s": np.arange(len(iops)) + 0.0, "end_s": np.arange(len(iops)) + 1.0, "iops": iops})
-    found = clock_of_dips(course)
-    assert found is not None
-    assert (found.period_s, found.variation) == (period, 0)
-    assert found.depth_pct == pytest.approx(100 * depth)
+    result = clock_of_dips(course)
+    assert result is not None
+    assert (result.period_s, result.variation) == (period, 0)
+    assert result.depth_pct == pytest.approx(100 * depth)
 
 
 def test_stolen_time_that_slows_a_drive_is_found_with_its_share() -> None:
@@ -218,9 +218,9 @@ def test_a_drift_is_relative_to_the_first_value_and_above_minus_100_percent() ->
 
 
 def test_the_table_matches_its_schema(tmp_path: Path) -> None:
-    found = findings_table(soak_tables(60, throttle=HOT))
-    io.write(found, tmp_path / "findings.parquet", "findings")
-    assert len(io.read(tmp_path / "findings.parquet", "findings")) == len(found) > 0
+    result = findings_table(soak_tables(60, throttle=HOT))
+    io.write(result, tmp_path / "findings.parquet", "findings")
+    assert len(io.read(tmp_path / "findings.parquet", "findings")) == len(result) > 0
 
 
 def test_without_data_there_are_no_rows() -> None:

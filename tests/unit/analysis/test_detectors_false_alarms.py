@@ -42,8 +42,8 @@ def test_no_false_alarm_on_an_undisturbed_drive_without_noise(
 ) -> None:
     cache = {"write_buffer": "4KiB", "program_us": 50, "copy_us": 20, "erase_us": 100}  # the controller is the ceiling
     tables = soak_tables(60, read_share=read_share, depth=depth, command_us=command_us, seed=seed, **cache)
-    found = findings_table(tables)
-    disturbances = found[~found["detector"].isin(["bimodality"])]  # writes that wait for an erase are bimodal
+    result = findings_table(tables)
+    disturbances = result[~result["detector"].isin(["bimodality"])]  # writes that wait for an erase are bimodal
     assert not disturbances["found"].any(), disturbances.loc[disturbances["found"], "words"].tolist()
 
 
@@ -64,8 +64,8 @@ def test_with_noise_a_detector_has_at_most_one_false_alarm_in_twelve_recordings(
         course = 2000 * np.exp(random.normal(0, noise, 300))
         rounds = {f"w{k}": list(2000 * np.exp(random.normal(0, noise, 12))) for k in range(10)}
         for tables in (course_tables(course, **telemetry(300, random)), {"cells": rounds_table(rounds)}):
-            found = findings_table(tables)
-            alarms.update(found.loc[found["found"], "detector"].unique())
+            result = findings_table(tables)
+            alarms.update(result.loc[result["found"], "detector"].unique())
     print(f"noise {100 * noise:.0f} %: false alarms in {RECORDINGS} recordings: {dict(alarms)}")
     assert all(number <= MOST_ALARMS for number in alarms.values()), alarms
 
@@ -83,8 +83,8 @@ def test_scatter_of_five_rounds_seldom_makes_cells_differ(detector: str) -> None
     alarms = 0
     for _ in range(100):
         cells["cells"]["iops"] = 2000 * np.exp(random.normal(0, noise, 5 * len(values)))
-        found = findings_table(cells, {detector: DETECTORS[detector]})
-        assert len(found)
-        alarms += found["found"].any()
+        result = findings_table(cells, {detector: DETECTORS[detector]})
+        assert len(result)
+        alarms += result["found"].any()
     print(f"{detector}, noise {100 * noise:.0f} %: false alarms in {alarms} of 100 recordings")
     assert alarms <= 3  # at a rate of one in a hundred, more occur once in fifty runs

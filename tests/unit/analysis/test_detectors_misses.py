@@ -79,8 +79,8 @@ def test_short_long_or_light_disturbance_by_neighbours_is_missed(
     ],
 )
 def test_up_to_a_third_of_the_rounds_are_outliers(values: list[float], outliers: int) -> None:
-    found = findings_table({"cells": rounds_table({"w": values})}, {"outlier runs": DETECTORS["outlier runs"]})
-    assert found["found"].sum() == outliers
+    result = findings_table({"cells": rounds_table({"w": values})}, {"outlier runs": DETECTORS["outlier runs"]})
+    assert result["found"].sum() == outliers
 
 
 def test_the_scatter_of_other_cells_sets_the_threshold_for_outliers() -> None:
@@ -118,8 +118,8 @@ def test_a_drift_over_seven_rounds_or_back_again_is_missed() -> None:
 @pytest.mark.parametrize("seconds", [300, 299, 60])
 def test_dips_every_other_second_are_found_from_first_to_last(seconds: int) -> None:
     flags = np.arange(seconds) % 2 == 1
-    found = findings_table(course_tables(dipping(flags)), {"periodic dips": DETECTORS["periodic dips"]})
-    (row,) = found.to_dict("records")
+    result = findings_table(course_tables(dipping(flags)), {"periodic dips": DETECTORS["periodic dips"]})
+    (row,) = result.to_dict("records")
     assert (row["found"], row["value"], row["begin_s"]) == (True, 2, 1)
     assert row["end_s"] == np.flatnonzero(flags)[-1] + 1
     assert row["words"] == f"{seconds // 2} dips, one every 2 s, by 50 %"
@@ -150,8 +150,8 @@ def test_a_clock_that_skips_a_quarter_of_its_dips_is_missed(absent: float, least
 
 @pytest.mark.parametrize(("noise", "depth", "is_found"), [(0.02, 0.15, True), (0.02, 0.09, False), (0.1, 0.2, False)])
 def test_dips_that_the_noise_covers_are_missed(noise: float, depth: float, is_found: bool) -> None:
-    found = [course("periodic dips", dipping(SECOND % 10 == 5, depth, noise, seed)) for seed in range(5)]
-    assert all(found) if is_found else not any(found)
+    result = [course("periodic dips", dipping(SECOND % 10 == 5, depth, noise, seed)) for seed in range(5)]
+    assert all(result) if is_found else not any(result)
 
 
 def test_a_wave_has_no_dips() -> None:
@@ -160,8 +160,8 @@ def test_a_wave_has_no_dips() -> None:
 
 @pytest.mark.parametrize(("high_us", "ios", "is_found"), [(300, 4000, True), (150, 4000, False), (1000, 200, False)])
 def test_modes_less_than_a_factor_of_1_8_apart_or_of_few_ios_are_missed(high_us: int, ios: int, is_found: bool) -> None:
-    found = modes(histogram((100, 6000), (high_us, ios)))
-    assert (found is not None and found.valley <= MOST_VALLEY) == is_found
+    result = modes(histogram((100, 6000), (high_us, ios)))
+    assert (result is not None and result.valley <= MOST_VALLEY) == is_found
 
 
 def test_two_levels_with_three_changes_are_missed() -> None:
@@ -182,14 +182,14 @@ def test_two_levels_with_three_changes_are_missed() -> None:
 def test_a_bathtub_is_any_mix_that_time_sharing_does_not_explain(by_share: dict[int, float], mix: str | None) -> None:
     parts = [rounds_table({f"RND 4KiB {share}/{100 - share}": [iops] * 5}, read_share_pct=share).assign(cell=place)
              for place, (share, iops) in enumerate(by_share.items())]  # fmt: skip
-    found = findings_table({"cells": pd.concat(parts, ignore_index=True)}, {"bathtub": DETECTORS["bathtub"]})
-    named = [row["cell_label"] for row in found.to_dict("records") if row["found"]]
+    result = findings_table({"cells": pd.concat(parts, ignore_index=True)}, {"bathtub": DETECTORS["bathtub"]})
+    named = [row["cell_label"] for row in result.to_dict("records") if row["found"]]
     assert named == ([f"RND 4KiB {mix}"] if mix else [])
     if mix == "95/5":
-        assert "79 % below the line" in found["words"].iloc[0]
-        assert "61 % below what time sharing explains" in found["words"].iloc[0]
-    elif mix is None and len(found) and len(by_share) == 4:
-        assert "at most 82 % below the line, and at most 3 % below what time sharing" in found["words"].iloc[0]
+        assert "79 % below the line" in result["words"].iloc[0]
+        assert "61 % below what time sharing explains" in result["words"].iloc[0]
+    elif mix is None and len(result) and len(by_share) == 4:
+        assert "at most 82 % below the line, and at most 3 % below what time sharing" in result["words"].iloc[0]
 
 
 def test_a_penalty_of_less_than_a_tenth_is_missed() -> None:

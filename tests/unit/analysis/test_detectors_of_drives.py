@@ -20,8 +20,8 @@ from drivelab.tables.labels import cell_labels
 
 
 def of(detector: str, tables: dict[str, pd.DataFrame]) -> list[dict[str, Any]]:
-    found = findings_table(tables, {detector: DETECTORS[detector]})
-    return [dict(row) for row in found.to_dict("records")]
+    result = findings_table(tables, {detector: DETECTORS[detector]})
+    return [dict(row) for row in result.to_dict("records")]
 
 
 def frame_tables(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -41,22 +41,22 @@ def histogram(*bells: tuple[float, int], spread: float = 0.1) -> pd.DataFrame:
 
 
 def test_two_bells_are_two_modes_at_their_peaks() -> None:
-    found = modes(histogram((100, 6000), (1000, 4000)))
-    assert found is not None
-    assert found.valley < 0.1
-    assert (found.low_us, found.high_us) == pytest.approx((100, 1000), rel=0.1)
-    assert found.high_share == pytest.approx(0.4, abs=0.01)
+    result = modes(histogram((100, 6000), (1000, 4000)))
+    assert result is not None
+    assert result.valley < 0.1
+    assert (result.low_us, result.high_us) == pytest.approx((100, 1000), rel=0.1)
+    assert result.high_share == pytest.approx(0.4, abs=0.01)
 
 
 @pytest.mark.parametrize("spread", [0.02, 0.1, 0.5, 1.0])
 def test_one_bell_is_one_mode(spread: float) -> None:
-    found = modes(histogram((100, 10_000), spread=spread))
-    assert found is None or found.valley > 0.5
+    result = modes(histogram((100, 10_000), spread=spread))
+    assert result is None or result.valley > 0.5
 
 
 def test_a_rare_tail_or_few_ios_are_no_mode() -> None:
-    found = modes(histogram((100, 9800), (5000, 200)))
-    assert found is None or found.valley > 0.5
+    result = modes(histogram((100, 9800), (5000, 200)))
+    assert result is None or result.valley > 0.5
     assert modes(histogram((100, 60), (1000, 60))) is None
 
 
@@ -79,23 +79,23 @@ def test_two_levels_of_an_alternating_rate_and_of_a_cliff() -> None:
 
 def test_the_bathtub_index_follows_its_formula() -> None:
     mixes = pd.DataFrame({"read_share_pct": [100, 65, 35, 0], "iops": [10_000.0, 3000, 4000, 6000]})
-    found = bathtub_index(mixes)
-    assert found is not None
+    result = bathtub_index(mixes)
+    assert result is not None
     line = 6000 + 0.65 * 4000
-    assert (found.read_share_pct, found.line_iops) == (65, pytest.approx(line))
-    assert found.index_pct == pytest.approx(100 * (1 - 3000 / line))
-    assert found.sharing_iops == pytest.approx(1 / (0.65 / 10_000 + 0.35 / 6000))
-    assert found.below_both
+    assert (result.read_share_pct, result.line_iops) == (65, pytest.approx(line))
+    assert result.index_pct == pytest.approx(100 * (1 - 3000 / line))
+    assert result.sharing_iops == pytest.approx(1 / (0.65 / 10_000 + 0.35 / 6000))
+    assert result.below_both
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.floats(10, 1e6), st.floats(10, 1e6), st.integers(1, 99))
 def test_a_drive_that_shares_its_time_has_no_bathtub(reads: float, writes: float, share: int) -> None:
     mixed = 1 / (share / 100 / reads + (1 - share / 100) / writes)
-    found = bathtub_index(pd.DataFrame({"read_share_pct": [100, share, 0], "iops": [reads, mixed, writes]}))
-    assert found is not None
-    assert found.index_pct >= -1e-6
-    assert found.below_sharing_pct == pytest.approx(0, abs=1e-6)
+    result = bathtub_index(pd.DataFrame({"read_share_pct": [100, share, 0], "iops": [reads, mixed, writes]}))
+    assert result is not None
+    assert result.index_pct >= -1e-6
+    assert result.below_sharing_pct == pytest.approx(0, abs=1e-6)
 
 
 def test_a_bathtub_needs_both_pure_workloads_and_a_mix() -> None:
@@ -133,10 +133,10 @@ def test_the_knee_of_a_drive_that_serves_sixteen_at_once() -> None:
 
 def test_a_sweep_that_rises_to_its_end_has_no_knee() -> None:
     depths = [1, 2, 4, 8, 16]
-    found = find_knee(pd.DataFrame({"queue_depth": depths, "iops": [100.0 * depth for depth in depths]}))
-    assert found is not None
-    assert found.depth == 1  # nowhere above the diagonal
-    assert found.gain_pct > 10
+    result = find_knee(pd.DataFrame({"queue_depth": depths, "iops": [100.0 * depth for depth in depths]}))
+    assert result is not None
+    assert result.depth == 1  # nowhere above the diagonal
+    assert result.gain_pct > 10
     (row,) = of("queue-depth knee", frame_tables(protocol_frames.sweep((1,), (1, 2, 4, 8))))
     assert not row["found"]
     assert find_knee(pd.DataFrame({"queue_depth": [1, 2, 4], "iops": [1.0, 2.0, 2.0]})) is None
@@ -147,10 +147,10 @@ def test_a_sweep_that_rises_to_its_end_has_no_knee() -> None:
 def test_the_knee_of_a_ceiling_is_where_it_is_reached(power: int, rate: float) -> None:
     depths = [2**n for n in range(9)]
     iops = [rate * min(depth, 2**power) for depth in depths]
-    found = find_knee(pd.DataFrame({"queue_depth": depths, "iops": iops}))
-    assert found is not None
-    assert (found.depth, found.gain_pct) == (2**power, 0)
-    assert found.saturation_depth == pytest.approx(2**power)
+    result = find_knee(pd.DataFrame({"queue_depth": depths, "iops": iops}))
+    assert result is not None
+    assert (result.depth, result.gain_pct) == (2**power, 0)
+    assert result.saturation_depth == pytest.approx(2**power)
 
 
 def test_recovery_after_a_stimulus_and_in_idle_time() -> None:

@@ -47,8 +47,8 @@ def recorded(measurement: str, **model: Any) -> Path:
 
 
 def findings(recording: Path, detector: str) -> list[dict[str, Any]]:
-    found = findings_table(collect(recording, reduced=True), {detector: DETECTORS[detector]})
-    return [dict(row) for row in found.to_dict("records")]
+    result = findings_table(collect(recording, reduced=True), {detector: DETECTORS[detector]})
+    return [dict(row) for row in result.to_dict("records")]
 
 
 def loop(**fields: str) -> str:

@@ -47,8 +47,8 @@ def cell(recording: Path, number: int) -> Path:
 
 
 def excluded(recording: Path) -> list[tuple[str, str, str]]:
-    found = exclusions_table(collect(recording, reduced=False)["cells"], recording_facts([recording]))
-    return [(row.place.partition(",")[0], row.fault, row.words) for row in found.itertuples()]
+    result = exclusions_table(collect(recording, reduced=False)["cells"], recording_facts([recording]))
+    return [(row.place.partition(",")[0], row.fault, row.words) for row in result.itertuples()]
 
 
 def faults(recording: Path) -> list[tuple[str, str]]:
@@ -208,8 +208,8 @@ def test_genuine_fio_output_is_consistent(name: str) -> None:
     of = Cell(pattern="random", read_share=50, block_size_bytes=4096, threads=4, queue_depth=32)
     assert contradiction(results[-1], of) is None
     parts = slices(results)
-    found = [contradiction_of_slice(part, before, of) for before, part in zip([None, *parts], parts, strict=False)]
-    assert found == [None] * len(parts)
+    result = [contradiction_of_slice(part, before, of) for before, part in zip([None, *parts], parts, strict=False)]
+    assert result == [None] * len(parts)
 
 
 def test_a_kernel_name_may_change_at_a_gap(tmp_path: Path) -> None:
@@ -235,6 +235,6 @@ def test_a_latency_log_is_read_without_a_rate_log(recording: Path) -> None:
 
 
 def test_an_unaltered_recording_is_sound(made: Path) -> None:
-    found = collect(made, reduced=False)["cells"]
-    assert found["unsound"].isna().all()
-    assert len(found) == 15
+    result = collect(made, reduced=False)["cells"]
+    assert result["unsound"].isna().all()
+    assert len(result) == 15

@@ -47,12 +47,12 @@ def test_the_spread_of_values() -> None:
 def test_a_distant_drive_is_an_outlier_and_positive_is_better(kind: str) -> None:
     values = normal(50)
     values[7] = 800
-    found = deviations_table(rows(values, "x", kind), 5.0).set_index("drive")
-    assert list(found.index[found["outlier"]]) == ["d7"]
+    result = deviations_table(rows(values, "x", kind), 5.0).set_index("drive")
+    assert list(result.index[result["outlier"]]) == ["d7"]
     better = kind == "time"
-    assert (found.loc["d7", "deviation_pct"] > 0) == better
-    assert (found.loc["d7", "modified_z"] > 3.5) == better
-    assert found.loc["d7", "place"] == (1 if better else 50)
+    assert (result.loc["d7", "deviation_pct"] > 0) == better
+    assert (result.loc["d7", "modified_z"] > 3.5) == better
+    assert result.loc["d7", "place"] == (1 if better else 50)
 
 
 def test_deviations_follow_the_formula_of_deltas() -> None:
@@ -70,8 +70,8 @@ def test_a_value_within_the_margin_is_no_outlier() -> None:
 
 
 def test_large_undisturbed_fleets_rarely_have_outliers() -> None:
-    found = [deviations_table(rows(normal(1000, seed)), 0.0)["outlier"].any() for seed in range(40)]
-    assert sum(found) <= 2  # 1 % by the rule; the modified z-score alone would flag two in five
+    result = [deviations_table(rows(normal(1000, seed)), 0.0)["outlier"].any() for seed in range(40)]
+    assert sum(result) <= 2  # 1 % by the rule; the modified z-score alone would flag two in five
 
 
 def test_faulty_values_are_kept_but_not_counted() -> None:
@@ -79,14 +79,14 @@ def test_faulty_values_are_kept_but_not_counted() -> None:
     table = rows(values)
     table.loc[3, ["value", "verdict"]] = [5000.0, "not steady"]
     table.loc[4, "value"] = 0.0
-    found = deviations_table(table, 5.0)
-    assert found.loc[[3, 4], "place"].isna().all()
-    assert not found["outlier"].any()
-    assert found["place"].max() == 18
-    spread = spread_table(found).iloc[0]
+    result = deviations_table(table, 5.0)
+    assert result.loc[[3, 4], "place"].isna().all()
+    assert not result["outlier"].any()
+    assert result["place"].max() == 18
+    spread = spread_table(result).iloc[0]
     assert (spread["drives"], spread["faulty"]) == (18, 2)
     assert spread["max"] < 2000
-    of_drives = drive_columns(found)
+    of_drives = drive_columns(result)
     assert of_drives.loc["d3", ["faulty", "not_steady"]].tolist() == [1, 1]
     assert pd.isna(of_drives.loc["d3", "key_deviation_pct"])
 
@@ -104,8 +104,8 @@ def test_the_key_value_is_a_tracked_one_with_the_first_metric() -> None:
         rows([1.0, 2], "score", "score", measurement="n", verdict="repeats agree"),
         rows([1.0, 2], "iops", measurement="n", verdict="repeats agree"),
     ]
-    found = key_values(pd.concat(parts, ignore_index=True))
-    assert found[["measurement", "cell_label", "metric"]].to_numpy().tolist() == [
+    result = key_values(pd.concat(parts, ignore_index=True))
+    assert result[["measurement", "cell_label", "metric"]].to_numpy().tolist() == [
         ["m", "b", "iops"],
         ["n", "RND 4KiB 0/100", "score"],
     ]
@@ -114,21 +114,21 @@ def test_the_key_value_is_a_tracked_one_with_the_first_metric() -> None:
 def test_the_first_tracked_value_of_the_protocol_is_the_key_value() -> None:
     values = pd.concat([rows([1.0, 2], cell_label=label) for label in ("RND 1024KiB 100/0", "RND 4KiB 0/100")])
     order = {"m": [("RND 4KiB 0/100", "iops"), ("RND 1024KiB 100/0", "iops")]}
-    found = key_values(values.reset_index(drop=True), order)
-    assert found["cell_label"].tolist() == ["RND 4KiB 0/100"]
+    result = key_values(values.reset_index(drop=True), order)
+    assert result["cell_label"].tolist() == ["RND 4KiB 0/100"]
 
 
 def test_the_key_value_of_a_replay_is_the_access_time() -> None:
     kinds = (("iops", "speed"), ("access_time_us", "time"))
     parts = [rows([1.0, 2], metric, kind, cell_label=label, verdict="repeats agree")
              for label in ("replay sqlite", "set of two traces") for metric, kind in kinds]  # fmt: skip
-    found = key_values(pd.concat(parts, ignore_index=True)).iloc[0]
-    assert (found["cell_label"], found["metric"]) == ("set of two traces", "access_time_us")
+    result = key_values(pd.concat(parts, ignore_index=True)).iloc[0]
+    assert (result["cell_label"], result["metric"]) == ("set of two traces", "access_time_us")
 
 
 def test_a_distant_group_is_found_and_scatter_is_not() -> None:
-    found = apart(deviations_table(rows([1760.0, 1760, 1760, 3535, 3535]), 5.0), 5.0)
-    assert found["drive"].tolist() == ["d3", "d4"]
+    result = apart(deviations_table(rows([1760.0, 1760, 1760, 3535, 3535]), 5.0), 5.0)
+    assert result["drive"].tolist() == ["d3", "d4"]
     assert apart(deviations_table(rows([1760.0, 1760, 1760, 1800, 1800]), 5.0), 5.0).empty
     of_many = [len(apart(deviations_table(rows(normal(1000, seed)), 5.0), 5.0)) > 0 for seed in range(40)]
     assert sum(of_many) <= 3
@@ -144,7 +144,7 @@ def test_a_slow_host_is_significant() -> None:
     values = normal(40)
     hosts = pd.Series([f"h{number % 4}" for number in range(40)], index=[f"d{number}" for number in range(40)])
     values[::4] *= 0.97
-    found = hosts_table(deviations_table(rows(values), 5.0), hosts).set_index("host")
-    assert list(found.index[found["p_adjusted"] < 0.05]) == ["h0"]
-    assert found.loc["h0", "difference_pct"] == pytest.approx(-3, abs=1.5)
+    result = hosts_table(deviations_table(rows(values), 5.0), hosts).set_index("host")
+    assert list(result.index[result["p_adjusted"] < 0.05]) == ["h0"]
+    assert result.loc["h0", "difference_pct"] == pytest.approx(-3, abs=1.5)
     assert hosts_table(deviations_table(rows(values), 5.0), hosts.map(lambda _: "one")).empty

@@ -56,10 +56,10 @@ def test_a_whole_number_of_ios_is_not_rounded_up() -> None:
 @given(st.dictionaries(st.integers(1, 10**6), st.integers(1, 10**6), min_size=1), st.floats(0.01, 100))
 def test_a_percentile_is_the_first_bin_that_reaches_it(bins: dict[int, int], percent: float) -> None:
     table = frame(*(("read", key, count) for key, count in bins.items()))
-    found = round(percentiles_us(table, [percent])[0] * 1000)
+    result = round(percentiles_us(table, [percent])[0] * 1000)
     total = sum(bins.values())
-    at_most = sum(count for key, count in bins.items() if key <= found)
-    below = sum(count for key, count in bins.items() if key < found)
+    at_most = sum(count for key, count in bins.items() if key <= result)
+    below = sum(count for key, count in bins.items() if key < result)
     assert at_most >= percent / 100 * total * (1 - 1e-9)
     assert below < percent / 100 * total
 

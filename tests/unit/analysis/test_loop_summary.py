@@ -35,36 +35,36 @@ def cold(rows: list[dict[str, Any]], rounds: int = 1) -> list[dict[str, Any]]:
 
 
 def test_the_median_of_the_warm_rounds() -> None:
-    found = value(summarise(cold(loop([5.0, 100.0, 106.0, 100.5], **AGREEING))))
-    assert (found["value"], found["n"], found["statistic"]) == (100.5, 3, "median of 3 warm rounds")
-    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
-    assert (found["spread_low"], found["spread_high"], found["verdict"]) == (100, 106, "repeats agree")
+    result = value(summarise(cold(loop([5.0, 100.0, 106.0, 100.5], **AGREEING))))
+    assert (result["value"], result["n"], result["statistic"]) == (100.5, 3, "median of 3 warm rounds")
+    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
+    assert (result["spread_low"], result["spread_high"], result["verdict"]) == (100, 106, "repeats agree")
 
 
 def test_samples_and_evidence_of_a_median() -> None:
     rows = [row | {"directory": f"cells/0-round{row['round']}"}
             for row in cold(loop([5.0, 100.0, 106.0, 100.5, 900.0], **AGREEING))]  # fmt: skip
-    found = value(summarise(rows))
-    assert (list(found["samples"]), found["scope"]) == ([100, 106, 100.5], "rounds")
-    assert (found["mad"], found["interval_low"], found["interval_high"]) == (0.5, 100, 106)
-    assert list(found["evidence"]) == [f"{key()['recording']}/cells/0-round{number}" for number in (2, 3, 4)]
+    result = value(summarise(rows))
+    assert (list(result["samples"]), result["scope"]) == ([100, 106, 100.5], "rounds")
+    assert (result["mad"], result["interval_low"], result["interval_high"]) == (0.5, 100, 106)
+    assert list(result["evidence"]) == [f"{key()['recording']}/cells/0-round{number}" for number in (2, 3, 4)]
 
 
 def test_the_best_of_runs_has_their_scatter_but_no_interval() -> None:
     rows = loop([100.0, 300.0, 200.0], **FIXED)
-    found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}), "best_mean_latency_us")
-    assert list(found["samples"]) == [16e6 / iops for iops in (100, 300, 200)]
-    assert found["mad"] > 0
-    assert pd.isna(found["interval_low"])
+    result = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}), "best_mean_latency_us")
+    assert list(result["samples"]) == [16e6 / iops for iops in (100, 300, 200)]
+    assert result["mad"] > 0
+    assert pd.isna(result["interval_low"])
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.floats(1, 1e6), min_size=3, max_size=9))
 def test_the_median_is_a_measured_value_of_an_odd_number(values: list[float]) -> None:
-    found = value(summarise(loop(values, **FIXED)))
+    result = value(summarise(loop(values, **FIXED)))
     used = values[: len(values) if len(values) % 2 else -1]
-    assert (found["n"], found["value"]) == (len(used), statistics.median(used))
-    assert found["value"] in values
+    assert (result["n"], result["value"]) == (len(used), statistics.median(used))
+    assert result["value"] in values
 
 
 def test_agreement_of_rounds_depends_on_the_threshold() -> None:
@@ -82,10 +82,10 @@ def test_agreement_of_rounds_depends_on_the_threshold() -> None:
     ],
 )
 def test_fewer_than_three_rounds_give_a_mean(until: str, values: list[float], verdict: str, statistic: str) -> None:
-    found = value(summarise(loop(values, until=until)))
-    assert (found["verdict"], found["statistic"], found["n"]) == (verdict, statistic, len(values))
-    assert found["value"] == statistics.fmean(values)
-    assert pd.isna(found["rse_pct"])
+    result = value(summarise(loop(values, until=until)))
+    assert (result["verdict"], result["statistic"], result["n"]) == (verdict, statistic, len(values))
+    assert result["value"] == statistics.fmean(values)
+    assert pd.isna(result["rse_pct"])
 
 
 def test_few_rounds_cannot_tell_a_difference() -> None:
@@ -115,8 +115,8 @@ def test_a_cold_round_is_not_in_the_steady_window() -> None:
     track = [{"read_share": 0, "metric": "iops"}]
     until = {"window": 5, "data_excursion": 0.2, "slope_excursion": 0.1, "track": track}
     summary = summary_table(cells, windows_table(cells, {0: until}), *NO_TABLES[1:])
-    found = value(summary)
-    assert (found["value"], found["spread_high"], found["verdict"]) == (100, 100, "steady")
+    result = value(summary)
+    assert (result["value"], result["spread_high"], result["verdict"]) == (100, 100, "steady")
 
 
 def test_the_percentiles_of_repeats_at_one_outstanding_io() -> None:
@@ -131,9 +131,9 @@ def test_the_percentiles_of_repeats_at_one_outstanding_io() -> None:
 
 def test_iops_per_watt_where_power_was_measured_throughout() -> None:
     rows = [row | {"power_w": 5.0, "power_source": "drive"} for row in loop([100.0, 120.0, 110.0], **FIXED)]
-    found = value(summarise(rows), "iops_per_watt")
-    assert (found["value"], found["kind"], found["unit"]) == (22, "speed", "IOPS/W")
-    assert found["statistic"] == "median of 3 warm rounds, power by the drive's own sensor"
+    result = value(summarise(rows), "iops_per_watt")
+    assert (result["value"], result["kind"], result["unit"]) == (22, "speed", "IOPS/W")
+    assert result["statistic"] == "median of 3 warm rounds, power by the drive's own sensor"
     rows[1] |= {"power_w": None, "power_source": None}
     assert "iops_per_watt" not in set(summarise(rows)["metric"])
 
@@ -150,10 +150,10 @@ def test_the_best_run_beside_the_median() -> None:
     rows = [row | {"bandwidth_mib_s": row["iops"]} for row in cold(loop([999.0, 100.0, 300.0, 200.0], **FIXED))]
     scores = {"pts-iops": {"best_run": "CrystalDiskMark score"}}
     summary = summarise(rows, scores=scores)
-    found = value(summary, "best_bandwidth_mb_s")
-    assert found["value"] == pytest.approx(300 * 1.048576)
-    assert (found["kind"], found["unit"]) == ("speed", "MB/s")
-    assert found["statistic"] == "CrystalDiskMark score: best of 3 runs"
+    result = value(summary, "best_bandwidth_mb_s")
+    assert result["value"] == pytest.approx(300 * 1.048576)
+    assert (result["kind"], result["unit"]) == ("speed", "MB/s")
+    assert result["statistic"] == "CrystalDiskMark score: best of 3 runs"
     latency = value(summary, "best_mean_latency_us")
     assert (latency["value"], latency["kind"]) == (pytest.approx(16e6 / 300), "time")
     assert "best_bandwidth_mb_s" not in set(summarise(rows, scores={"other": scores["pts-iops"]})["metric"])
@@ -166,10 +166,10 @@ def two_cells(first: list[float], second: list[float]) -> list[dict[str, Any]]:
 def test_the_figure_of_merit_is_the_geometric_mean_over_the_cells() -> None:
     scores = {"pts-iops": {"figure_of_merit": "iops"}}
     summary = summarise(two_cells([4.0, 9.0, 16.0], [100.0, 100.0, 100.0]), scores=scores)
-    found = value(summary, "figure_of_merit", "figure of merit")
-    assert found["value"] == pytest.approx(30)
-    assert (found["kind"], found["unit"], found["n"]) == ("score", "score", 3)
-    assert found["statistic"] == "geometric mean of iops over 2 cells, median of 3 warm rounds"
+    result = value(summary, "figure_of_merit", "figure of merit")
+    assert result["value"] == pytest.approx(30)
+    assert (result["kind"], result["unit"], result["n"]) == ("score", "score", 3)
+    assert result["statistic"] == "geometric mean of iops over 2 cells, median of 3 warm rounds"
     twice = summarise(two_cells([8.0, 18.0, 32.0], [200.0, 200.0, 200.0]), scores=scores)
     assert value(twice, "figure_of_merit", "figure of merit")["value"] == pytest.approx(60)
 
@@ -182,16 +182,16 @@ def test_a_figure_of_merit_of_a_time_is_refused() -> None:
 def test_recordings_with_different_numbers_of_rounds_are_pooled() -> None:
     rows = [row for run, rounds in ((1, 3), (2, 5), (3, 3))
             for row in loop([100.0 + run] * rounds, where=key(run=run), **AGREEING)]  # fmt: skip
-    found = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}))
-    assert (found["value"], found["n"], found["statistic"]) == (102, 3, "median of 3 recordings")
+    result = value(summarise(rows, scores={"pts-iops": {"best_run": "Best"}}))
+    assert (result["value"], result["n"], result["statistic"]) == (102, 3, "median of 3 recordings")
 
 
 def test_a_burst_of_a_wait_counts_only_after_idle_time() -> None:
     turn = {"phase": "wait", "phase_value": "5s", "phase_pass": 1, "pause_s": 5.0}
     rows = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
             for row in loop([9.0, 100.0, 102.0, 101.0], **FIXED, **turn)]  # fmt: skip
-    found = value(summarise(rows))
-    assert (found["value"], found["n"], found["spread_low"]) == (101, 3, 100)
+    result = value(summarise(rows))
+    assert (result["value"], result["n"], result["spread_low"]) == (101, 3, 100)
 
 
 def test_all_repeats_with_a_pause_outside_a_phase_count() -> None:
@@ -249,9 +249,9 @@ def test_a_steady_sum_does_not_make_both_directions_steady() -> None:
 
 def test_a_figure_of_merit_counts_both_workloads() -> None:
     rows = beside(loop([100.0] * 3, **FIXED), [400.0] * 3)
-    found = value(summarise(rows, scores={"pts-iops": {"figure_of_merit": "iops"}}), "figure_of_merit",
+    result = value(summarise(rows, scores={"pts-iops": {"figure_of_merit": "iops"}}), "figure_of_merit",
                   "figure of merit")  # fmt: skip
-    assert found["value"] == pytest.approx(200)
+    assert result["value"] == pytest.approx(200)
 
 
 def test_reads_are_compared_with_reads_and_writes_with_writes() -> None:

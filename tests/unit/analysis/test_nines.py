@@ -15,10 +15,10 @@ ALL = bins((100_000, 50_000), (100_000, 40_000), (200_000, 9_000), (300_000, 900
 
 
 def test_the_nines() -> None:
-    found = nines(ALL)
-    assert found["quantile_pct"].tolist() == [50, 90, 99, 99.9, 99.99, 99.999]
-    assert found["latency_us"].tolist() == [100, 100, 200, 300, 400, 900]
-    assert found["ios_above"].tolist() == pytest.approx([50_000, 10_000, 1_000, 100, 10, 1])
+    result = nines(ALL)
+    assert result["quantile_pct"].tolist() == [50, 90, 99, 99.9, 99.99, 99.999]
+    assert result["latency_us"].tolist() == [100, 100, 200, 300, 400, 900]
+    assert result["ios_above"].tolist() == pytest.approx([50_000, 10_000, 1_000, 100, 10, 1])
 
 
 @pytest.mark.parametrize(("ios", "deepest"), [(1, 50), (9, 50), (10, 90), (34_362, 99.99), (10**6, 99.9999)])

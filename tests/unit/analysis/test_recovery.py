@@ -29,15 +29,15 @@ def three_parts(before: list[float], after: list[float]) -> pd.DataFrame:
 
 
 def test_recovery_is_the_first_slice_at_the_level() -> None:
-    found = stimulus_recovery(slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0), 100.0)
-    assert found == StimulusRecovery(level=100.0, slice_number=3, time_s=180.0, rate=100.0, at_most=False)
+    result = stimulus_recovery(slices([20.0, 99.0, 100.0, 99.0], runtime_s=60.0), 100.0)
+    assert result == StimulusRecovery(level=100.0, slice_number=3, time_s=180.0, rate=100.0, at_most=False)
     assert stimulus_recovery(slices([20.0, 99.9]), 100.0) is None
 
 
 def test_left_out_slices_count_as_time_and_make_it_an_upper_limit() -> None:
     after = slices([20.0, 30.0, 40.0, 100.0, 100.0], runtime_s=60.0).drop([1, 2])
-    found = stimulus_recovery(after, 100.0)
-    assert found == StimulusRecovery(level=100.0, slice_number=4, time_s=240.0, rate=100.0, at_most=True)
+    result = stimulus_recovery(after, 100.0)
+    assert result == StimulusRecovery(level=100.0, slice_number=4, time_s=240.0, rate=100.0, at_most=True)
 
 
 def test_the_level_before_is_a_time_average() -> None:
@@ -49,12 +49,12 @@ def test_the_level_before_is_a_time_average() -> None:
 def test_a_settled_rate_has_recovered_although_it_is_below_the_mean() -> None:
     """Slices have 21 or 22 I/Os of 1 MiB; the fresh start raises only the mean."""
     before = [57.0] + [21.0] * 39
-    (found,) = cross_stimulus(three_parts(before, [7.0, 9.0, 16.0] + [21.0] * 10 + [22.0] + [21.0] * 10))
-    assert found.recovery is not None
-    assert found.recovery.slice_number == 14
-    assert found.settled is not None
-    assert found.settled.slice_number == 4
-    assert found.usual == pytest.approx(0.9 * 21)
+    (result,) = cross_stimulus(three_parts(before, [7.0, 9.0, 16.0] + [21.0] * 10 + [22.0] + [21.0] * 10))
+    assert result.recovery is not None
+    assert result.recovery.slice_number == 14
+    assert result.settled is not None
+    assert result.settled.slice_number == 4
+    assert result.usual == pytest.approx(0.9 * 21)
 
 
 @pytest.mark.parametrize("scatter", [0.001, 0.02, 0.05])
@@ -62,8 +62,8 @@ def test_noise_alone_seldom_delays_recovery(scatter: float) -> None:
     rng, late = np.random.default_rng(1), 0
     for _ in range(200):
         noise = 100 * np.exp(rng.normal(0, scatter, 120))
-        (found,) = cross_stimulus(three_parts(noise[:60].tolist(), noise[60:].tolist()))
-        late += found.settled is None or found.settled.slice_number > 1
+        (result,) = cross_stimulus(three_parts(noise[:60].tolist(), noise[60:].tolist()))
+        late += result.settled is None or result.settled.slice_number > 1
     assert late <= 4  # with the mean as level it would be half of them
 
 
@@ -73,10 +73,10 @@ def test_the_parts_of_a_cross_stimulus_test_are_found() -> None:
                 for step, size in enumerate(sizes)]  # fmt: skip
         return table("cells", [row for part in rows for row in part])
 
-    (found,) = cross_stimulus(parts(1 << 20, 8192, 1 << 20).assign(bandwidth_mib_s=lambda rows: rows["iops"]))
-    assert (found.workload, found.stimulus) == ("RND 1024KiB 0/100", "RND 8KiB 0/100")
-    assert found.recovery is not None
-    assert found.recovery.slice_number == 2
+    (result,) = cross_stimulus(parts(1 << 20, 8192, 1 << 20).assign(bandwidth_mib_s=lambda rows: rows["iops"]))
+    assert (result.workload, result.stimulus) == ("RND 1024KiB 0/100", "RND 8KiB 0/100")
+    assert result.recovery is not None
+    assert result.recovery.slice_number == 2
     assert cross_stimulus(parts(4096, 4096, 4096)) == []
     assert cross_stimulus(parts(4096, 8192)) == []
 
@@ -88,19 +88,19 @@ def test_idle_recovery_compares_bursts_with_the_step_before() -> None:
         bursts = loop([7.0, burst - 10, burst + 10], step=1 + 2 * number, pause_s=wait_s, **turn)
         rows += [row | {"cold": row["round"] == 1, "idle_ms": 1000 * wait_s} for row in bursts]
         rows += soak([700.0] + [after] * 9, step=2 + 2 * number, **turn)
-    found = idle_recovery(table("cells", rows))
-    assert found["phase_value"].tolist() == ["5s", "10s"]
-    assert found["wait_s"].tolist() == [5.0, 10.0]
-    assert found["bursts"].tolist() == [2, 2]
-    assert found["mean_iops"].tolist() == [150.0, 240.0]
-    assert found[["first_iops", "last_iops"]].values.tolist() == [[140.0, 160.0], [230.0, 250.0]]
-    assert found["baseline_iops"].tolist() == [100.0, 120.0]
-    assert found["ratio"].tolist() == [1.5, 2.0]
+    result = idle_recovery(table("cells", rows))
+    assert result["phase_value"].tolist() == ["5s", "10s"]
+    assert result["wait_s"].tolist() == [5.0, 10.0]
+    assert result["bursts"].tolist() == [2, 2]
+    assert result["mean_iops"].tolist() == [150.0, 240.0]
+    assert result[["first_iops", "last_iops"]].values.tolist() == [[140.0, 160.0], [230.0, 250.0]]
+    assert result["baseline_iops"].tolist() == [100.0, 120.0]
+    assert result["ratio"].tolist() == [1.5, 2.0]
 
 
 def test_bursts_without_a_baseline_have_no_ratio() -> None:
-    found = idle_recovery(table("cells", loop([1.0, 1.0], pause_s=5.0, idle_ms=5000.0)))
-    assert found["ratio"].isna().tolist() == [True]
+    result = idle_recovery(table("cells", loop([1.0, 1.0], pause_s=5.0, idle_ms=5000.0)))
+    assert result["ratio"].isna().tolist() == [True]
     assert idle_recovery(table("cells", soak([1.0]))).empty
 
 
@@ -108,7 +108,7 @@ def test_a_burst_without_idle_time_is_left_out() -> None:
     turn = {"phase": "wait", "phase_value": "5s", "phase_pass": 1}
     bursts = [row | {"idle_ms": None if row["round"] == 1 else 5000.0}
               for row in loop([100.0, 300.0, 310.0, 320.0], step=1, pause_s=5.0, **turn)]  # fmt: skip
-    (found,) = idle_recovery(table("cells", soak([100.0] * 5) + bursts)).to_dict("records")
-    assert (found["bursts"], found["mean_iops"], found["first_iops"], found["ratio"]) == (3, 310.0, 300.0, 3.1)
+    (result,) = idle_recovery(table("cells", soak([100.0] * 5) + bursts)).to_dict("records")
+    assert (result["bursts"], result["mean_iops"], result["first_iops"], result["ratio"]) == (3, 310.0, 300.0, 3.1)
     alone = [row for row in bursts if row["round"] == 1]
     assert idle_recovery(table("cells", soak([100.0] * 5) + alone)).empty

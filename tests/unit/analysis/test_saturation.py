@@ -54,11 +54,11 @@ def test_a_random_walk_has_a_cliff_only_if_it_ends_lower(total: float, most: flo
     """With a total of 0.3, 23 % of the walks end lower by a factor of 1.25: a permanent fall without a step."""
     random = np.random.default_rng(3)
     walks = [np.exp(random.normal(0, total / np.sqrt(500), 500).cumsum()) for _ in range(60)]
-    found = [find_cliff(soak(2000 * walk), capacity_bytes=MIB) for walk in walks]
-    share = sum(cliff is not None for cliff in found) / len(walks)
+    result = [find_cliff(soak(2000 * walk), capacity_bytes=MIB) for walk in walks]
+    share = sum(cliff is not None for cliff in result) / len(walks)
     print(f"walks of {total}: {100 * share:.0f} % have a cliff")
     assert share <= most
-    for walk, cliff in zip(walks, found, strict=True):
+    for walk, cliff in zip(walks, result, strict=True):
         if cliff is not None:
             assert walk[-100:].mean() * 2000 * 1.25 < cliff.iops_before
 

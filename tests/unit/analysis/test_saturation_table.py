@@ -30,9 +30,9 @@ def soak(iops: list[float], slice_s: float = 2.0, **more: Any) -> pd.DataFrame:
 
 def test_cliff_level_and_fills_of_a_known_course(tmp_path: Path) -> None:
     cells = soak([8000.0] * 10 + [2000.0] * 30)
-    found = saturation_table(cells, {"op7": 256 * MIB})
-    io.write(found, tmp_path / "saturation.parquet", "saturation")
-    row = found.iloc[0]
+    result = saturation_table(cells, {"op7": 256 * MIB})
+    io.write(result, tmp_path / "saturation.parquet", "saturation")
+    row = result.iloc[0]
     before = 10 * 2 * 8000 * 4096
     assert (row["cliff"], row["slices"], row["step"]) == (True, 40, 0)
     assert row["cliff_time_s"] == pytest.approx(20)
@@ -68,8 +68,8 @@ def test_a_drifting_level_is_not_steady(tail: list[float], steady: bool) -> None
 
 
 def test_without_a_cliff_its_columns_are_null(tmp_path: Path) -> None:
-    found = saturation_table(soak([1000.0] * 20), {"op7": MIB})
-    io.write(found, tmp_path / "saturation.parquet", "saturation")
+    result = saturation_table(soak([1000.0] * 20), {"op7": MIB})
+    io.write(result, tmp_path / "saturation.parquet", "saturation")
     again = io.read(tmp_path / "saturation.parquet", "saturation").iloc[0]
     assert not again["cliff"]
     assert again[["cliff_time_s", "cliff_bytes", "cliff_drive_fills", "iops_before", "iops_after"]].isna().all()

@@ -42,9 +42,9 @@ def tail(rows: list[dict[str, Any]], found: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_a_steady_state_soak_is_averaged_over_its_window() -> None:
-    found = value(summarise(within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)))
-    assert (found["value"], found["spread_low"], found["spread_high"]) == (pytest.approx(102), 100, 104)
-    assert (found["statistic"], found["verdict"]) == ("steady-state window", "steady")
+    result = value(summarise(within(soak([900.0, 500.0, 100.0, 101.0, 102.0, 103.0, 104.0, 105.0]), 3, 7)))
+    assert (result["value"], result["spread_low"], result["spread_high"]) == (pytest.approx(102), 100, 104)
+    assert (result["statistic"], result["verdict"]) == ("steady-state window", "steady")
 
 
 def test_the_stop_rule_of_the_soak_decides_steadiness() -> None:
@@ -74,9 +74,9 @@ def test_a_slice_outside_the_window_may_be_unsound() -> None:
 
 def test_a_window_counts_although_the_next_step_continues_its_workload() -> None:
     rows = within(soak([900.0, *[100.0] * 5]), 2, 6) + soak([500.0] * 9, step=1)
-    found = bins(0, {1: [(900, 1000)], **{number: [(100, 1000)] for number in range(2, 7)}})
+    result = bins(0, {1: [(900, 1000)], **{number: [(100, 1000)] for number in range(2, 7)}})
     later = bins(1, {number: [(700, 1000)] for number in range(1, 10)})
-    summary = summarise(rows, soak_bins=pd.concat([found, later]))
+    summary = summarise(rows, soak_bins=pd.concat([result, later]))
     assert value(summary)["value"] == pytest.approx(100)
     last = value(summary, "p99_latency_us")
     assert (last["value"], last["statistic"]) == (100, "percentile of the steady-state window")
@@ -100,8 +100,8 @@ COURSE = [400.0] * 10 + [100.0] * 10
 def test_a_soak_that_does_not_saturate_a_fresh_drive_counts_whole(
     before: list[dict[str, Any]], more: dict[str, Any]
 ) -> None:
-    found = summarise(before + [row | more for row in soak(COURSE)])
-    iops = found[(found["metric"] == "iops") & found["cell_label"].str.startswith("RND 4KiB")].iloc[0]
+    result = summarise(before + [row | more for row in soak(COURSE)])
+    iops = result[(result["metric"] == "iops") & result["cell_label"].str.startswith("RND 4KiB")].iloc[0]
     load = ", at T2Q8" if "point" in more else ""
     assert (iops["value"], iops["statistic"]) == (pytest.approx(250), f"average of the whole soak{load}")
     assert (iops["spread_low"], iops["spread_high"], iops["verdict"]) == (100, 400, "not steady")
@@ -109,8 +109,8 @@ def test_a_soak_that_does_not_saturate_a_fresh_drive_counts_whole(
 
 def test_a_saturating_soak_counts_its_last_fifth() -> None:
     for rows in (soak(COURSE), soak(COURSE[:10]) + soak(COURSE[10:], step=1)):
-        found = value(summarise(rows))
-        assert (found["value"], found["statistic"], found["verdict"]) == (100, "post-saturation average", "steady")
+        result = value(summarise(rows))
+        assert (result["value"], result["statistic"], result["verdict"]) == (100, "post-saturation average", "steady")
 
 
 def test_the_parts_of_a_cross_stimulus_test() -> None:
@@ -169,16 +169,16 @@ def test_two_workloads_at_the_same_time_have_rows_each() -> None:
 def test_a_steady_sum_does_not_make_its_parts_steady() -> None:
     reads = [800.0, 700.0, 600.0, 500.0, 400.0]
     rows = within(beside(soak([1000.0 - read for read in reads]), reads), 1, 5)
-    found = value(summarise(rows), label="both, reads")
-    assert (found["value"], found["statistic"], found["verdict"]) == (600, "steady-state window", "not steady")
+    result = value(summarise(rows), label="both, reads")
+    assert (result["value"], result["statistic"], result["verdict"]) == (600, "steady-state window", "not steady")
 
 
 def test_tail_latency_of_a_saturating_soak_is_that_of_its_last_fifth() -> None:
     fresh = bins(0, {number: [(900, 1000)] for number in range(1, 21)})
     settled = bins(0, {number: [(100, 19_800), (500, 200)] for number in range(21, 26)})
     summary = tail(soak([100.0] * 25), pd.concat([fresh, settled]))
-    found = value(summary, "p99_latency_us")
-    assert (found["value"], found["statistic"], found["kind"]) == (100, "percentile of the saturated slices", "time")
+    result = value(summary, "p99_latency_us")
+    assert (result["value"], result["statistic"], result["kind"]) == (100, "percentile of the saturated slices", "time")
     assert value(summary, "p99999_latency_us")["value"] == 500
     few = tail(soak([100.0] * 25), settled.assign(count=settled["count"] // 2))
     assert "p9999_latency_us" in set(few["metric"])
@@ -187,16 +187,16 @@ def test_tail_latency_of_a_saturating_soak_is_that_of_its_last_fifth() -> None:
 
 def test_tail_latency_uses_the_same_slices_as_the_averages() -> None:
     """For saturation in two steps it is the last fifth of both, for a filled drive the whole soak."""
-    found = pd.concat([bins(step, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in more}})
+    result = pd.concat([bins(step, {1: [(100, 99_000), (700, 1_000)], **{number: [(100, 100_000)] for number in more}})
                        for step, more in ((0, range(2, 11)), (1, range(2, 4)))])  # fmt: skip
     rows = soak([100.0] * 10) + soak([100.0] * 3, step=1)
-    last = value(tail(rows, found), "p99999_latency_us")
+    last = value(tail(rows, result), "p99999_latency_us")
     assert (last["value"], last["spread_low"], last["spread_high"]) == (700, 100, 700)
     assert last["statistic"] == "percentile of the saturated slices"
-    beginning = found[(found["step"] == 1) | (found["round"] < 9)]
-    assert len(tail(rows, beginning)) == len(tail(rows, found))
-    assert value(tail(rows, found[(found["step"] == 0) | (found["round"] > 1)]), "p99999_latency_us")["value"] == 100
-    whole = value(tail([row | {"filled": True} for row in rows[:10]], found), "p9999_latency_us")
+    beginning = result[(result["step"] == 1) | (result["round"] < 9)]
+    assert len(tail(rows, beginning)) == len(tail(rows, result))
+    assert value(tail(rows, result[(result["step"] == 0) | (result["round"] > 1)]), "p99999_latency_us")["value"] == 100
+    whole = value(tail([row | {"filled": True} for row in rows[:10]], result), "p9999_latency_us")
     assert (whole["value"], whole["statistic"]) == (700, "percentile of the whole soak")
 
 
@@ -227,9 +227,9 @@ def test_pooled_recordings_name_all_loads_of_a_point() -> None:
 
 def test_a_soak_has_iops_per_watt_too() -> None:
     rows = [row | {"power_w": 5.0, "power_source": "meter"} for row in soak([400.0] * 20 + [100.0] * 20)]
-    found = value(summarise(rows), "iops_per_watt")
-    assert found["value"] == pytest.approx(20)
-    assert found["statistic"] == "post-saturation average, power by the meter"
+    result = value(summarise(rows), "iops_per_watt")
+    assert result["value"] == pytest.approx(20)
+    assert result["statistic"] == "post-saturation average, power by the meter"
 
 
 def test_the_samples_of_a_soak_are_its_five_parts_or_its_slices() -> None:
@@ -246,6 +246,6 @@ def test_the_samples_of_a_soak_are_its_five_parts_or_its_slices() -> None:
 def test_the_interval_of_a_percentile_comes_from_merged_bins() -> None:
     """Two of five parts have slow I/Os: a resample without both has the fast percentile."""
     slices = {number: [(100, 900), (500 if number in (2, 4) else 120, 100)] for number in range(1, 6)}
-    found = value(tail(soak([100.0] * 5, filled=True), bins(0, slices)), "p99_latency_us")
-    assert list(found["samples"]) == [120, 500, 120, 500, 120]
-    assert (found["value"], found["interval_low"], found["interval_high"]) == (500, 120, 500)
+    result = value(tail(soak([100.0] * 5, filled=True), bins(0, slices)), "p99_latency_us")
+    assert list(result["samples"]) == [120, 500, 120, 500, 120]
+    assert (result["value"], result["interval_low"], result["interval_high"]) == (500, 120, 500)

@@ -18,8 +18,8 @@ values = st.floats(1.0, 1e6)
 def by_hand(samples: list[float], centre: str) -> tuple[float, float]:
     """Return the interval from all ordered resamples, which are equally probable."""
     of = statistics.fmean if centre == MEAN else statistics.median
-    found = sorted(of(resample) for resample in itertools.product(samples, repeat=len(samples)))
-    return tuple(found[int(np.ceil(level * len(found) - 1e-9)) - 1] for level in (0.025, 0.975))  # type: ignore[return-value]
+    result = sorted(of(resample) for resample in itertools.product(samples, repeat=len(samples)))
+    return tuple(result[int(np.ceil(level * len(result) - 1e-9)) - 1] for level in (0.025, 0.975))  # type: ignore[return-value]
 
 
 @settings(max_examples=25, deadline=None)
@@ -77,7 +77,7 @@ def test_rows_of_several_lengths_and_kinds() -> None:
         "interval_low": [None, None, 1.5, None],
         "interval_high": [None, None, 2.5, None],
     })  # fmt: skip
-    found = with_spread(rows)
-    assert found["mad"].tolist() == pytest.approx([1, np.nan, 1, 10], nan_ok=True)
-    assert found["interval_low"].tolist() == pytest.approx([1, np.nan, 1.5, 10], nan_ok=True)
-    assert found["interval_high"].tolist() == pytest.approx([4, np.nan, 2.5, 40], nan_ok=True)
+    result = with_spread(rows)
+    assert result["mad"].tolist() == pytest.approx([1, np.nan, 1, 10], nan_ok=True)
+    assert result["interval_low"].tolist() == pytest.approx([1, np.nan, 1.5, 10], nan_ok=True)
+    assert result["interval_high"].tolist() == pytest.approx([4, np.nan, 2.5, 40], nan_ok=True)

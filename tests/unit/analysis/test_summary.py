@@ -49,13 +49,13 @@ def replay(latencies: list[float], *, where: dict[str, Any] | None = None, **mor
 
 def test_a_loop_is_averaged_over_the_steady_window(tmp_path: Path) -> None:
     summary = summarise(loop(SETTLED) + loop([7.0] * 7, read_share=65))
-    found = value(summary)
-    assert found["value"] == pytest.approx(100)
-    assert (found["spread_low"], found["spread_high"]) == (96, 104)
-    assert (found["n"], found["verdict"], found["statistic"]) == (1, "steady", "window average")
-    assert (found["kind"], found["unit"]) == ("speed", "IOPS")
-    assert pd.isna(found["rse_pct"])
-    assert list(found["recordings"]) == [key()["recording"]]
+    result = value(summary)
+    assert result["value"] == pytest.approx(100)
+    assert (result["spread_low"], result["spread_high"]) == (96, 104)
+    assert (result["n"], result["verdict"], result["statistic"]) == (1, "steady", "window average")
+    assert (result["kind"], result["unit"]) == ("speed", "IOPS")
+    assert pd.isna(result["rse_pct"])
+    assert list(result["recordings"]) == [key()["recording"]]
     assert value(summary, label="RND 4KiB 65/35")["value"] == 7
     latency = value(summary, "mean_latency_us")
     assert (latency["kind"], latency["unit"]) == ("time", "us")
@@ -64,27 +64,27 @@ def test_a_loop_is_averaged_over_the_steady_window(tmp_path: Path) -> None:
 
 
 def test_a_window_average_has_its_rounds_as_samples() -> None:
-    found = value(summarise([row | {"directory": f"cells/{row['round']}"} for row in loop(SETTLED)]))
-    assert (list(found["samples"]), found["scope"]) == (SETTLED[2:], "rounds")
-    assert found["mad"] == pytest.approx(median_abs_deviation(SETTLED[2:]))
-    assert min(SETTLED[2:]) <= found["interval_low"] < found["value"] < found["interval_high"] <= max(SETTLED[2:])
-    assert list(found["evidence"]) == [f"{key()['recording']}/cells/{number}" for number in range(3, 8)]
+    result = value(summarise([row | {"directory": f"cells/{row['round']}"} for row in loop(SETTLED)]))
+    assert (list(result["samples"]), result["scope"]) == (SETTLED[2:], "rounds")
+    assert result["mad"] == pytest.approx(median_abs_deviation(SETTLED[2:]))
+    assert min(SETTLED[2:]) <= result["interval_low"] < result["value"] < result["interval_high"] <= max(SETTLED[2:])
+    assert list(result["evidence"]) == [f"{key()['recording']}/cells/{number}" for number in range(3, 8)]
 
 
 def test_pooled_recordings_are_the_samples_and_all_their_cells_the_evidence() -> None:
     rows = [row | {"directory": f"cells/{row['round']}"} for run, level in ((1, 1.0), (2, 1.1), (3, 1.02))
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
-    found = value(summarise(rows))
-    assert list(found["samples"]) == pytest.approx([100, 110, 102])
-    assert (found["scope"], found["mad"]) == ("recordings", pytest.approx(2))
-    assert (found["interval_low"], found["interval_high"]) == pytest.approx((100, 110))
-    assert list(found["evidence"]) == [f"{key(run=run)['recording']}/cells/{number}"
+    result = value(summarise(rows))
+    assert list(result["samples"]) == pytest.approx([100, 110, 102])
+    assert (result["scope"], result["mad"]) == ("recordings", pytest.approx(2))
+    assert (result["interval_low"], result["interval_high"]) == pytest.approx((100, 110))
+    assert list(result["evidence"]) == [f"{key(run=run)['recording']}/cells/{number}"
                                        for run in (1, 2, 3) for number in range(3, 8)]  # fmt: skip
 
 
 def test_the_value_of_a_tkperf_cell_is_its_window_average() -> None:
-    found = value(summarise(loop([60546.0, 60013.0, 62932.0, 61774.0, 61061.0])))
-    assert found["value"] == pytest.approx(61265.2)
+    result = value(summarise(loop([60546.0, 60013.0, 62932.0, 61774.0, 61061.0])))
+    assert result["value"] == pytest.approx(61265.2)
 
 
 def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
@@ -98,8 +98,8 @@ def test_a_disturbance_in_the_window_taints_the_value() -> None:
     rows[0]["tainted"] = True
     assert value(summarise(rows))["verdict"] == "steady"  # before the window
     rows[4] |= {"tainted": True, "taint_reason": "load: others used 43 % of the host's CPU time"}
-    found = value(summarise(rows))
-    assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: others used 43 % of the host's CPU time")
+    result = value(summarise(rows))
+    assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: others used 43 % of the host's CPU time")
 
 
 def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
@@ -107,9 +107,9 @@ def test_a_disturbed_replay_taints_the_value_only_if_it_counts() -> None:
     for disturbed_run, verdict in ((cold, "repeats agree"), (warm[1], "tainted")):
         disturbed = [run | ({"tainted": True, "taint_reason": "steal: 9 %"} if run is disturbed_run else {})
                      for run in (cold, *warm)]  # fmt: skip
-        found = value(summarise([], disturbed), "access_time_us", "replay sqlite")
-        assert found["verdict"] == verdict
-        assert found["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
+        result = value(summarise([], disturbed), "access_time_us", "replay sqlite")
+        assert result["verdict"] == verdict
+        assert result["taint_reason"] == ("steal: 9 %" if verdict == "tainted" else None)
 
 
 def test_reasons_of_all_recordings_are_kept() -> None:
@@ -119,16 +119,16 @@ def test_reasons_of_all_recordings_are_kept() -> None:
         if run < 3:
             loop_rows[-1] |= {"tainted": True, "taint_reason": f"load: {run}"}
         rows += loop_rows
-    found = value(summarise(rows))
-    assert (found["verdict"], found["taint_reason"]) == ("tainted", "load: 1; load: 2")
+    result = value(summarise(rows))
+    assert (result["verdict"], result["taint_reason"]) == ("tainted", "load: 1; load: 2")
 
 
 def test_a_soak_has_its_post_saturation_average() -> None:
     wsat = key(measurement="pts-write-saturation")
     summary = summarise(soak([4000.0] * 20 + [1000.0] * 20, where=wsat))
-    found = value(summary)
-    assert found["value"] == pytest.approx(1000)
-    assert (found["statistic"], found["verdict"]) == ("post-saturation average", "steady")
+    result = value(summary)
+    assert result["value"] == pytest.approx(1000)
+    assert (result["statistic"], result["verdict"]) == ("post-saturation average", "steady")
     falling = summarise(soak([4000.0 * 0.9**i for i in range(40)], where=wsat))
     assert set(falling["verdict"]) == {"not steady"}
 
@@ -161,19 +161,19 @@ def test_threads_and_depth_are_named_where_they_vary() -> None:
 
 def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
     summary = summarise([], replay([100.0, 106.0, 100.5]))
-    found = value(summary, "access_time_us", "replay sqlite")
-    assert found["value"] == 100.5
-    assert (found["n"], found["statistic"], found["verdict"]) == (3, "median of warm runs", "repeats agree")
-    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
-    assert (found["spread_low"], found["spread_high"]) == (100, 106)
+    result = value(summary, "access_time_us", "replay sqlite")
+    assert result["value"] == 100.5
+    assert (result["n"], result["statistic"], result["verdict"]) == (3, "median of warm runs", "repeats agree")
+    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 106, 100.5]))
+    assert (result["spread_low"], result["spread_high"]) == (100, 106)
     assert value(summary, "bandwidth_mib_s", "replay sqlite")["kind"] == "speed"
     assert "duration_s" not in set(summary["metric"])
 
 
 def test_an_asap_replay_has_a_duration() -> None:
     summary = summarise([], replay([100.0, 106.0, 100.5], timing_mode="asap"))
-    found = value(summary, "duration_s", "replay sqlite")
-    assert (found["kind"], found["unit"], found["value"]) == ("time", "s", 1000 / 100.5)
+    result = value(summary, "duration_s", "replay sqlite")
+    assert (result["kind"], result["unit"], result["value"]) == ("time", "s", 1000 / 100.5)
 
 
 def test_agreement_of_repeats_depends_on_the_threshold() -> None:
@@ -202,19 +202,19 @@ def test_a_replay_without_a_warm_run_is_refused() -> None:
 def test_three_recordings_give_a_median() -> None:
     rows = [row for run, level in ((1, 1.0), (2, 1.1), (3, 1.02))
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
-    found = value(summarise(rows))
-    assert found["value"] == pytest.approx(102)
-    assert (found["n"], found["verdict"], found["statistic"]) == (3, "repeats agree", "median of 3 recordings")
-    assert found["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
-    assert (found["spread_low"], found["spread_high"]) == pytest.approx((100, 110))
-    assert list(found["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
+    result = value(summarise(rows))
+    assert result["value"] == pytest.approx(102)
+    assert (result["n"], result["verdict"], result["statistic"]) == (3, "repeats agree", "median of 3 recordings")
+    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
+    assert (result["spread_low"], result["spread_high"]) == pytest.approx((100, 110))
+    assert list(result["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
 
 
 def test_two_recordings_give_the_value_of_the_first() -> None:
     rows = [row for run in (2, 1) for row in loop([run * v for v in SETTLED], where=key(run=run))]
-    found = value(summarise(rows))
-    assert (found["n"], found["value"]) == (1, pytest.approx(100))
-    assert list(found["recordings"]) == [key(run=1)["recording"]]
+    result = value(summarise(rows))
+    assert (result["n"], result["value"]) == (1, pytest.approx(100))
+    assert list(result["recordings"]) == [key(run=1)["recording"]]
 
 
 def test_a_recording_that_is_not_steady_marks_the_pooled_value() -> None:
@@ -257,8 +257,8 @@ def test_a_set_is_summarised_by_pass_and_listed_before_its_traces() -> None:
     runs = replay([100.0, 110.0, 104.0]) + replay([300.0, 330.0, 312.0], trace="boot")
     summary = summarise([], runs)
     assert list(dict.fromkeys(summary["cell_label"])) == ["set of 2 traces", "replay sqlite", "replay boot"]
-    found = value(summary, "access_time_us", "set of 2 traces")
-    assert (found["value"], found["spread_low"], found["spread_high"], found["n"]) == (208, 200, 220, 3)
+    result = value(summary, "access_time_us", "set of 2 traces")
+    assert (result["value"], result["spread_low"], result["spread_high"], result["n"]) == (208, 200, 220, 3)
     bandwidth = value(summary, "bandwidth_mib_s", "set of 2 traces")["value"]
     assert bandwidth == pytest.approx(200 / (104 + 312))  # all bytes by all busy time, not a mean of two bandwidths
     score = value(summary, "score", "set of 2 traces")
@@ -268,10 +268,10 @@ def test_a_set_is_summarised_by_pass_and_listed_before_its_traces() -> None:
 def test_a_phase_is_the_median_of_its_passes_with_their_range() -> None:
     runs = in_phase("degradation", [100.0, 200.0, 400.0, 800.0], step=3) + in_phase("steady", [900.0], step=12)
     summary = summarise([], runs)
-    found = value(summary, "access_time_us", "replay sqlite, degradation")
-    assert (found["value"], found["n"], found["spread_low"], found["spread_high"]) == (300, 4, 100, 800)
-    assert (found["statistic"], found["verdict"]) == ("median of 4 passes", "in a phase")
-    assert pd.isna(found["rse_pct"])  # passes that are meant to differ are not repeats
+    result = value(summary, "access_time_us", "replay sqlite, degradation")
+    assert (result["value"], result["n"], result["spread_low"], result["spread_high"]) == (300, 4, 100, 800)
+    assert (result["statistic"], result["verdict"]) == ("median of 4 passes", "in a phase")
+    assert pd.isna(result["rse_pct"])  # passes that are meant to differ are not repeats
     assert value(summary, "score", "replay sqlite, steady")["statistic"] == "one pass"
 
 
@@ -302,18 +302,18 @@ def test_a_partial_replay_is_marked_and_unknown_metrics_are_left_out() -> None:
 
 
 def test_a_single_requested_run_is_no_fault() -> None:
-    found = value(summarise([], replay([100.0], asked_passes=1)), "access_time_us", "replay sqlite")
-    assert (found["n"], found["statistic"], found["verdict"]) == (1, "one pass", "single run")
-    found = value(summarise([], replay([100.0], asked_passes=3)), "access_time_us", "replay sqlite")
-    assert found["verdict"] == "too few runs"
+    result = value(summarise([], replay([100.0], asked_passes=1)), "access_time_us", "replay sqlite")
+    assert (result["n"], result["statistic"], result["verdict"]) == (1, "one pass", "single run")
+    result = value(summarise([], replay([100.0], asked_passes=3)), "access_time_us", "replay sqlite")
+    assert result["verdict"] == "too few runs"
 
 
 def test_all_requested_passes_count() -> None:
-    found = value(summarise([], replay([100.0, 104.0], asked_passes=2)), "access_time_us", "replay sqlite")
-    assert (found["n"], found["value"], found["statistic"]) == (2, 102, "median of 2 passes")
-    assert found["verdict"] == "two runs"
-    found = value(summarise([], replay([100.0, 101.0, 99.0, 102.0], asked_passes=4)), "score", "replay sqlite")
-    assert (found["n"], found["statistic"], found["verdict"]) == (4, "median of 4 passes", "repeats agree")
+    result = value(summarise([], replay([100.0, 104.0], asked_passes=2)), "access_time_us", "replay sqlite")
+    assert (result["n"], result["value"], result["statistic"]) == (2, 102, "median of 2 passes")
+    assert result["verdict"] == "two runs"
+    result = value(summarise([], replay([100.0, 101.0, 99.0, 102.0], asked_passes=4)), "score", "replay sqlite")
+    assert (result["n"], result["statistic"], result["verdict"]) == (4, "median of 4 passes", "repeats agree")
 
 
 def test_a_phase_with_passes_that_differ_by_design_is_marked() -> None:

@@ -54,17 +54,17 @@ def nothing_left(folder: Path) -> Iterator[None]:
 
 
 def test_archive_holds_the_whole_study_and_nothing_else(study: Study) -> None:
-    results, found = str(study.results), names(study)
+    results, result = str(study.results), names(study)
     recording = f"{results}/recordings/op7/pts-iops/0123456789ab-run1"
     assert {
         "config/demo.yaml",
         "config/drives.tsv",
         "config/protocols/pts-iops.yaml",
         "config/virtual_drives.yaml",
-    } < found
-    assert {f"{recording}/plan.json", f"{recording}/SHA256SUMS", f"{recording}.part/cells/fio.json"} < found
-    assert {f"{results}/study.txt", f"{results}/tables/summary.parquet", "traces/sqlite-inserts.parquet"} < found
-    assert not any(name.startswith(f"{results}/other/") for name in found)
+    } < result
+    assert {f"{recording}/plan.json", f"{recording}/SHA256SUMS", f"{recording}.part/cells/fio.json"} < result
+    assert {f"{results}/study.txt", f"{results}/tables/summary.parquet", "traces/sqlite-inserts.parquet"} < result
+    assert not any(name.startswith(f"{results}/other/") for name in result)
 
 
 def test_kinds_are_left_out(study: Study) -> None:

@@ -37,13 +37,13 @@ def test_shipped_studies_do_not_conflict(project: Path) -> None:
 
 def test_workflow_writes_only_reserved_names() -> None:
     sources = [*(ROOT / "workflow/rules").glob("*.smk"), *(ROOT / "scripts/drivelab/workflow").glob("*layout.py")]
-    found = {
+    result = {
         re.split(r"[/{]", pattern)[0]
         for source in sources
         for pattern in re.findall(r"(?:self\.path\(f?[\"']|<results>/)([^\"']+)", source.read_text())
     }
-    assert len(found) > 5
-    assert found <= IN_RESULTS
+    assert len(result) > 5
+    assert result <= IN_RESULTS
 
 
 @pytest.mark.parametrize("name", ["recordings", "tables", "report", "virtual", "drives", "status"])

@@ -55,8 +55,8 @@ def starts(source: str) -> list[str]:
 
 def test_programs_are_started_only_in_allowed_files() -> None:
     files = {str(path.relative_to(SCRIPTS)): path.read_text() for path in SCRIPTS.rglob("*.py")}
-    found = {name: calls for name, source in files.items() if (calls := starts(source))}
-    assert found.keys() == ALLOWED.keys(), "start programs by drivelab.core.programs, or add the file with its reason"
+    result = {name: calls for name, source in files.items() if (calls := starts(source))}
+    assert result.keys() == ALLOWED.keys(), "start programs by drivelab.core.programs, or add the file with its reason"
 
 
 def test_every_way_to_start_a_program_is_detected() -> None:

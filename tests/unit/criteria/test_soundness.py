@@ -48,16 +48,16 @@ def recording(made: Path, tmp_path: Path) -> Path:
 
 def written(recording: Path, folder: Path) -> dict[str, pd.DataFrame]:
     """Write the tables of a recording and read them back."""
-    found = {}
+    result = {}
     for name, frame in collect(recording, reduced=False).items():
         io.write(frame, folder / f"{name}.parquet", name)
-        found[name] = io.read(folder / f"{name}.parquet", name)
-    return found
+        result[name] = io.read(folder / f"{name}.parquet", name)
+    return result
 
 
 def excluded(recording: Path, cells: pd.DataFrame) -> list[tuple[str, str]]:
-    found = exclusions_table(cells, recording_facts([recording]))
-    return list(found[["place", "fault"]].itertuples(index=False, name=None))
+    result = exclusions_table(cells, recording_facts([recording]))
+    return list(result[["place", "fault"]].itertuples(index=False, name=None))
 
 
 def test_an_unaltered_recording_is_sound(made: Path, tmp_path: Path) -> None:
@@ -161,9 +161,9 @@ def test_an_incomplete_window_cannot_tell_a_difference() -> None:
     assert verdicts["RND 4KiB 100/0", "iops"] == "incomplete window"
     assert verdicts["figure of merit", "figure_of_merit"] == "incomplete window"
     assert set(summary.loc[summary["drive"] == "op7", "verdict"]) == {"steady", "in steady window"}
-    found = deltas_table(summary, "op7").set_index(["cell_label", "metric"])
-    assert found.loc[("RND 4KiB 0/100", "iops"), "verdict"] == "better"
-    lost = found.loc[("RND 4KiB 100/0", "iops")]
+    result = deltas_table(summary, "op7").set_index(["cell_label", "metric"])
+    assert result.loc[("RND 4KiB 0/100", "iops"), "verdict"] == "better"
+    lost = result.loc[("RND 4KiB 100/0", "iops")]
     assert (lost["verdict"], list(lost["doubts"])) == ("cannot tell", ["op28: incomplete window"])
 
 
@@ -320,11 +320,11 @@ def test_a_recording_in_the_folder_of_another_is_refused(recording: Path) -> Non
 def test_a_copied_run_counts_once(recording: Path, tmp_path: Path) -> None:
     again = another_run(recording, 2)
     cells = pd.concat([collect(path, reduced=False)["cells"] for path in (recording, again)])
-    found = exclusions_table(cells, recording_facts([recording, again]))
-    io.write(found, tmp_path / "exclusions.parquet", "exclusions")
-    assert found["fault"].tolist() == ["duplicated run"]
-    assert left_out(found) == {f"mine/made-up/{again.name}"}
-    assert counted(cells, found)["run"].unique().tolist() == [1]
+    result = exclusions_table(cells, recording_facts([recording, again]))
+    io.write(result, tmp_path / "exclusions.parquet", "exclusions")
+    assert result["fault"].tolist() == ["duplicated run"]
+    assert left_out(result) == {f"mine/made-up/{again.name}"}
+    assert counted(cells, result)["run"].unique().tolist() == [1]
 
 
 def new_times(recording: Path, later_s: int) -> None:
@@ -353,12 +353,12 @@ def test_runs_with_other_versions_are_not_pooled_with_the_latest(
     for run in runs[1:]:
         facts = json.loads((run / file).read_text())
         (run / file).write_text(json.dumps({**facts, name: "9.9"}))
-    found = exclusions_table(table("cells", []), recording_facts(runs))
-    assert found[["recording", "place", "fault"]].values.tolist() == [
+    result = exclusions_table(table("cells", []), recording_facts(runs))
+    assert result[["recording", "place", "fault"]].values.tolist() == [
         [f"mine/made-up/{recording.name}", "recording", "mixed versions"]
     ]
-    assert f"{words} " in found["words"].iloc[0]
-    assert "instead of 9.9; not pooled with the latest" in found["words"].iloc[0]
+    assert f"{words} " in result["words"].iloc[0]
+    assert "instead of 9.9; not pooled with the latest" in result["words"].iloc[0]
 
 
 def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
@@ -375,9 +375,9 @@ def test_foreign_recordings_are_listed(recording: Path, tmp_path: Path) -> None:
     assert "was edited after drivelab wrote it" in words["edited"]
     rows = list(strangers([recording], {"other"}, {"made-up"}))
     assert [row["words"] for row in rows] == ["its drive 'mine' is not in the study"]
-    found = exclusions_table(table("cells", []), recording_facts([]), rows)
-    io.write(found, tmp_path / "e.parquet", "exclusions")
-    assert found["fault"].tolist() == ["foreign recording"]
+    result = exclusions_table(table("cells", []), recording_facts([]), rows)
+    io.write(result, tmp_path / "e.parquet", "exclusions")
+    assert result["fault"].tolist() == ["foreign recording"]
 
 
 def test_a_slice_may_have_no_io_and_a_cell_may_not() -> None:
@@ -397,11 +397,11 @@ def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None
         new_times(run, 1000 * number)
     cells = [collect(run, reduced=False)["cells"] for run in runs]
     cells[0].loc[cells[0]["kind"] == "soak", "unsound"] = because("no I/O", "x")
-    found = {
+    result = {
         number: exclusions_table(pd.concat(cells[:number], ignore_index=True), recording_facts(runs[:number]))
         for number in (1, 2, 3, 4)
     }
-    waits = {number: of[of["fault"] == "waiting recording"] for number, of in found.items()}
+    waits = {number: of[of["fault"] == "waiting recording"] for number, of in result.items()}
     assert waits[1].empty
     names = [f"mine/made-up/{run.name}" for run in runs]
     assert waits[2]["recording"].tolist() == [names[1]], "the soak has a single sound recording, so it does not wait"
@@ -409,7 +409,7 @@ def test_the_last_of_an_even_number_of_recordings_waits(recording: Path) -> None
     assert waits[4]["recording"].tolist() == [names[3]]
     assert "4 sound recordings of 4" in waits[4]["words"].iloc[0]
     assert waits[4]["words"].iloc[0].endswith("the value is the median of the 3 before it")
-    assert left_out(found[4]) == set(), "its cells stay in the tables"
+    assert left_out(result[4]) == set(), "its cells stay in the tables"
 
 
 def _other_fio(found: list[dict[str, Any]]) -> None:
@@ -495,11 +495,11 @@ _LATENCIES = {"write_mean_latency_us": 5.0, "max_latency_us": 9.0} | {
 @given(st.sets(st.integers(1, 12)), st.integers(5, 12))
 def test_a_window_never_contains_an_unsound_round(bad: set[int], rounds: int) -> None:
     rows = [row | {"unsound": because("no I/O", "x") if row["round"] in bad else None} for row in loop([9.0] * rounds)]
-    found = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
+    result = windows_table(table("cells", rows), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
     whole = [number for number in range(1, rounds + 1) if number not in bad]
     firsts = [number for number in whole if set(range(number, number + 5)) <= set(whole)]
-    assert found.empty == (not whole)
-    for window in found.to_dict("records"):
+    assert result.empty == (not whole)
+    for window in result.to_dict("records"):
         inside = range(window["window_start"], window["window_end"] + 1)
         assert set(inside) <= set(whole)
         assert len(window["values"]) == len(inside)

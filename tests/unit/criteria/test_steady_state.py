@@ -32,27 +32,27 @@ def drifting(share: float, rounds: int = 5) -> list[float]:
 def test_printed_windows_of_tkperf(row: dict[str, str]) -> None:
     values = [float(row[f"v{i}"]) for i in range(1, 6)]
     first = int(row["round_labels"].split()[0])
-    found = determine(values, first_round=first)
+    result = determine(values, first_round=first)
     printed = row["average_printed"]
     decimals = len(printed.partition(".")[2])
-    assert found.steady
-    assert found.average == pytest.approx(float(printed), abs=0.5 * 10**-decimals + 1e-9)
+    assert result.steady
+    assert result.average == pytest.approx(float(printed), abs=0.5 * 10**-decimals + 1e-9)
     slope, intercept = np.polyfit(range(first, first + 5), values, 1)
-    assert found.slope == pytest.approx(slope)
-    assert found.intercept == pytest.approx(intercept)
-    assert found.allowed_data_excursion == pytest.approx(0.2 * found.average)
-    assert found.allowed_slope_excursion == pytest.approx(0.1 * found.average)
-    assert found.measured_data_excursion == max(values) - min(values)
-    assert found.measured_slope_excursion == pytest.approx(4 * abs(slope))
+    assert result.slope == pytest.approx(slope)
+    assert result.intercept == pytest.approx(intercept)
+    assert result.allowed_data_excursion == pytest.approx(0.2 * result.average)
+    assert result.allowed_slope_excursion == pytest.approx(0.1 * result.average)
+    assert result.measured_data_excursion == max(values) - min(values)
+    assert result.measured_slope_excursion == pytest.approx(4 * abs(slope))
 
 
 def test_the_iops_window_by_hand() -> None:
-    found = determine([60546, 60013, 62932, 61774, 61061])
-    assert found.average == pytest.approx(61265.2)
-    assert found.measured_data_excursion == 2919
-    assert found.slope == pytest.approx(279.1)  # (2*61061 + 61774 - 60013 - 2*60546) / 10
-    assert found.intercept == pytest.approx(60427.9)
-    assert found.residual_drift_pct == pytest.approx(100 * 1116.4 / 61265.2)
+    result = determine([60546, 60013, 62932, 61774, 61061])
+    assert result.average == pytest.approx(61265.2)
+    assert result.measured_data_excursion == 2919
+    assert result.slope == pytest.approx(279.1)  # (2*61061 + 61774 - 60013 - 2*60546) / 10
+    assert result.intercept == pytest.approx(60427.9)
+    assert result.residual_drift_pct == pytest.approx(100 * 1116.4 / 61265.2)
 
 
 @pytest.mark.parametrize(
@@ -60,10 +60,10 @@ def test_the_iops_window_by_hand() -> None:
 )
 def test_noise_free_drift(share: float, steady: bool) -> None:
     """A slope not multiplied by the number of intervals would accept every drift below 40 %."""
-    found = determine(drifting(share))
-    assert found.steady is steady
-    assert found.residual_drift_pct == pytest.approx(100 * share)
-    assert found.measured_slope_excursion == pytest.approx(abs(share) * found.average)
+    result = determine(drifting(share))
+    assert result.steady is steady
+    assert result.residual_drift_pct == pytest.approx(100 * share)
+    assert result.measured_slope_excursion == pytest.approx(abs(share) * result.average)
 
 
 def test_the_slope_spans_one_interval_fewer_than_rounds() -> None:
@@ -86,16 +86,16 @@ def test_range_and_slope_are_judged_separately() -> None:
 
 
 def test_only_the_last_rounds_count() -> None:
-    found = determine([1000, 500, 100, 101, 99, 100, 100])
-    assert found.steady
-    assert found.average == 100
-    assert found.intercept + found.slope * 5 == pytest.approx(100)  # the window is rounds 3 to 7
+    result = determine([1000, 500, 100, 101, 99, 100, 100])
+    assert result.steady
+    assert result.average == 100
+    assert result.intercept + result.slope * 5 == pytest.approx(100)  # the window is rounds 3 to 7
 
 
 def test_fewer_rounds_than_the_window_are_not_steady() -> None:
-    found = determine([100, 100, 100, 100])
-    assert not found.steady
-    assert found.average == 100
+    result = determine([100, 100, 100, 100])
+    assert not result.steady
+    assert result.average == 100
     alone = determine([42.0])
     assert (alone.steady, alone.slope, alone.intercept, alone.measured_data_excursion) == (False, 0, 42, 0)
 
@@ -136,11 +136,11 @@ def test_the_first_round_number_moves_only_the_intercept(values: list[float], fi
 
 @given(windows)
 def test_excursions_are_not_negative_and_the_slope_is_within_the_range(values: list[float]) -> None:
-    found = determine(values)
-    assert found.measured_data_excursion >= 0
-    assert found.measured_slope_excursion >= 0
+    result = determine(values)
+    assert result.measured_data_excursion >= 0
+    assert result.measured_slope_excursion >= 0
     # the line cannot rise by more than 1.2 times the range of five values (attained by -1 -1 0 1 1)
-    assert found.measured_slope_excursion <= 1.2 * found.measured_data_excursion * (1 + 1e-9) + 1e-9
+    assert result.measured_slope_excursion <= 1.2 * result.measured_data_excursion * (1 + 1e-9) + 1e-9
 
 
 @given(windows, st.randoms(use_true_random=False))
@@ -156,37 +156,37 @@ def test_the_order_of_rounds_changes_only_the_slope(values: list[float], random:
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=2, max_size=30))
 def test_the_fit_is_the_least_squares_line(values: list[float]) -> None:
-    found = determine(values, window=len(values))
+    result = determine(values, window=len(values))
     slope, intercept = np.polyfit(range(1, len(values) + 1), values, 1)
-    assert found.slope == pytest.approx(slope, abs=1e-7 * max(values))
-    assert found.intercept == pytest.approx(intercept, abs=1e-6 * max(values))
+    assert result.slope == pytest.approx(slope, abs=1e-7 * max(values))
+    assert result.intercept == pytest.approx(intercept, abs=1e-6 * max(values))
 
 
 SETTLING = [200.0, 150, 120, 101, 100, 100, 100, 100, 100]
 
 
 def test_the_window_is_the_first_in_which_all_are_steady() -> None:
-    found = find_window({"a": SETTLING, "b": [10.0] * 9}, CRITERION)
-    assert (found.reached, found.first_round, found.last_round) == (True, 4, 8)
-    assert found.states["a"].average == pytest.approx(100.2)
+    result = find_window({"a": SETTLING, "b": [10.0] * 9}, CRITERION)
+    assert (result.reached, result.first_round, result.last_round) == (True, 4, 8)
+    assert result.states["a"].average == pytest.approx(100.2)
     late = [10.0] * 4 + [30.0, 30, 30, 30, 30]
-    found = find_window({"a": SETTLING, "b": late}, CRITERION)
-    assert (found.reached, found.first_round, found.last_round) == (True, 5, 9)
+    result = find_window({"a": SETTLING, "b": late}, CRITERION)
+    assert (result.reached, result.first_round, result.last_round) == (True, 5, 9)
 
 
 def test_variables_must_be_steady_in_the_same_window() -> None:
     early = [10.0] * 5 + [20.0, 30, 40, 50, 60]
     late = [60.0, 50, 40, 30, 20] + [10.0] * 5
-    found = find_window({"a": early, "b": late}, CRITERION)
-    assert (found.reached, found.first_round, found.last_round) == (False, 6, 10)
-    assert found.states["b"].steady
-    assert not found.states["a"].steady
+    result = find_window({"a": early, "b": late}, CRITERION)
+    assert (result.reached, result.first_round, result.last_round) == (False, 6, 10)
+    assert result.states["b"].steady
+    assert not result.states["a"].steady
 
 
 def test_without_steady_state_the_last_rounds_are_reported() -> None:
     values = [100.0 * 1.2**i for i in range(25)]
-    found = find_window({"a": values}, CRITERION)
-    assert (found.reached, found.first_round, found.last_round) == (False, 21, 25)
+    result = find_window({"a": values}, CRITERION)
+    assert (result.reached, result.first_round, result.last_round) == (False, 21, 25)
     short = find_window({"a": [1.0, 1.0]}, CRITERION)
     assert (short.reached, short.first_round, short.last_round) == (False, 1, 2)
 
@@ -194,18 +194,18 @@ def test_without_steady_state_the_last_rounds_are_reported() -> None:
 def test_the_window_lies_wholly_after_an_interruption() -> None:
     steady = {"a": [100.0] * 9}
     assert find_window(steady, CRITERION).last_round == 5
-    found = find_window(steady, CRITERION, not_before=4)
-    assert (found.reached, found.first_round, found.last_round) == (True, 4, 8)
-    found = find_window(steady, CRITERION, not_before=6)
-    assert (found.reached, found.first_round, found.last_round) == (False, 5, 9)
+    result = find_window(steady, CRITERION, not_before=4)
+    assert (result.reached, result.first_round, result.last_round) == (True, 4, 8)
+    result = find_window(steady, CRITERION, not_before=6)
+    assert (result.reached, result.first_round, result.last_round) == (False, 5, 9)
 
 
 @given(st.lists(st.floats(90, 130), min_size=1, max_size=25), st.integers(1, 10))
 def test_checking_after_every_round_finds_the_same_window(values: list[float], not_before: int) -> None:
     stopped = next((n for n in range(1, len(values) + 1) if is_steady({"a": values[:n]}, CRITERION, not_before)), None)
-    found = find_window({"a": values}, CRITERION, not_before)
-    assert found.reached == (stopped is not None)
-    assert found.last_round == (stopped or len(values))
+    result = find_window({"a": values}, CRITERION, not_before)
+    assert result.reached == (stopped is not None)
+    assert result.last_round == (stopped or len(values))
 
 
 def test_variables_must_have_the_same_rounds() -> None:

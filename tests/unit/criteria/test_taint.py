@@ -57,9 +57,9 @@ def test_more_disturbance_or_lower_limits_never_remove_a_taint(
     load: float, steal: float, more: float, less: float
 ) -> None:
     summary = {"load_pct": load, "steal_pct": steal}
-    found = taints(summary, DEFAULT)
-    assert len(taints({"load_pct": load + more, "steal_pct": steal + more}, DEFAULT)) >= len(found)
-    assert len(taints(summary, Limits(DEFAULT.steal_pct - less, DEFAULT.load_pct - less))) >= len(found)
+    result = taints(summary, DEFAULT)
+    assert len(taints({"load_pct": load + more, "steal_pct": steal + more}, DEFAULT)) >= len(result)
+    assert len(taints(summary, Limits(DEFAULT.steal_pct - less, DEFAULT.load_pct - less))) >= len(result)
 
 
 def test_limits_of_a_study_may_be_partial() -> None:

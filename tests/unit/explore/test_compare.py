@@ -95,25 +95,25 @@ def recording_of(results: Path, drive: str, run: int = 1) -> Path:
 
 
 def test_a_faster_drive_is_better_by_its_true_ratio(results: Path) -> None:
-    found = against(results, "slow", "fast")
-    assert set(found.deltas["verdict"]) == {"better"}
-    latency = found.deltas.set_index("metric").loc["mean_latency_us"]
+    result = against(results, "slow", "fast")
+    assert set(result.deltas["verdict"]) == {"better"}
+    latency = result.deltas.set_index("metric").loc["mean_latency_us"]
     way_us = latency["basis_value"] - READ_US["slow"]
     assert latency["comparison_value"] == pytest.approx(READ_US["fast"] + way_us), "only the flash is faster"
     assert latency["delta_pct"] == pytest.approx(100 * ((400 + way_us) / (100 + way_us) - 1))
     back = against(results, "fast", "slow")
     assert set(back.deltas["verdict"]) == {"worse"}
-    assert len(found.deltas) == 10
-    assert found.counts["better"] == found.tested == 8 == back.counts["worse"], "IOPS and its twins count once"
+    assert len(result.deltas) == 10
+    assert result.counts["better"] == result.tested == 8 == back.counts["worse"], "IOPS and its twins count once"
 
 
 def test_intended_and_other_differences_are_separated(results: Path) -> None:
     path = recording_of(results, "fast") / "host.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "kernel": "9.9"}))
-    found = against(results, "slow", "fast")
-    meant = found.differences[found.differences["intended"]]
+    result = against(results, "slow", "fast")
+    meant = result.differences[result.differences["intended"]]
     assert "virtual drive: read, µs" in set(meant["facet"])
-    assert found.unintended["facet"].tolist() == ["kernel"]
+    assert result.unintended["facet"].tolist() == ["kernel"]
     forbidden = against(results, "slow", "fast", forbid=True)
     assert set(forbidden.deltas["verdict"]) == {"not compared"}
     stated = against(results, "slow", "fast,kernel=9.9")
@@ -141,8 +141,8 @@ def test_a_side_is_the_median_of_its_runs(results: Path) -> None:
     for drive in READ_US:
         for run in (2, 3):
             copied(recording_of(results, drive), results, run=run)
-    found = against(results, "slow,run=1", "fast,until=2031-01-01")
-    assert set(found.deltas["basis_n"]) == {5}, "rounds of the one recording"
+    result = against(results, "slow,run=1", "fast,until=2031-01-01")
+    assert set(result.deltas["basis_n"]) == {5}, "rounds of the one recording"
     pooled = against(results, "fast", "slow")
     assert set(pooled.deltas["comparison_n"]) == {3}, "three recordings, a value of each"
     assert len(pooled.recordings["slow"]) == 3
@@ -156,10 +156,10 @@ def test_values_at_different_loads_are_not_judged(results: Path) -> None:
     """The labels are equal, because a label has the load only if it varies within a recording."""
     path = next((results / "tables/fast/reads").glob("*/cells.parquet"))
     io.write(io.read(path, "cells").assign(threads=2, queue_depth=8), path, "cells")
-    found = against(results, "slow", "fast")
-    assert set(found.deltas["verdict"]) == {"cannot tell"}
-    assert {tuple(doubts) for doubts in found.deltas["doubts"]} == {("at different loads: T1Q1 and T2Q8",)}
-    (load,) = found.differences[found.differences["facet"] == "load"].to_dict("records")
+    result = against(results, "slow", "fast")
+    assert set(result.deltas["verdict"]) == {"cannot tell"}
+    assert {tuple(doubts) for doubts in result.deltas["doubts"]} == {("at different loads: T1Q1 and T2Q8",)}
+    (load,) = result.differences[result.differences["facet"] == "load"].to_dict("records")
     assert (load["basis_value"], load["comparison_value"]) == ("T1Q1", "T2Q8")
 
 
@@ -174,10 +174,10 @@ def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
 def test_recordings_with_other_versions_are_listed_as_excluded(results: Path) -> None:
     for run in (2, 3):
         copied(recording_of(results, "slow"), results, run=run, identity={"firmware": "NEW"})
-    found = against(results, "fast", "slow")
-    assert found.exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
-    assert found.exclusions["recording"].tolist()[0].endswith("-run1")
-    assert all("-run1" not in name for name in found.recordings["slow"])
+    result = against(results, "fast", "slow")
+    assert result.exclusions["fault"].tolist() == ["mixed versions", "waiting recording"]
+    assert result.exclusions["recording"].tolist()[0].endswith("-run1")
+    assert all("-run1" not in name for name in result.recordings["slow"])
 
 
 def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_path: Path) -> None:
@@ -186,9 +186,9 @@ def test_recordings_by_another_plan_are_listed_as_excluded(results: Path, tmp_pa
     plan = Plan.read(later / "plan.json")
     shutil.copytree(later, results / "recordings" / plan.recording)
     shutil.copytree(tmp_path / "again/results/tables" / plan.recording, results / "tables" / plan.recording)
-    found = against(results, "fast", "slow")
-    assert found.recordings["slow"] == (plan.recording,)
-    assert "another plan" in found.exclusions["words"].iloc[0]
+    result = against(results, "fast", "slow")
+    assert result.recordings["slow"] == (plan.recording,)
+    assert "another plan" in result.exclusions["words"].iloc[0]
 
 
 def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: Path) -> None:
@@ -203,12 +203,12 @@ def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: P
     of = conditions([recording], {}, read["cells"]).assign(measurement="imported")
     io.write(of[of["facet"] != "kernel"], other / "tables/conditions.parquet", "conditions")
     (other / IMPORTED).write_text("{}")
-    found = against(results, f"{other}:slow", "fast")
-    assert set(found.deltas["verdict"]) == {"better"}
+    result = against(results, f"{other}:slow", "fast")
+    assert set(result.deltas["verdict"]) == {"better"}
     assert all(
-        f"the load of {other}:slow is not known and may differ" in remarks for remarks in found.deltas["remarks"]
+        f"the load of {other}:slow is not known and may differ" in remarks for remarks in result.deltas["remarks"]
     )
-    assert "not recorded" in found.unintended.set_index("facet").loc["kernel", "basis_value"]
+    assert "not recorded" in result.unintended.set_index("facet").loc["kernel", "basis_value"]
     of.loc[of["facet"] == "fill", "value"] = "none"
     io.write(of, other / "tables/conditions.parquet", "conditions")
     filled = against(results, f"{other}:slow", "fast")
@@ -238,16 +238,16 @@ def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, caps
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(imported)]) == 0
     own = own_iops(tmp_path)
     basis = f"{imported}:s4600"
-    found = against(own, basis, "mine")
-    assert found.measurements == {basis: "imported-tkperf-iops", "mine": "pts-iops"}
-    cells = found.deltas[found.deltas["metric"] == "iops"].set_index("cell_label")
+    result = against(own, basis, "mine")
+    assert result.measurements == {basis: "imported-tkperf-iops", "mine": "pts-iops"}
+    cells = result.deltas[result.deltas["metric"] == "iops"].set_index("cell_label")
     assert set(cells.index) == {f"RND {block}KiB {mix}" for block in (4, 64) for mix in ("100/0", "65/35", "0/100")}
     rounds = import_origins.WRITES_4K[1:]
     for label, share, block in (("RND 4KiB 0/100", 0, 4096), ("RND 64KiB 65/35", 65, 65536)):
         expected = sum(import_origins.iops(level, share, block) for level in rounds) / 5
         assert cells.loc[label, "basis_value"] == pytest.approx(expected)
-    assert set(found.deltas["verdict"]) == {"cannot tell"}, "one side was measured, the other is virtual"
-    assert all("one ran on the wall clock, one on the virtual clock" in doubts for doubts in found.deltas["doubts"])
+    assert set(result.deltas["verdict"]) == {"cannot tell"}, "one side was measured, the other is virtual"
+    assert all("one ran on the wall clock, one on the virtual clock" in doubts for doubts in result.deltas["doubts"])
     capsys.readouterr()
     assert main(["compare", basis, "mine", "--results", str(own)]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -265,10 +265,10 @@ def imported(folder: Path, kind: str, source: Path, name: str) -> str:
 def test_facets_recorded_by_neither_import_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",))
     sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
-    found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
-    assert found.unintended.empty
-    assert {"purge", "CPU", "temperature"} <= set(found.unknown)
-    assert not {"model", "kernel", "protocol"} & set(found.unknown)
+    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    assert result.unintended.empty
+    assert {"purge", "CPU", "temperature"} <= set(result.unknown)
+    assert not {"model", "kernel", "protocol"} & set(result.unknown)
     capsys.readouterr()
     assert main(["compare", *sides]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -284,9 +284,9 @@ def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
         source.parent.mkdir()
         source.write_text(f"block_size,read_iops\n4k,{value}\n")
         sides.append(imported(tmp_path / name, "values", source, "out"))
-    found = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
-    assert found.deltas["verdict"].tolist() == ["cannot tell"]
-    assert found.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
+    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    assert result.deltas["verdict"].tolist() == ["cannot tell"]
+    assert result.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
 
 
 def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -445,9 +445,9 @@ def test_the_command_prints_everything_and_its_exit_status(results: Path, capsys
     assert lines[1].startswith("Meant to differ: ")
     assert lines[2] == "Differs too: nothing that was recorded"
     assert main([*arguments, "--json", "--margin", "3%"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["margin_pct"] == 3
-    assert {row["verdict"] for row in found["deltas"]} == {"better"}
+    result = json.loads(capsys.readouterr().out)
+    assert result["margin_pct"] == 3
+    assert {row["verdict"] for row in result["deltas"]} == {"better"}
     assert main([*arguments, "--forbid-differences"]) == 0, "nothing but the drive differs"
     capsys.readouterr()
     path = recording_of(results, "fast") / "host.json"

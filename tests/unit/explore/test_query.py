@@ -235,9 +235,9 @@ def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = {name: (rows, [column for column, _ in fields]) for name, rows, fields in columns(open_results(results))}
-    assert found.keys() == SCHEMAS.keys()
-    assert found["cells"] == (3, SCHEMAS["cells"].names)
+    result = {name: (rows, [column for column, _ in fields]) for name, rows, fields in columns(open_results(results))}
+    assert result.keys() == SCHEMAS.keys()
+    assert result["cells"] == (3, SCHEMAS["cells"].names)
     assert main(["query", "--results", str(results)]) == 0
     assert "cells (3 rows): recording, drive" in capsys.readouterr().out
 

@@ -85,12 +85,12 @@ def cells(
     **changed: Any,
 ) -> pd.DataFrame:
     """Return a random-access loop that settles after two rounds, or drifts by `drift` each round."""
-    random, found = np.random.default_rng(7), []
+    random, result = np.random.default_rng(7), []
     for number in range(1, rounds + 1):
         fresh = 1 + 0.5 * np.exp(-(number - 1) / 0.7) + drift * number
         for order, (share, size) in enumerate((share, size) for share in mixes for size in sizes):
             iops = S4600_IOPS[size][MIXES.index(share)] * factor * (fresh if share < 100 else 1)
-            found.append(
+            result.append(
                 key(drive, **changed)
                 | {
                     "step": 1,
@@ -104,13 +104,13 @@ def cells(
                     "block_size_bytes": size,
                     "threads": 4,
                     "queue_depth": 32,
-                    "elapsed_s": 60.0 * len(found),
+                    "elapsed_s": 60.0 * len(result),
                     "after_gap": False,
                     "tainted": False,
                 }
                 | rated(iops * random.normal(1, 0.012), size, share)
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def steady_state(
@@ -166,13 +166,13 @@ def soak(
     **changed: Any,
 ) -> pd.DataFrame:
     """Return a soak of a fresh drive with a write cliff after a share `cliff` of the slices."""
-    random, found, total = np.random.default_rng(len(drive)), [], 0
+    random, result, total = np.random.default_rng(len(drive)), [], 0
     for number in range(1, slices + 1):
         position = number / slices - cliff
         rate = fresh if position < 0 else settled + 0.35 * (fresh - settled) * np.exp(-position * 9)
         iops = rate * random.normal(1, 0.03)
         total += int(iops * slice_s) * 4096
-        found.append(
+        result.append(
             key(drive, measurement, **changed)
             | {
                 "step": 1,
@@ -197,7 +197,7 @@ def soak(
             }
             | rated(iops, 4096, 0, 2, 8)
         )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def drives(**capacities: int) -> pd.DataFrame:
@@ -255,7 +255,7 @@ def deltas(
     mixes: tuple[int, ...] = (100, 65, 0),
 ) -> pd.DataFrame:
     """Return deltas of IOPS cells and a replay against op7; those within 5 % have no verdict."""
-    random, found = np.random.default_rng(5), []
+    random, result = np.random.default_rng(5), []
     rows = [
         ("pts-iops", f"RND {format_size(size)} {share}/{100 - share}", "iops", "speed", "IOPS", share)
         for share in mixes
@@ -265,7 +265,7 @@ def deltas(
     for measurement, cell, metric, kind, unit, share in rows:
         for number, name in enumerate(names):
             delta = (100 - share) * (0.6 + 0.2 * number) * random.normal(1, 0.2) - 4 * number
-            found.append(
+            result.append(
                 {
                     "measurement": measurement,
                     "protocol": measurement,
@@ -289,7 +289,7 @@ def deltas(
                     "remarks": [],
                 }
             )
-    return pd.DataFrame(found)
+    return pd.DataFrame(result)
 
 
 def summary(**changed: Any) -> pd.DataFrame:

@@ -44,8 +44,8 @@ def drawn(figure: Figure, gid: str, panel: int = 0) -> list[np.ndarray]:
 
 
 def texts(figure: Figure, gid: str) -> list[str]:
-    found = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
-    return [text.get_text() for text in found] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
+    result = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
+    return [text.get_text() for text in result] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
 
 
 @pytest.mark.parametrize("names", [("op28",), tuple(f"drive-{place}" for place in range(7))])

@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 import numpy as np
 import protocol_frames as frames
 import pytest
+from chart_values import chart, marks, tooltips
 from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.colors import LogNorm
 from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.patches import StepPatch
-from told import chart, marks, told
 
 from drivelab.figures.base import style
 from drivelab.figures.base.marks import numbers
@@ -94,23 +94,23 @@ NAMES = (
 @pytest.mark.parametrize("name", NAMES)
 def test_every_line_and_bar_is_there(name: str, made: ModuleType) -> None:
     figure = drawings(made)[name]()
-    found = marks(figure)
+    result = marks(figure)
     checked = 0
     for axes in figure.axes:
         for line in axes.get_lines():
             if line.get_transform() == axes.transData and len(line.get_xdata()):
                 x, y = line.get_xdata(orig=False), line.get_ydata(orig=False)
-                assert is_drawn(found, x, y), f"{name}: {line.get_label()}"
+                assert is_drawn(result, x, y), f"{name}: {line.get_label()}"
                 checked += 1
         for patch in axes.patches:
             if isinstance(patch, StepPatch):
                 values, edges, _ = patch.get_data()
-                assert is_drawn(found, (edges[:-1] + edges[1:]) / 2, values)
+                assert is_drawn(result, (edges[:-1] + edges[1:]) / 2, values)
                 checked += 1
         for bars in (container for container in axes.containers if isinstance(container, BarContainer)):
             flat = bars.orientation == "horizontal"
             ends = [bar.get_width() if flat else bar.get_height() for bar in bars.patches]
-            along = [mark["x" if flat else "y"] for mark in found if mark.get("bar")]
+            along = [mark["x" if flat else "y"] for mark in result if mark.get("bar")]
             assert any(len(values) == len(ends) and np.allclose(values, ends, rtol=HALF_A_DIGIT) for values in along)
             checked += 1
     assert checked > 0
@@ -131,14 +131,14 @@ def test_axes_have_names_scales_and_limits_of_the_picture(name: str, made: Modul
 
 def test_the_legend_is_that_of_the_picture_and_each_mark_knows_its_entry(made: ModuleType) -> None:
     figure = convergence(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3))
-    found = marks(figure)
+    result = marks(figure)
     (legend,) = figure.legends
     assert chart(figure)["legend"] == [text.get_text() for text in legend.get_texts()]
-    lines = [mark for mark in found if mark.get("x") == [1, 2, 3, 4, 5, 6, 7]]
+    lines = [mark for mark in result if mark.get("x") == [1, 2, 3, 4, 5, 6, 7]]
     assert [(mark["name"], mark["key"]) for mark in lines] == [("4KiB *", 0), ("64KiB", 1)]
-    assert told(lines[0])[0][:2] == ["4KiB *", "Round: 1"]
-    assert re.fullmatch(r"I/O rate: [\d,.]+ IOPS", told(lines[0])[0][2])
-    inside = [mark for mark in found if mark.get("x") == [3, 4, 5, 6, 7]]
+    assert tooltips(lines[0])[0][:2] == ["4KiB *", "Round: 1"]
+    assert re.fullmatch(r"I/O rate: [\d,.]+ IOPS", tooltips(lines[0])[0][2])
+    inside = [mark for mark in result if mark.get("x") == [3, 4, 5, 6, 7]]
     assert [mark["name"] for mark in inside] == ["4KiB *", "64KiB"], "filled markers have no label"
 
 
@@ -148,9 +148,9 @@ def test_a_map_of_colours_has_values_edges_and_the_name_of_its_bar() -> None:
     values = np.array([[1.0, 10.0, 100.0], [1000.0, np.nan, 50.0]])
     mesh = axes.pcolormesh([0, 1, 2, 3], [0, 5, 10], np.ma.masked_invalid(values), norm=LogNorm(1, 1000))
     figure.colorbar(mesh, cax=beside, label="Requests (number)")
-    found = chart(figure)
-    assert len(found["panels"]) == 1, "the colour bar is not a panel"
-    (mark,) = found["panels"][0]["marks"]
+    result = chart(figure)
+    assert len(result["panels"]) == 1, "the colour bar is not a panel"
+    (mark,) = result["panels"][0]["marks"]
     assert (mark["x"], mark["y"]) == ([0, 1, 2, 3], [0, 5, 10])
     assert mark["z"] == [1, 10, 100, 1000, None, 50]
     assert mark["z_name"] == "Requests"
@@ -165,7 +165,7 @@ def test_bars_on_a_base_tell_their_length_at_their_end() -> None:
     axes.set_xticks([0, 1], ["T1Q1", "T2Q1"])
     lower, upper = marks(figure)
     assert (lower["y"], upper["y"]) == ([10, 20], [11, 22])
-    assert told(upper) == [["system", "T1Q1", "CPU: 1 %"], ["system", "T2Q1", "CPU: 2 %"]]
+    assert tooltips(upper) == [["system", "T1Q1", "CPU: 1 %"], ["system", "T2Q1", "CPU: 2 %"]]
 
 
 def test_steps_on_steps_tell_their_own_height() -> None:
@@ -176,7 +176,7 @@ def test_steps_on_steps_tell_their_own_height() -> None:
     axes.set_ylabel("Requests (number)")
     _, upper = marks(figure)
     assert (upper["x"], upper["y"]) == ([5, 15], [4, 6])
-    assert [lines[-1] for lines in told(upper)] == ["Requests: 3", "Requests: 4"]
+    assert [lines[-1] for lines in tooltips(upper)] == ["Requests: 3", "Requests: 4"]
 
 
 def test_a_scale_that_the_page_does_not_have_is_straightened() -> None:
@@ -191,7 +191,7 @@ def test_a_scale_that_the_page_does_not_have_is_straightened() -> None:
     shares = [(value - low) / (high - low) for value in mark["x"]]
     assert x["scale"] == "linear"
     assert (shares[2] - shares[0]) * axes.bbox.width == pytest.approx(right - left, rel=1e-5)
-    assert [lines[1] for lines in told(mark)] == ["-100", "0", "1,000"]
+    assert [lines[1] for lines in tooltips(mark)] == ["-100", "0", "1,000"]
 
 
 def test_a_time_axis_says_its_unit_and_start() -> None:
@@ -217,9 +217,9 @@ def test_values_stand_in_the_picture_and_can_be_taken_out() -> None:
     root = ElementTree.fromstring(svg)
     (metadata,) = root.iter(f"{SVG}metadata")
     assert json.loads(str(metadata.text)) == json.loads(values_of(svg))
-    found = json.loads(values_of(svg))
-    assert found["made_from"] == "0123"
-    assert found["panels"][0]["marks"][0]["name"] == "<script> & ]]>"
+    result = json.loads(values_of(svg))
+    assert result["made_from"] == "0123"
+    assert result["panels"][0]["marks"][0]["name"] == "<script> & ]]>"
     assert values_of(without_values(svg)) == ""
 
 
@@ -234,9 +234,9 @@ def test_saving_a_figure_twice_gives_the_same_bytes(tmp_path: Path) -> None:
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=64), min_size=1))
 def test_numbers_have_seven_digits_and_are_json(values: list[float]) -> None:
-    found = numbers(values)
-    json.dumps(found, allow_nan=False)
-    for value, shown in zip(values, found, strict=True):
+    result = numbers(values)
+    json.dumps(result, allow_nan=False)
+    for value, shown in zip(values, result, strict=True):
         if not math.isfinite(value):
             assert shown is None
         elif 1e-290 < abs(value) < 1e300:

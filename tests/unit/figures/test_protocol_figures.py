@@ -26,8 +26,8 @@ def drawn(figure: Figure, gid: str) -> list[np.ndarray]:
 
 
 def texts(figure: Figure, gid: str) -> list[str]:
-    found = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
-    return [text.get_text() for text in found] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
+    result = [text for axes in figure.axes for text in axes.texts if text.get_gid() == gid]
+    return [text.get_text() for text in result] + [text.get_text() for text in figure.texts if text.get_gid() == gid]
 
 
 def test_cold_rounds_are_hollow_and_move_no_median() -> None:

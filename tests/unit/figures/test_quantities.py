@@ -72,8 +72,8 @@ def test_block_sizes_and_mixes_as_in_the_pts() -> None:
     ],
 )
 def test_quantity(metric: str, largest: float, label: str, divisor: float) -> None:
-    found = q.quantity(metric, largest)
-    assert (found.label, found.divisor) == (label, divisor)
+    result = q.quantity(metric, largest)
+    assert (result.label, result.divisor) == (label, divisor)
 
 
 def test_time_and_volume_axes() -> None:

@@ -132,11 +132,11 @@ def test_latencies_of_different_work(made: ModuleType) -> None:
 
 
 def test_replays_without_a_result(made: ModuleType) -> None:
-    found = made.replayed("op7", "op28")
-    runs, passes = found["replays"], found["replay_passes"]
+    result = made.replayed("op7", "op28")
+    runs, passes = result["replays"], result["replay_passes"]
     with pytest.raises(ValueError, match="no counted run of op28"):
         replay(runs.assign(counted=runs["counted"] & (runs["drive"] == "op7")), passes)
-    uncounted = found | {"replays": runs.assign(counted=False)}
+    uncounted = result | {"replays": runs.assign(counted=False)}
     for name in ("replay_fidelity", "replay_latency", "replay_over_time", "replay_operations"):
         with pytest.raises(ValueError, match="no counted run"):
             render(name, uncounted, "op7")

@@ -74,8 +74,8 @@ def test_naming_figures_loads_nothing_that_draws() -> None:
         "print([name for name in ('matplotlib', 'pandas', 'numpy') if name in sys.modules])"
     )
     command = [sys.executable, "-c", code]
-    found = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(LIBRARY)})
-    assert found.stdout.strip() == "[]"
+    result = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(LIBRARY)})
+    assert result.stdout.strip() == "[]"
 
 
 def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, str], dict[str, str]]:

@@ -19,11 +19,11 @@ import comparison_frames
 import pandas as pd
 import protocol_frames as frames
 import pytest
+from chart_values import tooltips
 from matplotlib import pyplot as plt
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from told import told
 
 import drivelab
 from drivelab.figures import FIGURES, label, render, save
@@ -482,7 +482,7 @@ def test_the_picture_has_each_mark_tick_and_note_that_the_values_name(which: str
         second = [element for scale in group.iter() if scale.get("data-c") for element in scale.iter()]
         own = [element for element in group.iter() if element not in second]
         of = {kind: [element.get(f"data-{kind}") for element in own if element.get(f"data-{kind}")] for kind in "mnt"}
-        told_of = [mark for mark in panel["marks"] if any(told({"name": "", "panel": panel, **mark}))]
+        told_of = [mark for mark in panel["marks"] if any(tooltips({"name": "", "panel": panel, **mark}))]
         drawn = {str(mark["m"]) for mark in told_of if "z" not in mark}
         assert drawn - set(of["m"]) == set(), "only images are without a group"
         for mark in panel["marks"]:

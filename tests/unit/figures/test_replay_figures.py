@@ -34,8 +34,8 @@ def rows(figure: Figure) -> list[str]:
 
 
 def test_runs_and_medians_by_drive(made: ModuleType) -> None:
-    found = made.replayed("op7", "op28")
-    figure, runs = render("replay", found, "all"), found["replays"]
+    result = made.replayed("op7", "op28")
+    figure, runs = render("replay", result, "all"), result["replays"]
     for panel, metric in enumerate(("access_time_us", "bandwidth_mib_s", "score")):
         for number, drive in enumerate(("op7", "op28")):
             of_drive = runs[runs["drive"] == drive]
@@ -50,10 +50,10 @@ def test_runs_and_medians_by_drive(made: ModuleType) -> None:
 
 
 def test_a_set_has_a_row_of_its_own(made: ModuleType) -> None:
-    found = made.replayed(traces=("boot", "sqlite"))
-    figure = render("replay", found, "op7")
+    result = made.replayed(traces=("boot", "sqlite"))
+    figure = render("replay", result, "op7")
     assert [name.partition("\n")[0] for name in rows(figure)] == ["set of 2 traces", "boot", "sqlite"]
-    passes = found["replay_passes"]
+    passes = result["replay_passes"]
     medians = passes[passes["counted"]]["score"].median()
     assert drawn(figure, "median", 2)[0].get_xdata()[0] == pytest.approx(medians)
     in_phases = made.replayed(traces=("boot", "sqlite"), phases=(("steady", 2), ("rest", 2)))
@@ -68,8 +68,8 @@ def test_what_limits_a_replay_is_on_every_figure(made: ModuleType, name: str) ->
 
 
 def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: ModuleType) -> None:
-    found = made.replayed()
-    figure, bins = render("replay_fidelity", found, "op7"), found["replay_issue_errors"]
+    result = made.replayed()
+    figure, bins = render("replay_fidelity", result, "op7"), result["replay_issue_errors"]
     counted = bins[bins["counted"]]
     values = np.repeat(counted["error_ns"].to_numpy(), counted["count"].to_numpy()) / 1e3
     marks = [(mark.get_xdata()[0], mark.get_ydata()[0]) for mark in drawn(figure, "percentile")]
@@ -79,7 +79,7 @@ def test_issue_errors_have_their_percentiles_and_the_hosts_noise_beside(made: Mo
     (noise,) = drawn(figure, "wake-up")
     assert list(noise.get_xdata()) == [4.1, 11.0, 61.0]
     (due,), (issued,) = drawn(figure, "due", 1), drawn(figure, "issued", 1)
-    shown = of_runs(found["replay_over_time"], median_runs(found["replays"]), "")
+    shown = of_runs(result["replay_over_time"], median_runs(result["replays"]), "")
     assert due.get_data().values.tolist() == shown["planned_requests"].tolist()
     assert issued.get_data().values.tolist() == shown["issued_requests"].tolist()
 
@@ -95,9 +95,9 @@ def test_without_deadlines_nothing_is_late(made: ModuleType) -> None:
 
 
 def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
-    found = made.replayed()
-    bins = found["replay_latency"]
-    figure = render("replay_latency", found, "op7")
+    result = made.replayed()
+    bins = result["replay_latency"]
+    figure = render("replay_latency", result, "op7")
     for operation in ("read", "write"):
         for source in ("replay", "trace"):
             (line,) = drawn(figure, f"{operation} {source}")
@@ -105,7 +105,7 @@ def test_latencies_of_replay_and_trace_by_direction(made: ModuleType) -> None:
             assert line.get_xdata()[-1] == pytest.approx(part["latency_ns"].max() / 1e3)
             assert (line.get_ydata()[0], len(line.get_xdata())) == (1.0, part["latency_ns"].nunique())
     assert not drawn(figure, "flush replay")
-    without = found | {"replay_latency": bins[bins["source"] == "replay"]}
+    without = result | {"replay_latency": bins[bins["source"] == "replay"]}
     assert "has no latencies" in texts(render("replay_latency", without, "op7"), "note")[0]
 
 
@@ -113,31 +113,31 @@ def test_operations_that_fall_short_are_counted_beside_their_bar(made: ModuleTyp
     whole, part = (render("replay_operations", made.replayed(partial=partial), "op7") for partial in (False, True))
     assert len(drawn(whole, "count")) == 4  # as planned: one number for each operation
     assert len(drawn(part, "count")) == 12
-    found = made.replayed()
-    operations = of_runs(found["replay_operations"], median_runs(found["replays"]), "")
+    result = made.replayed()
+    operations = of_runs(result["replay_operations"], median_runs(result["replays"]), "")
     wanted = operations.set_index("operation")["mean_latency_us"]
     (points,) = drawn(whole, "mean_latency_us", 1)
     assert list(points.get_xdata()) == [wanted[name] for name in ("read", "write", "flush", "discard")]
 
 
 def test_phases_follow_each_other(made: ModuleType) -> None:
-    found = made.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
-    figure = render("replay_phases", found, "op7")
+    result = made.replayed(traces=("boot", "sqlite"), phases=(("degradation", 3), ("recovery", 2)))
+    figure = render("replay_phases", result, "op7")
     (line,) = drawn(figure, "access_time_us")
     assert list(line.get_xdata()) == [1, 2, 3, 4, 5]
-    assert list(line.get_ydata()) == pytest.approx(found["replay_passes"]["access_time_us"].tolist())
+    assert list(line.get_ydata()) == pytest.approx(result["replay_passes"]["access_time_us"].tolist())
     assert [text.get_text() for text in drawn(figure, "phase name")] == ["degradation", "recovery"]
     assert legend(figure) == ["boot", "sqlite", "set of 2 traces"]
 
 
 def test_figures_of_an_engine_without_single_requests_say_so(made: ModuleType) -> None:
-    found = dict(made.replayed())
+    result = dict(made.replayed())
     unknown = ["access_time_us", "bandwidth_mib_s", "score"]
-    found["replays"] = found["replays"].assign(**dict.fromkeys(unknown, float("nan")))
+    result["replays"] = result["replays"].assign(**dict.fromkeys(unknown, float("nan")))
     for name in ("replay_issue_errors", "replay_over_time", "replay_latency"):
-        found[name] = found[name].iloc[:0]
+        result[name] = result[name].iloc[:0]
     for name in ("replay", "replay_fidelity", "replay_latency", "replay_over_time"):
-        assert len(texts(render(name, found, "op7"), "nothing")) == 1
+        assert len(texts(render(name, result, "op7"), "nothing")) == 1
 
 
 def test_the_median_run_is_one_that_was_measured(made: ModuleType) -> None:

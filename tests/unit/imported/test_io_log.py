@@ -34,10 +34,10 @@ def converted(path: Path, text: str, name: str = "job_lat.1.log", **more: object
     ],
 )
 def test_number_of_columns_determines_their_meaning(tmp_path: Path, line: str, columns: list[str]) -> None:
-    found = converted(tmp_path, line + "\n")
-    assert list(found.columns) == COMMON + columns
+    result = converted(tmp_path, line + "\n")
+    assert list(result.columns) == COMMON + columns
     values = {"offset_bytes": 630784, "issue_ns": 123456789, "priority": 0x2004 if "0x" in line else 0}
-    assert found.iloc[0].to_dict() == {
+    assert result.iloc[0].to_dict() == {
         "time_ms": 5, "latency_ns": 81920, "direction": "write", "block_size_bytes": 4096,
         **{name: values[name] for name in columns},
     }  # fmt: skip
@@ -58,9 +58,9 @@ def test_file_name_without_kind_is_refused() -> None:
 
 def test_compressed_logs_are_read(tmp_path: Path) -> None:
     (tmp_path / "a_bw.1.log.gz").write_bytes(gzip.compress(b"1, 400, 0, 4096, 0\n2, 500, 2, 4096, 0\n"))
-    found = convert(tmp_path / "a_bw.1.log.gz", tmp_path / "o.parquet")
+    result = convert(tmp_path / "a_bw.1.log.gz", tmp_path / "o.parquet")
     table = pq.read_table(tmp_path / "o.parquet").to_pandas()
-    assert (found.rows, list(table["bandwidth_kib_s"]), list(table["direction"])) == (2, [400, 500], ["read", "trim"])
+    assert (result.rows, list(table["bandwidth_kib_s"]), list(table["direction"])) == (2, [400, 500], ["read", "trim"])
 
 
 ROW = st.tuples(
@@ -74,10 +74,10 @@ ROW = st.tuples(
 def test_every_line_becomes_a_row(tmp_path: Path, rows: list[tuple[int, ...]], hexadecimal: bool) -> None:
     last = "0x{:04x}" if hexadecimal else "{}"
     text = "".join(", ".join(map(str, row[:5])) + ", " + last.format(row[5]) + "\n" for row in rows)
-    found = converted(tmp_path, text)
+    result = converted(tmp_path, text)
     expected = pd.DataFrame(rows, columns=[*COMMON, "offset_bytes", "priority"])
     expected["direction"] = [DIRECTIONS[code] for code in expected["direction"]]
-    assert found.astype({"direction": str}).values.tolist() == expected.values.tolist()
+    assert result.astype({"direction": str}).values.tolist() == expected.values.tolist()
 
 
 BAD = {
@@ -100,9 +100,9 @@ def test_malformed_line_is_reported_by_its_number(tmp_path: Path, line: str) -> 
     with pytest.raises(UserError, match=f"line 30001 is malformed: .*{BAD[line].replace('^', chr(92) + '^')}"):
         converted(tmp_path, text)
     assert not (tmp_path / "out.parquet").exists()
-    found = converted(tmp_path, text, max_malformed=1)
-    assert len(found) == 60000
-    assert (found["offset_bytes"] == 8192).all()
+    result = converted(tmp_path, text, max_malformed=1)
+    assert len(result) == 60000
+    assert (result["offset_bytes"] == 8192).all()
 
 
 def test_offset_in_the_fifth_column_needs_an_option(tmp_path: Path) -> None:
@@ -121,5 +121,5 @@ def test_other_file_is_refused(tmp_path: Path, text: str) -> None:
 def test_rows_stay_in_order_over_many_blocks(tmp_path: Path) -> None:
     count = 400_000
     text = "".join(f"{number // 100}, {number}, 0, 4096, {4096 * number}, 0\n" for number in range(count))
-    found = converted(tmp_path, text)
-    assert (found["latency_ns"].to_numpy() == np.arange(count)).all()
+    result = converted(tmp_path, text)
+    assert (result["latency_ns"].to_numpy() == np.arange(count)).all()

@@ -21,11 +21,11 @@ from drivelab.replay.results.fidelity import (
 
 def test_issue_errors_are_issue_minus_deadline() -> None:
     rows = [request(due=10 * n, issue=10 * n + late) for n, late in enumerate([0, 1, 50, 51])]
-    found = issue_error_summary(issue_errors_us(requests_frame([*rows, request(due=90, issue=None, complete=None)])))
-    assert found is not None
-    assert (found["mean"], found["p50"], found["min"], found["max"]) == (25.5, 1.0, 0.0, 51.0)
-    assert found["within_50us_pct"] == 75.0
-    assert found["p95"] is None
+    result = issue_error_summary(issue_errors_us(requests_frame([*rows, request(due=90, issue=None, complete=None)])))
+    assert result is not None
+    assert (result["mean"], result["p50"], result["min"], result["max"]) == (25.5, 1.0, 0.0, 51.0)
+    assert result["within_50us_pct"] == 75.0
+    assert result["p95"] is None
 
 
 def test_without_deadlines_there_is_no_lateness() -> None:
@@ -37,11 +37,11 @@ def test_without_deadlines_there_is_no_lateness() -> None:
 
 def test_lateness_is_split_by_cause() -> None:
     waits = [("", 3), ("", 5), ("depth", 400), ("dependency", 9000)]
-    found = lateness_by(requests_frame([request(issue=late, complete=late, waited=why) for why, late in waits]))
-    assert found is not None
-    assert found["host"] == {"requests": 2, "p50": 3.0, "p99": None, "max": 5.0}
-    assert found["depth"] == {"requests": 1, "p50": None, "p99": None, "max": 400.0}
-    assert found["dependency"]["max"] == 9000.0
+    result = lateness_by(requests_frame([request(issue=late, complete=late, waited=why) for why, late in waits]))
+    assert result is not None
+    assert result["host"] == {"requests": 2, "p50": 3.0, "p99": None, "max": 5.0}
+    assert result["depth"] == {"requests": 1, "p50": None, "p99": None, "max": 400.0}
+    assert result["dependency"]["max"] == 9000.0
 
 
 @given(st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 20)), st.booleans()), max_size=20))
@@ -71,16 +71,16 @@ def test_bursts_are_groups_due_within_a_microsecond() -> None:
     torn = [request(due=900, issue=901 + 50 * n) for n in range(32)]
     too_few = [request(due=5000, issue=5001) for _ in range(7)]
     lost = [request(due=6000, issue=6000 if n else None, complete=None) for n in range(9)]
-    found = bursts(requests_frame(kept + torn + too_few + lost))
-    assert found is not None
-    assert (found["planned"], found["kept"], found["requests"], found["largest"]) == (3, 1, 49, 32)
-    assert (found["spread_us"]["p50"], found["spread_us"]["max"]) == (7.0, 1550.0)
+    result = bursts(requests_frame(kept + torn + too_few + lost))
+    assert result is not None
+    assert (result["planned"], result["kept"], result["requests"], result["largest"]) == (3, 1, 49, 32)
+    assert (result["spread_us"]["p50"], result["spread_us"]["max"]) == (7.0, 1550.0)
 
 
 def test_a_steady_stream_is_cut_into_bursts_of_a_microsecond() -> None:
-    found = bursts(requests_frame([request(due=n / 10, issue=n / 10) for n in range(110)]))
-    assert found is not None
-    assert (found["planned"], found["largest"]) == (10, 11)
+    result = bursts(requests_frame([request(due=n / 10, issue=n / 10) for n in range(110)]))
+    assert result is not None
+    assert (result["planned"], result["largest"]) == (10, 11)
 
 
 def test_spans_compare_the_same_requests() -> None:
@@ -100,7 +100,7 @@ def test_an_empty_schedule() -> None:
 
 
 def test_requests_that_waited_for_a_dependency_are_no_burst() -> None:
-    found = bursts(requests_frame([request(issue=9000 + n, waited="dependency") for n in range(8)] + [request()]))
-    assert found is not None
-    assert found["planned"] == 0
-    assert found["spread_us"]["max"] == pytest.approx(None)
+    result = bursts(requests_frame([request(issue=9000 + n, waited="dependency") for n in range(8)] + [request()]))
+    assert result is not None
+    assert result["planned"] == 0
+    assert result["spread_us"]["max"] == pytest.approx(None)

@@ -27,10 +27,10 @@ def test_busy_time_is_the_time_with_a_request_in_flight(pairs: list[tuple[int, i
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=300))
 def test_percentiles_are_nearest_ranks_and_none_for_too_few_values(values: list[int]) -> None:
     ordered = np.sort(np.array(values, np.float64))
-    for percent, found in zip(PERCENTS, percentiles(ordered, PERCENTS), strict=True):
+    for percent, result in zip(PERCENTS, percentiles(ordered, PERCENTS), strict=True):
         least = math.ceil(100 / (100 - percent) - 1e-6)
         wanted = None if len(values) < least else np.percentile(ordered, percent, method="inverted_cdf")
-        assert found == wanted
+        assert result == wanted
 
 
 @pytest.mark.parametrize(("percent", "least"), [(50, 2), (90, 10), (99, 100), (99.9, 1000), (99.99, 10_000)])
@@ -47,7 +47,7 @@ def test_a_single_value_has_a_mean_and_a_max() -> None:
 
 
 def test_metrics_by_hand() -> None:
-    found = service(
+    result = service(
         requests_frame([
             request("read", 0, 100, length=65536),
             request("write", 50, 250, length=65536),  # overlaps: busy from 0 to 250
@@ -55,14 +55,14 @@ def test_metrics_by_hand() -> None:
             request("read", 900, 1000, length=131072),
         ])
     )  # fmt: skip
-    assert found["busy_s"] == pytest.approx(350e-6)
-    assert found["bandwidth_mib_s"] == pytest.approx(0.25 / 350e-6)
-    assert found["access_time_us"] == pytest.approx(400 / 3)
-    assert found["score"] == pytest.approx(math.sqrt(0.25 / 350e-6 * 1e6 / (400 / 3)))
-    assert (found["read_access_time_us"], found["write_access_time_us"]) == (100.0, 200.0)
-    assert found["latency_us"]["max"] == 200.0
-    assert found["latency_us"]["p50"] == 100.0
-    assert found["latency_us"]["p90"] is None
+    assert result["busy_s"] == pytest.approx(350e-6)
+    assert result["bandwidth_mib_s"] == pytest.approx(0.25 / 350e-6)
+    assert result["access_time_us"] == pytest.approx(400 / 3)
+    assert result["score"] == pytest.approx(math.sqrt(0.25 / 350e-6 * 1e6 / (400 / 3)))
+    assert (result["read_access_time_us"], result["write_access_time_us"]) == (100.0, 200.0)
+    assert result["latency_us"]["max"] == 200.0
+    assert result["latency_us"]["p50"] == 100.0
+    assert result["latency_us"]["p90"] is None
 
 
 def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:
@@ -73,44 +73,44 @@ def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:
 
 def test_failed_requests_kept_the_drive_busy_but_moved_nothing() -> None:
     rows = [request("read", 0, 100), request("read", 1000, 9000, error=5), request("read", 9000, None)]
-    found = service(requests_frame(rows))
-    assert found["busy_s"] == pytest.approx(8100e-6)
-    assert found["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 8100e-6)
-    assert found["access_time_us"] == 100.0
+    result = service(requests_frame(rows))
+    assert result["busy_s"] == pytest.approx(8100e-6)
+    assert result["bandwidth_mib_s"] == pytest.approx(4096 / 2**20 / 8100e-6)
+    assert result["access_time_us"] == 100.0
 
 
 @pytest.mark.parametrize("rows", [[], [request("flush")], [request("read", None, None)], [request("read", 0, None)]])
 def test_without_reads_and_writes_there_are_no_metrics(rows: list[dict[str, object]]) -> None:
-    found = service(requests_frame(rows))
-    assert found["busy_s"] is found["bandwidth_mib_s"] is found["access_time_us"] is found["score"] is None
+    result = service(requests_frame(rows))
+    assert result["busy_s"] is result["bandwidth_mib_s"] is result["access_time_us"] is result["score"] is None
 
 
 def test_a_request_of_zero_duration_has_a_latency_and_no_bandwidth() -> None:
-    found = service(requests_frame([request("write", 5, 5)]))
-    assert (found["busy_s"], found["bandwidth_mib_s"], found["access_time_us"]) == (0.0, None, 0.0)
-    assert found["score"] is None
+    result = service(requests_frame([request("write", 5, 5)]))
+    assert (result["busy_s"], result["bandwidth_mib_s"], result["access_time_us"]) == (0.0, None, 0.0)
+    assert result["score"] is None
 
 
 def test_the_same_requests_are_compared_with_the_trace() -> None:
-    found = compare_with_trace(
+    result = compare_with_trace(
         requests_frame([
             request("read", 0, 100, trace_us=400), request("read", 0, 300, trace_us=200),
             request("read", 0, 10_000), request("read", 0, 9000, trace_us=1, error=5),
             request("flush", 0, 5000, trace_us=1),
         ])
     )  # fmt: skip
-    assert found["requests"] == 2
-    assert (found["replay_latency_us"]["mean"], found["trace_latency_us"]["mean"]) == (200.0, 300.0)
-    assert found["access_time_ratio"] == pytest.approx(2 / 3)
-    assert found["faster_pct"] == 50.0
+    assert result["requests"] == 2
+    assert (result["replay_latency_us"]["mean"], result["trace_latency_us"]["mean"]) == (200.0, 300.0)
+    assert result["access_time_ratio"] == pytest.approx(2 / 3)
+    assert result["faster_pct"] == 50.0
 
 
 def test_a_write_with_a_preflush_is_compared_from_the_issue_of_its_flush() -> None:
     rows = [request("flush", 10, 60, preflush=True), request("write", 60, 100, trace_us=80, after=0)]
-    found = compare_with_trace(requests_frame(rows))
-    assert (found["replay_latency_us"]["mean"], found["trace_latency_us"]["mean"]) == (90.0, 80.0)
+    result = compare_with_trace(requests_frame(rows))
+    assert (result["replay_latency_us"]["mean"], result["trace_latency_us"]["mean"]) == (90.0, 80.0)
 
 
 def test_a_trace_without_completions_is_not_compared() -> None:
-    found = compare_with_trace(requests_frame([request("read", 0, 100)]))
-    assert (found["requests"], found["access_time_ratio"], found["faster_pct"]) == (0, None, None)
+    result = compare_with_trace(requests_frame([request("read", 0, 100)]))
+    assert (result["requests"], result["access_time_ratio"], result["faster_pct"]) == (0, None, None)

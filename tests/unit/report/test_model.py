@@ -102,13 +102,13 @@ def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[
         f"op28 is 62 % faster than op7 in 2 of 5 headline tests, slower (Δ {MINUS}17 %) in 1, equal in 1 "
         "and undecided in 1 (single recording per drive)."
     ]
-    found = sentences(report)
-    assert found[1].startswith(
+    result = sentences(report)
+    assert result[1].startswith(
         "No verdict on op28 against op7: random 65/35 read/write 64 KiB, Δ +62 %, 574 vs 355 IOPS ("
     )
-    assert found[1].endswith(" Reason: op7: tainted.")
-    assert found[2].startswith("op28 equals op7 within ±5 %: random read 1 MiB, Δ +1.2 %, 72.6 vs 44.9 IOPS")
-    assert found[4].startswith("op28 takes 1.21 times as long as op7: replay sqlite, access time 508 vs 612 µs")
+    assert result[1].endswith(" Reason: op7: tainted.")
+    assert result[2].startswith("op28 equals op7 within ±5 %: random read 1 MiB, Δ +1.2 %, 72.6 vs 44.9 IOPS")
+    assert result[4].startswith("op28 takes 1.21 times as long as op7: replay sqlite, access time 508 vs 612 µs")
     assert [headline.outcome for headline in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
 
 
@@ -569,8 +569,8 @@ def test_headlines_follow_the_order_of_the_tracked_variables(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     tables["deltas"] = tables["deltas"].iloc[::-1]
-    found = sentences(build(tables, study, plans, {}, None))
-    assert [sentence.split(": ")[1].split(", ")[0] for sentence in found[:3]] == [
+    result = sentences(build(tables, study, plans, {}, None))
+    assert [sentence.split(": ")[1].split(", ")[0] for sentence in result[:3]] == [
         "random write 4 KiB",
         "random 65/35 read/write 64 KiB",
         "random read 1 MiB",

@@ -12,8 +12,8 @@ from drivelab.tables.labels import KINDS, UNITS
 
 
 def labels(rows: list[dict[str, Any]]) -> list[str]:
-    found = table("cells", rows).sort_values("step", kind="stable")
-    return list(dict.fromkeys(found["cell_label"]))
+    result = table("cells", rows).sort_values("step", kind="stable")
+    return list(dict.fromkeys(result["cell_label"]))
 
 
 def turn(value: str, number: int, phase: str = "wait") -> dict[str, Any]:

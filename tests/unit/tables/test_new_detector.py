@@ -38,6 +38,6 @@ def test_the_example_finds_a_slow_first_round(
 ) -> None:
     cells = rounds_table({"RND 4KiB 100/0": iops})
     cells.assign(cell_label=cell_labels(cells)).to_pickle(tmp_path / "cells")
-    found = json.loads(carried_out("detector.md", tmp_path, STEPS, tmp_path / "cells"))
-    assert [(row["found"], row["value"]) for row in found] == [(is_found, value) for is_found, value, _ in rows]
-    assert all(row["words"].startswith(words) for row, (_, _, words) in zip(found, rows, strict=True))
+    result = json.loads(carried_out("detector.md", tmp_path, STEPS, tmp_path / "cells"))
+    assert [(row["found"], row["value"]) for row in result] == [(is_found, value) for is_found, value, _ in rows]
+    assert all(row["words"].startswith(words) for row, (_, _, words) in zip(result, rows, strict=True))

@@ -43,19 +43,19 @@ def test_a_loop_of_one_tracked_variable(tmp_path: Path) -> None:
 
 def test_all_tracked_variables_share_one_window() -> None:
     cells = two_cells([100.0] * 8, [200, 150, 120, 101, 100, 100, 100, 100])
-    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
-    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
-    assert found["unit"].tolist() == ["IOPS", "MiB/s"]
-    assert found["window_start"].tolist() == [4, 4]
-    assert found["reached"].all()
-    assert found["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
+    result = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert result["variable"].tolist() == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert result["unit"].tolist() == ["IOPS", "MiB/s"]
+    assert result["window_start"].tolist() == [4, 4]
+    assert result["reached"].all()
+    assert result["average"].tolist() == pytest.approx([100.0, 100.2 / 16])
 
 
 def test_one_metric_may_be_tracked_beside_another_of_the_same_cell() -> None:
     latency = RND_4K_W | {"metric": "mean_latency_us"}
-    found = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
-    assert found["metric"].tolist() == ["iops", "mean_latency_us"]
-    assert found["unit"].tolist() == ["IOPS", "us"]
+    result = windows_table(table("cells", loop(S4600)), {0: criterion(RND_4K_W, latency)})
+    assert result["metric"].tolist() == ["iops", "mean_latency_us"]
+    assert result["unit"].tolist() == ["IOPS", "us"]
 
 
 def test_without_steady_state_the_table_shows_the_last_rounds() -> None:
@@ -72,21 +72,21 @@ def test_without_steady_state_the_table_shows_the_last_rounds() -> None:
 def test_the_window_lies_wholly_after_interruptions(gaps: tuple[tuple[int, int], ...], first_whole: int) -> None:
     cells = two_cells([100.0] * 9, [50.0] * 9, gaps)
     assert first_whole_round(cells) == first_whole
-    found = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
-    assert found["window_start"].tolist() == [first_whole] * 2
-    assert found["reached"].all()
+    result = windows_table(cells, {0: criterion(RND_4K_W, RND_64K_MIX)})
+    assert result["window_start"].tolist() == [first_whole] * 2
+    assert result["reached"].all()
 
 
 def test_steps_and_recordings_are_separate() -> None:
     rows = loop(S4600, step=0) + loop([10.0] * 5, step=2) + soak([7.0] * 9, step=1) + loop(S4600, where=key("op28"))
-    found = windows_table(table("cells", rows), {0: criterion(RND_4K_W), 2: criterion(RND_4K_W)})
-    assert found[["drive", "step", "window_end"]].values.tolist() == [["op7", 0, 7], ["op28", 0, 7], ["op7", 2, 5]]
+    result = windows_table(table("cells", rows), {0: criterion(RND_4K_W), 2: criterion(RND_4K_W)})
+    assert result[["drive", "step", "window_end"]].values.tolist() == [["op7", 0, 7], ["op28", 0, 7], ["op7", 2, 5]]
 
 
 def test_a_recording_without_loops_has_no_windows(tmp_path: Path) -> None:
-    found = windows_table(table("cells", soak([7.0] * 9)), {})
-    assert found.empty
-    io.write(found, tmp_path / "w", "steady_state")
+    result = windows_table(table("cells", soak([7.0] * 9)), {})
+    assert result.empty
+    io.write(result, tmp_path / "w", "steady_state")
     assert windows_table(table("cells", []), {0: criterion(RND_4K_W)}).empty
 
 
@@ -105,14 +105,14 @@ def test_a_tracked_variable_needs_exactly_one_cell_per_round(rows: list[dict[str
 def test_a_missing_round_splits_the_loop() -> None:
     values = [100.0, 100.0, 50.0, 100.0, 100.0, 100.0, 100.0, 100.0, 100.0]
     rows = [row for row in loop(values) if row["round"] != 3]
-    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 4, 8)
-    (found,) = windows_table(table("cells", rows[:6]), {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (False, 7, 4, 7)
+    (result,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (result["reached"], result["window_start"], result["window_end"]) == (True, 4, 8)
+    (result,) = windows_table(table("cells", rows[:6]), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (result["reached"], result["rounds"], result["window_start"], result["window_end"]) == (False, 7, 4, 7)
     rough = [100.0, 10.0, 100.0, 10.0, 100.0, 10.0, 100.0, 10.0]
     rows = [row for row in loop(rough) if row["round"] != 7]
-    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (found["reached"], found["window_start"], found["window_end"]) == (False, 2, 6), (
+    (result,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (result["reached"], result["window_start"], result["window_end"]) == (False, 2, 6), (
         "the last stretch that is as long as a window"
     )
 
@@ -129,9 +129,9 @@ def test_the_composite_is_tracked_by_its_name() -> None:
 
 def test_every_stream_is_tracked_by_itself() -> None:
     cells = two_cells([100.0] * 5, [50.0, 50.0, 80.0, 50.0, 50.0])
-    found = windows_table(cells, {0: criterion(ALL)})
-    assert sorted(found["variable"]) == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
-    assert not found["reached"].any(), "one variable that is not steady prevents steady state"
+    result = windows_table(cells, {0: criterion(ALL)})
+    assert sorted(result["variable"]) == ["RND 4KiB 0/100", "RND 64KiB 65/35"]
+    assert not result["reached"].any(), "one variable that is not steady prevents steady state"
 
 
 def sweep() -> pd.DataFrame:
@@ -146,9 +146,9 @@ def test_a_sweep_is_tracked_at_the_given_demand() -> None:
 
 
 def test_a_sweep_may_be_tracked_as_a_whole() -> None:
-    found = windows_table(sweep(), {0: criterion(ALL)})
-    assert sorted(found["variable"]) == ["composite T1Q8", "composite T4Q8"]
-    assert not found["reached"].any()
+    result = windows_table(sweep(), {0: criterion(ALL)})
+    assert sorted(result["variable"]) == ["composite T1Q8", "composite T4Q8"]
+    assert not result["reached"].any()
 
 
 def test_variables_have_the_labels_of_the_summary() -> None:
@@ -162,9 +162,9 @@ RANGE = {"workload": "RND 4KiB-64KiB 0/100", "block_size_max_bytes": 65536}
 def test_a_range_of_sizes_differs_from_its_smallest_size() -> None:
     plain, range_ = loop([100.0] * 5), [row | {"cell": 1} for row in loop([7.0] * 5)]
     cells = table("cells", plain + [row | RANGE for row in range_])
-    found = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
-    assert found["variable"].tolist() == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
-    assert found["average"].tolist() == [100.0, 7.0]
+    result = windows_table(cells, {0: criterion(RND_4K_W, RND_4K_W | {"block_size_max_bytes": 65536})})
+    assert result["variable"].tolist() == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
+    assert result["average"].tolist() == [100.0, 7.0]
     first = cells[cells["round"] == 1]
     assert cell_labels(first) == ["RND 4KiB 0/100", "RND 4KiB-64KiB 0/100"]
 
@@ -178,16 +178,16 @@ def test_cold_rounds_are_excluded() -> None:
     """The window must begin after the cold round; rounds keep their numbers, also in the fit."""
     values = [9999.0, 100.0, 101.0, 102.0, 103.0, 104.0]
     rows = [row | {"cold": row["round"] == 1} for row in loop(values)]
-    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (found["reached"], found["rounds"], found["window_start"], found["window_end"]) == (True, 6, 2, 6)
-    assert found["values"] == values[1:]
-    assert [found["intercept"] + found["slope"] * number for number in range(2, 7)] == pytest.approx(values[1:])
+    (result,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (result["reached"], result["rounds"], result["window_start"], result["window_end"]) == (True, 6, 2, 6)
+    assert result["values"] == values[1:]
+    assert [result["intercept"] + result["slope"] * number for number in range(2, 7)] == pytest.approx(values[1:])
 
 
 def test_a_window_after_cold_rounds_and_an_interruption() -> None:
     rows = [row | {"cold": row["round"] <= 2, "after_gap": row["round"] == 5} for row in loop([100.0] * 9)]
-    (found,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
-    assert (found["reached"], found["window_start"], found["window_end"]) == (True, 5, 9)
+    (result,) = windows_table(table("cells", rows), {0: criterion(RND_4K_W)}).to_dict("records")
+    assert (result["reached"], result["window_start"], result["window_end"]) == (True, 5, 9)
 
 
 def test_threads_and_queue_depth_select_cells_and_other_keys_match_any() -> None:
@@ -195,8 +195,8 @@ def test_threads_and_queue_depth_select_cells_and_other_keys_match_any() -> None
     rows += [row | {"cell": 1} for row in loop([7.0] * 5, threads=1, queue_depth=32)]
     cells = table("cells", rows)
     for variable in ({"threads": 32, "queue_depth": 32}, {"threads": 32}, {"read_share": 0, "threads": 32}):
-        (found,) = windows_table(cells, {0: criterion(variable | {"metric": "iops"})}).to_dict("records")
-        assert (found["variable"], found["average"]) == ("RND 4KiB 0/100 T32Q32", 100.0)
+        (result,) = windows_table(cells, {0: criterion(variable | {"metric": "iops"})}).to_dict("records")
+        assert (result["variable"], result["average"]) == ("RND 4KiB 0/100 T32Q32", 100.0)
     with pytest.raises(ValueError, match="T32Q32 and RND 4KiB 0/100 T1Q32 must have exactly one cell"):
         windows_table(cells, {0: criterion({"queue_depth": 32, "metric": "iops"})})
     with pytest.raises(ValueError, match="the cell with threads 2 must have exactly one cell in each round"):

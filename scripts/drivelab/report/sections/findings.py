@@ -72,8 +72,8 @@ def _place(row: Row, counts: Mapping[str, int]) -> tuple[int, int, str]:
     return _disturbances_first(row), counts[title], title
 
 
-def _counted(found: list[Row]) -> str:
-    return f"{len(found)} finding{'' if len(found) == 1 else 's'}"
+def _counted(findings: list[Row]) -> str:
+    return f"{len(findings)} finding{'' if len(findings) == 1 else 's'}"
 
 
 _COLUMNS = (

@@ -50,9 +50,9 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
     selection.require(rows, _COLUMNS, "replay_over_time")
     figure = style.new_figure("Replay over time", height_in=6.2)
     several = len(common.counted(replays, "replays")) > 1
-    said = [f"Shown: {common.run_name(run.iloc[0])}" + (", the median of the counted runs" if several else "")]
+    notes = [f"Shown: {common.run_name(run.iloc[0])}" + (", the median of the counted runs" if several else "")]
     if replays["trace"].nunique() > 1:
-        said.append(f"one of {replays['trace'].nunique()} traces")
+        notes.append(f"one of {replays['trace'].nunique()} traces")
     paced = bool(run["timing_mode"].iloc[0] != "asap")
     panels = figure.subplots(len(_PANELS), 1, sharex=True)
     end_s = float(rows["end_s"].iloc[-1])
@@ -62,8 +62,8 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
     for axes in panels[:-1]:
         axes.set_xlabel("")
     if not paced:
-        said.append("issued as soon as possible, so there is no planned rate")
-    style.note(figure, "; ".join(said))
+        notes.append("issued as soon as possible, so there is no planned rate")
+    style.note(figure, "; ".join(notes))
     handles = {str(handle.get_label()): handle for axes in panels for handle in axes.get_legend_handles_labels()[0]}
     ax.legend(figure, panels[0], handles=list(handles.values()))
     return figure

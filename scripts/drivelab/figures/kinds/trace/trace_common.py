@@ -44,10 +44,10 @@ def label(figure: Figure, overview: pd.Series) -> None:
         subject=f"{overview['trace']}: {_extent(int(overview['requests']), float(overview['duration_s']))}",
     )
     if len(overview["notes"]):
-        said = "; ".join(overview["notes"])
-        style.note(figure, said[0].upper() + said[1:])
+        notes = "; ".join(overview["notes"])
+        style.note(figure, notes[0].upper() + notes[1:])
         # The header lines would make the axes smaller.
-        style.grow(figure, _LINE_IN * (2 + len(said) // 95))
+        style.grow(figure, _LINE_IN * (2 + len(notes) // 95))
 
 
 def _extent(requests: int, duration_s: float) -> str:

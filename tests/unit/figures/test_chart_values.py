@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import protocol_frames as frames
 import pytest
+from chart_values import Mark, marks, tooltips
 from matplotlib.ticker import FuncFormatter
-from told import Mark, marks, told
 
 from drivelab.analysis.values import latency_values as quantiles
 from drivelab.figures.base import style
@@ -88,11 +88,11 @@ def two_drives(made: ModuleType) -> pd.DataFrame:
 
 def test_between_the_nines_the_percentage_is_that_of_the_curve(made: ModuleType) -> None:
     bins = two_drives(made)
-    found = marks(between_nines_of_drives(bins))
+    result = marks(between_nines_of_drives(bins))
     for drive, part in bins.groupby("drive"):
         curve = quantiles.between_the_nines(part)
-        (trace,) = named(found, str(drive))
-        lines = told(trace)
+        (trace,) = named(result, str(drive))
+        lines = tooltips(trace)
         assert [number(texts[1], " %") for texts in lines] == pytest.approx(list(100 * (1 - 10 ** -curve["nines"])))
         assert [latency_us(texts[2]) for texts in lines] == pytest.approx(list(curve["latency_us"]), rel=1e-6)
 
@@ -104,18 +104,18 @@ def test_the_median_is_at_fifty_percent() -> None:
     tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
     axes.set_xlabel("I/Os that were as fast (% of all)")
     (trace,) = marks(figure)
-    assert [lines[1] for lines in told(trace)] == [f"I/Os that were as fast: {share} %" for share in (50, 90, 99)]
+    assert [lines[1] for lines in tooltips(trace)] == [f"I/Os that were as fast: {share} %" for share in (50, 90, 99)]
 
 
 def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> None:
     table = counted()["trace_latency"]
-    found = marks(trace_latency(table))
+    result = marks(trace_latency(table))
     for place, phase in ((0, "Q2C"), (1, "D2C")):
         for operation in ("read", "write"):
             bins = table[(table["operation"] == operation) & (table["phase"] == phase)].sort_values("low_ns")
             faster = 100 * (1 - bins["requests"][::-1].cumsum()[::-1] / bins["requests"].sum())
-            (trace,) = [mark for mark in named(found, operation) if mark["place"] == place]
-            lines = told(trace)[: len(bins)]
+            (trace,) = [mark for mark in named(result, operation) if mark["place"] == place]
+            lines = tooltips(trace)[: len(bins)]
             assert [number(texts[2], " %") for texts in lines] == pytest.approx(list(faster), abs=1e-4)
             assert [latency_us(texts[1]) for texts in lines] == pytest.approx(list(bins["high_ns"] / 1e3), rel=1e-6)
             assert all(f"({phase})" in texts[1] for texts in lines)
@@ -123,16 +123,16 @@ def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> 
 
 def test_times_between_arrivals_are_told_in_their_unit() -> None:
     tables = counted()
-    found = marks(trace_interarrival(tables["trace_interarrival"], tables["trace_overview"]))
+    result = marks(trace_interarrival(tables["trace_interarrival"], tables["trace_overview"]))
     bins = tables["trace_interarrival"].sort_values("low_ns")
     bins = bins[bins["high_ns"] > 0]
-    line = next(mark for mark in found if len(told(mark)) == len(bins) + 2)
+    line = next(mark for mark in result if len(tooltips(mark)) == len(bins) + 2)
     at_us = (bins["low_ns"] + bins["high_ns"]) / 2e3
-    assert [latency_us(texts[0]) for texts in told(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-6)
-    (mean,) = named(found, "mean")
+    assert [latency_us(texts[0]) for texts in tooltips(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-6)
+    (mean,) = named(result, "mean")
     mean_us = float(tables["trace_overview"]["interarrival_mean_us"].iloc[0])
-    assert {len(texts) for texts in told(mean)} == {2}  # its name and itself: nothing else was measured on it
-    assert latency_us(told(mean)[0][1]) == pytest.approx(mean_us, rel=1e-6)
+    assert {len(texts) for texts in tooltips(mean)} == {2}  # its name and itself: nothing else was measured on it
+    assert latency_us(tooltips(mean)[0][1]) == pytest.approx(mean_us, rel=1e-6)
 
 
 @pytest.mark.parametrize("factor", [1.0, 30.0], ids=["from nothing", "from the basis"])
@@ -141,12 +141,12 @@ def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, ma
     columns = ["delta_pct", "interval_low_pct", "interval_high_pct"]
     deltas[columns] = deltas[columns] * factor
     deltas = deltas[deltas["delta_pct"] > -100]
-    found = marks(normalised(deltas))
+    result = marks(normalised(deltas))
     checked = 0
     for place, name in enumerate(("I/O rate", "Mean latency")):
-        for trace in [mark for mark in found if mark.get("bar") and mark["place"] == place]:
+        for trace in [mark for mark in result if mark.get("bar") and mark["place"] == place]:
             drive = trace["name"].partition(",")[0]
-            for lines in told(trace):
+            for lines in tooltips(trace):
                 cell = next(text for text in lines if text in set(deltas["cell_label"]))
                 row = deltas[(deltas["comparison"] == drive) & (deltas["cell_label"] == cell)].iloc[0]
                 (value,) = [text for text in lines if text.startswith(f"{name}: ")]
@@ -155,15 +155,15 @@ def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, ma
                 assert lines[-1] == f"Interval: {low:.4g}{TIMES} to {high:.4g}{TIMES}"
                 checked += 1
     assert checked == len(deltas)
-    assert all(told(mark) == [] for mark in found if not mark.get("bar"))
+    assert all(tooltips(mark) == [] for mark in result if not mark.get("bar"))
 
 
 def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) -> None:
     deltas = made.deltas(("op28", "op9"))
-    found = [mark for mark in marks(comparison(deltas)) if told(mark)]
+    result = [mark for mark in marks(comparison(deltas)) if tooltips(mark)]
     checked = 0
-    for trace in found:
-        for name, delta, cell, interval in told(trace):
+    for trace in result:
+        for name, delta, cell, interval in tooltips(trace):
             drive, verdict = name.split(", ")
             of_drive = deltas[deltas["comparison"] == drive]
             (row,) = [row for row in of_drive.itertuples() if cell.endswith(f", {row.cell_label}")]
@@ -177,39 +177,39 @@ def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) ->
 
 
 def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(made: ModuleType) -> None:
-    found = marks(latency_histogram(made.latency_bins()))
-    (line,) = named(found, "I/Os")
-    heights = [number(texts[2], "") for texts in told(line)]
+    result = marks(latency_histogram(made.latency_bins()))
+    (line,) = named(result, "I/Os")
+    heights = [number(texts[2], "") for texts in tooltips(line)]
     assert min(heights) == 0
     assert all(height == 0 or height >= 1 for height in heights)
-    assert [latency_us(texts[1]) for texts in told(line)] == pytest.approx(line["x"], rel=1e-6)
-    (percentile,) = named(found, "99.9 %")
-    assert {len(texts) for texts in told(percentile)} == {2}
-    assert all(not told(mark) for mark in found if not mark["name"])
+    assert [latency_us(texts[1]) for texts in tooltips(line)] == pytest.approx(line["x"], rel=1e-6)
+    (percentile,) = named(result, "99.9 %")
+    assert {len(texts) for texts in tooltips(percentile)} == {2}
+    assert all(not tooltips(mark) for mark in result if not mark["name"])
 
 
 def test_a_latency_has_its_own_unit_at_each_point(made: ModuleType) -> None:
     bins = two_drives(made)
     for figure, place in ((exceedance_of_drives(bins), 1), (nines_of_drives(bins), 1)):
         for trace in marks(figure):
-            for lines in told(trace):
+            for lines in tooltips(trace):
                 assert re.search(r": [\d.,]+ (µs|ms|s)$", lines[place]), lines
     for trace in marks(nines_of_drives(bins)):
-        assert all(lines[2].endswith(" % of all") for lines in told(trace))
+        assert all(lines[2].endswith(" % of all") for lines in tooltips(trace))
 
 
 def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
     tables = counted()
     maps = [mark for mark in marks(trace_heat(tables["trace_heat"], tables["trace_over_time"]))
             if "z" in mark]  # fmt: skip
-    assert [told(mark)[0][0] for mark in maps] == ["reads", "writes"]
-    counts = [[lines[-1].rpartition(": ") for lines in told(mark)] for mark in maps]
+    assert [tooltips(mark)[0][0] for mark in maps] == ["reads", "writes"]
+    counts = [[lines[-1].rpartition(": ") for lines in tooltips(mark)] for mark in maps]
     assert {name for cells in counts for name, _, _ in cells} == {"Requests that begin in a cell"}
     assert [[value for _, _, value in cells] for cells in counts] == [["1", "2", "3", "4"], ["200", "1", "1"]]
     cells = made.cells(7, sizes=(4096, 65536))
     inside = cells[cells["round"].between(3, 7)]
     columns = marks(measurement_3d(cells, made.steady_state(start=3)))
-    for mix, size, value in (lines for mark in columns for lines in told(mark)):
+    for mix, size, value in (lines for mark in columns for lines in tooltips(mark)):
         share, kib = int(mix.removeprefix("Read/write mix: ").partition("/")[0]), number(size, " KiB")
         of_cell = (inside["block_size_bytes"] == kib * 1024) & (inside["read_share_pct"] == share)
         assert number(value, " IOPS") == pytest.approx(inside[of_cell]["iops"].mean(), rel=1e-6)
@@ -217,88 +217,88 @@ def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
 
 
 def test_a_size_is_told_as_its_tick_is(made: ModuleType) -> None:
-    found = marks(measurement_2d(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3)))
-    sizes = {line for trace in found for lines in told(trace) for line in lines if line.startswith("Block size")}
+    result = marks(measurement_2d(made.cells(7, sizes=(4096, 65536)), made.steady_state(start=3)))
+    sizes = {line for trace in result for lines in tooltips(trace) for line in lines if line.startswith("Block size")}
     assert sizes == {"Block size: 4 KiB", "Block size: 64 KiB"}
 
 
 def test_a_strip_chart_tells_the_unit_and_what_is_a_mean() -> None:
     figure = strip_chart(**comparison_frames.soaks(("op7", "op28"), 600))
-    found = [trace for trace in marks(figure) if told(trace)]
-    for trace in found:
-        for name, _, value, kind in told(trace):
+    result = [trace for trace in marks(figure) if tooltips(trace)]
+    for trace in result:
+        for name, _, value, kind in tooltips(trace):
             assert name in ("op7", "op28", "op9"), name
             assert value.endswith(" IOPS")
             assert kind == "every second" or kind.startswith("rolling mean over ")
-    assert len({lines[-1] for trace in found for lines in told(trace)}) == 2
+    assert len({lines[-1] for trace in result for lines in tooltips(trace)}) == 2
 
 
 def test_each_stream_over_time_has_its_name() -> None:
     tables = counted()
     streams = tables["trace_streams"]
-    found = marks(trace_streams(streams, tables["trace_streams_over_time"], tables["trace_over_time"]))
-    stacked = [trace for trace in found if not trace.get("bar") and told(trace)]
+    result = marks(trace_streams(streams, tables["trace_streams_over_time"], tables["trace_over_time"]))
+    stacked = [trace for trace in result if not trace.get("bar") and tooltips(trace)]
     top = streams.sort_values("rank").head(len(stacked))
-    assert [told(mark)[0][0].split(" *")[0] for mark in stacked][:9] == list(top["stream"])[:9]
+    assert [tooltips(mark)[0][0].split(" *")[0] for mark in stacked][:9] == list(top["stream"])[:9]
 
 
 def test_the_points_of_a_sweep_say_what_they_are() -> None:
     table = frames.with_points(frames.sweep())
-    found = marks(demand_intensity(table, frames.NO_WINDOWS))
-    (rings,) = named(found, "chosen point")
+    result = marks(demand_intensity(table, frames.NO_WINDOWS))
+    (rings,) = named(result, "chosen point")
     chosen = table[table["point"].notna()].drop_duplicates("point")
     expected = {f"T{row.threads}Q{row.queue_depth}": str(row.point).upper() for row in chosen.itertuples()}
-    said = [lines[-1].rpartition(" ") for lines in told(rings)]
+    said = [lines[-1].rpartition(" ") for lines in tooltips(rings)]
     assert {point for _, _, point in said} == set(expected)
     assert all(expected[point] in names for names, _, point in said)
-    others = [lines[-1] for trace in found if "thread" in trace["name"] for lines in told(trace)]
+    others = [lines[-1] for trace in result if "thread" in trace["name"] for lines in tooltips(trace)]
     assert others
     assert all(re.fullmatch(r"T\d+Q\d+", name) for name in others)
 
 
 def test_panels_whose_scale_is_labelled_elsewhere_name_their_values() -> None:
-    found = marks(depth_ramp(frames.sweep(), frames.NO_WINDOWS))
-    assert all(line.startswith("Queue depth per thread: ") for mark in found for line in [told(mark)[0][1]])
+    result = marks(depth_ramp(frames.sweep(), frames.NO_WINDOWS))
+    assert all(line.startswith("Queue depth per thread: ") for mark in result for line in [tooltips(mark)[0][1]])
 
 
 @pytest.mark.parametrize("draw", ["time", "bytes"])
 def test_marks_of_a_soak_tell_their_own_value_alone(draw: str, made: ModuleType) -> None:
     soak = made.soak()
     figure = saturation_time(soak) if draw == "time" else saturation_bytes(soak, made.drives(op7=480 * 10**9))
-    found = marks(figure)
-    measured = named(found, "op7")
+    result = marks(figure)
+    measured = named(result, "op7")
     assert measured
-    assert all(len(lines) == 3 for trace in measured for lines in told(trace))
-    others = [trace for trace in found if trace not in measured and told(trace)]
+    assert all(len(lines) == 3 for trace in measured for lines in tooltips(trace))
+    others = [trace for trace in result if trace not in measured and tooltips(trace)]
     assert others
     for trace in others:
-        assert {len(lines) for lines in told(trace)} == {2}
+        assert {len(lines) for lines in tooltips(trace)} == {2}
         assert trace["name"]
 
 
 def test_drive_fills_are_told_by_their_place_alone(made: ModuleType) -> None:
     soaks = pd.concat([made.soak(), made.soak("op28")], ignore_index=True)
-    found = marks(saturation_bytes(soaks, made.drives(op7=1 << 26, op28=1 << 27)))
-    fills = [trace for trace in found if trace.get("yw", "") is None and not trace.get("rule")]
+    result = marks(saturation_bytes(soaks, made.drives(op7=1 << 26, op28=1 << 27)))
+    fills = [trace for trace in result if trace.get("yw", "") is None and not trace.get("rule")]
     assert fills
     for trace in fills:
-        assert all("I/O rate" not in line and "latency" not in line for lines in told(trace) for line in lines)
+        assert all("I/O rate" not in line and "latency" not in line for lines in tooltips(trace) for line in lines)
 
 
 def test_lines_for_the_eye_are_silent(made: ModuleType) -> None:
     bins = two_drives(made)
     for figure in (tail(bins), nines_of_drives(bins)):
-        found = marks(figure)
-        drives = [trace for trace in found if trace["name"].startswith("op")]
+        result = marks(figure)
+        drives = [trace for trace in result if trace["name"].startswith("op")]
         assert len(drives) >= 2
-        assert all(told(trace) for trace in drives)
-        assert not any(told(trace) for trace in found if trace not in drives)
+        assert all(tooltips(trace) for trace in drives)
+        assert not any(tooltips(trace) for trace in result if trace not in drives)
 
 
 def test_what_the_baseline_of_bursts_tells_was_measured() -> None:
     cells = frames.idle()
     for trace in named(marks(idle_recovery(cells)), "baseline"):
-        for lines in told(trace):
+        for lines in tooltips(trace):
             assert any(number(lines[2], " IOPS") == pytest.approx(iops, rel=1e-6) for iops in cells["iops"])
 
 
@@ -306,7 +306,7 @@ def test_a_heat_map_of_latency_tells_the_unit(made: ModuleType) -> None:
     bins = made.latency_bins().assign(phase=None)
     cells = bins.drop_duplicates(["recording", "step", "round", "cell"]).assign(elapsed_s=0.0, runtime_s=10.0)
     (heat,) = [mark for mark in marks(latency_heat(bins, cells)) if "z" in mark]
-    for _, latency, share in told(heat):
+    for _, latency, share in tooltips(heat):
         assert latency_us(latency) > 0
         assert 0 < number(share, " %") <= 100
         assert share.startswith("Share of the slice's I/Os: ")
@@ -319,7 +319,7 @@ def test_axes_that_are_shared_are_worded_alike() -> None:
         axes.plot([1, 2], [0.1, 0.2], label="op7")
     tell(one.yaxis, lambda share: f"{100 * (1 - share):g} %")
     one.set_ylabel("Faster (% of all)")
-    assert [[lines[2] for lines in told(trace)] for trace in marks(figure)] == [
+    assert [[lines[2] for lines in tooltips(trace)] for trace in marks(figure)] == [
         ["Faster: 90 %", "Faster: 80 %"],
         ["Faster: 90 %", "Faster: 80 %"],
     ]
@@ -335,7 +335,7 @@ def test_a_value_has_the_unit_of_the_ticks_around_it() -> None:
     axes.set_xticks([1, 2])
     axes.set_ylabel("Latency (ns, µs, ms, s), log scale")
     (trace,) = marks(figure)
-    assert told(trace) == [["op7", f"1.19{TIMES}", "Latency: 0.9996 ms"],
+    assert tooltips(trace) == [["op7", f"1.19{TIMES}", "Latency: 0.9996 ms"],
                            ["op7", f"2.5{TIMES}", "Latency: 123.456 ms"]]  # fmt: skip
 
 
@@ -343,7 +343,7 @@ def test_lines_of_points_must_be_as_many_as_these() -> None:
     figure = style.new_figure("Points")
     (line,) = figure.subplots().plot([1, 2, 3], [1, 2, 3], label="op7")
     say(line, ["a < b", "two", "three"])
-    assert [lines[-1] for trace in marks(figure) for lines in told(trace)] == ["a < b", "two", "three"]
+    assert [lines[-1] for trace in marks(figure) for lines in tooltips(trace)] == ["a < b", "two", "three"]
     say(line, ["one", "two"])
     with pytest.raises(ValueError, match="3 points cannot have 2 lines"):
         marks(figure)

@@ -18,8 +18,8 @@ def chart(figure: Figure) -> dict[str, Any]:
     """The values of a figure as the page reads them from its SVG."""
     with style.matplotlib.rc_context(style.RC):
         figure.draw_without_rendering()
-        found: dict[str, Any] = json.loads(json.dumps(values(figure), allow_nan=False))
-    return found
+        result: dict[str, Any] = json.loads(json.dumps(values(figure), allow_nan=False))
+    return result
 
 
 def marks(figure: Figure) -> list[Mark]:
@@ -28,7 +28,7 @@ def marks(figure: Figure) -> list[Mark]:
             for place, panel in enumerate(chart(figure)["panels"]) for mark in panel["marks"]]  # fmt: skip
 
 
-def told(mark: Mark) -> list[list[str]]:
+def tooltips(mark: Mark) -> list[list[str]]:
     """The lines that each point of a mark tells; none of a silent one."""
     if "x" not in mark:
         return [[*str(one).split("\n")] for one in mark.get("also", [])]
@@ -45,14 +45,14 @@ def told(mark: Mark) -> list[list[str]]:
 
 
 def _lines(mark: Mark, along: int, up: int) -> list[str]:
-    found = [mark["name"]] if mark["name"] else []
+    result = [mark["name"]] if mark["name"] else []
     for which, place in (("x", along), ("y", up)):
         words, axis = mark.get(f"{which}w", ""), mark["panel"][which]
         if words is None:
             continue
         value = words[place] if words else f"{grouped(mark[which][place])} {axis['unit']}".rstrip()
-        found.append(f"{axis['name']}: {value}" if axis["name"] else value)
-    return found
+        result.append(f"{axis['name']}: {value}" if axis["name"] else value)
+    return result
 
 
 def _cell(mark: Mark, value: float) -> str:
