@@ -44,10 +44,10 @@ from drivelab.drives.target import named
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native
 from drivelab.replay.engine_records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
+from drivelab.replay.evaluation.matching import Extents, match
 from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prepare import Prepared, prepare
-from drivelab.replay.results.matching import Extents, match
 from drivelab.trace.capturing.capture import capture
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
 from drivelab.trace.parquet_schema import OPERATIONS, read_trace

@@ -69,10 +69,10 @@ def measure(step: str, folder: Path) -> None:
     """Run a step in a separate process: its peak memory, with Python and libraries."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     pa.set_cpu_count(1)
+    from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
+    from drivelab.replay.evaluation.over_time import over_time
+    from drivelab.replay.evaluation.replay_report import report
     from drivelab.replay.outcome import read_outcome, write_outcome
-    from drivelab.replay.results.fidelity import issue_error_bins, latency_bins
-    from drivelab.replay.results.over_time import over_time
-    from drivelab.replay.results.replay_report import report
 
     outcome = folder / "outcome.parquet"
     before_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from replay_outcomes import request, write_planned, write_results
 
+from drivelab.replay.evaluation.kernel_view import compare
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.results.kernel_view import compare
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 

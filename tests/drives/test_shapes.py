@@ -21,11 +21,11 @@ from drivelab.campaign.planning import Campaign, Planned
 from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
 from drivelab.plan.plan import Plan
-from drivelab.run.places import announce
 from drivelab.tables.windows import windows_table
 from drivelab.virtual import manage
 from drivelab.workflow.figure_kinds import FIGURES_OF
 from drivelab.workflow.figure_layout import kinds
+from drivelab.workflow.layout import Layout
 
 pytestmark = pytest.mark.device
 
@@ -85,7 +85,7 @@ def planned() -> list[Planned]:
              "concurrency": len(PROTOCOLS)}  # fmt: skip
     Path("config/shapes.yaml").write_text(yaml.safe_dump(study))
     campaign = Campaign.load("config/shapes.yaml")
-    announce(campaign)
+    Layout(campaign).claim()
     return [entry for entry in campaign.plans if entry.plan.drive == entry.plan.measurement]
 
 

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 
 from drivelab.collect.replays import replay_tables
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
+from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.outcome import KEY, OUTCOME
-from drivelab.replay.results.replay_report import report
 
 NO_TELEMETRY: dict[str, Any] = {
     **dict.fromkeys(

@@ -75,7 +75,7 @@ def of_command(folder: Path) -> Outcome:
 def of_stand_in(report: Mapping[str, Any]) -> Outcome:
     """Return the outcome of a replay that replaced the application.
 
-    `report` is that of drivelab.replay.results.replay_report.
+    `report` is that of drivelab.replay.evaluation.replay_report.
 
     Raises CellFailed for an unfinished replay.
     """

@@ -15,10 +15,10 @@ import pyarrow as pa
 from drivelab.collect.soundness_of_runs import judged_report, uncounted
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
+from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
+from drivelab.replay.evaluation.over_time import over_time
+from drivelab.replay.evaluation.passes import passes
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
-from drivelab.replay.results.fidelity import issue_error_bins, latency_bins
-from drivelab.replay.results.over_time import over_time
-from drivelab.replay.results.passes import passes
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 

@@ -165,7 +165,7 @@ _NINES = (50, 90, 99, 99.9, 99.99, 99.999)
 
 
 def totals(directory: Path, prepared: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values for drivelab.replay.results.replay_report from fio's evidence in `directory`.
+    """Return values for drivelab.replay.evaluation.replay_report from fio's evidence in `directory`.
 
     `prepared` is Prepared.to_mapping(). Raises CellFailed when the evidence is invalid.
     """
@@ -196,7 +196,7 @@ def totals(directory: Path, prepared: Mapping[str, Any]) -> dict[str, Any]:
 def _latency(result: FioResult) -> dict[str, float | None]:
     """Return the latency distribution from fio's bins; None where I/Os are too few.
 
-    Keys are those of drivelab.replay.results.requests.distribution.
+    Keys are those of drivelab.replay.evaluation.requests.distribution.
     """
     known = [percent for percent in _NINES if result.ios * (100 - percent) >= 100]
     values = dict(zip(known, result.percentiles_us(*known), strict=True)) if known else {}

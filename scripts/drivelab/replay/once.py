@@ -18,12 +18,12 @@ from drivelab.drives.target import Target
 from drivelab.fio.job_run import run_fio
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_iolog, native
+from drivelab.replay.evaluation import kernel_view
+from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
-from drivelab.replay.results import kernel_view
-from drivelab.replay.results.replay_report import report
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 

@@ -33,7 +33,7 @@ from drivelab.trace.parquet_schema import BATCH_ROWS, OPERATIONS
 
 OUTCOME_FILE, REPORT_FILE = "outcome.parquet", "report.json"
 """Files in a replay's evidence folder: the outcome, and the report made from it
-(drivelab.replay.results.replay_report)."""
+(drivelab.replay.evaluation.replay_report)."""
 KEY = b"drivelab"
 OUTCOME = pa.schema(
     [

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison_section import comparison_tables
 from drivelab.report.header import fact_groups, run_head

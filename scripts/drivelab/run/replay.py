@@ -9,10 +9,10 @@ from typing import Any
 from drivelab.core.errors import CellFailed
 from drivelab.criteria.repeats import MOST, next_action
 from drivelab.criteria.taint import own_writes
+from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner, evaluate
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
-from drivelab.replay.results.passes import pass_metrics
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled

@@ -10,7 +10,7 @@ from scipy.stats import median_abs_deviation
 
 from drivelab.analysis.values.summary import summary_table
 from drivelab.criteria.repeats import relative_standard_error_pct
-from drivelab.replay.results.passes import passes
+from drivelab.replay.evaluation.passes import passes
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from replay_outcomes import request, write_planned, write_results
 from trace_files import Event, write_capture
 
+from drivelab.replay.evaluation.kernel_view import compare
+from drivelab.replay.evaluation.matching import Extents, match, surplus
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.results.kernel_view import compare
-from drivelab.replay.results.matching import Extents, match, surplus
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
 from drivelab.trace.parquet_schema import FLAGS, REQUESTS, read_trace, write_trace
 

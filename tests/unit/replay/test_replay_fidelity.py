@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
 
-from drivelab.replay.results.fidelity import (
+from drivelab.replay.evaluation.fidelity import (
     bursts,
     issue_error_summary,
     issue_errors_us,

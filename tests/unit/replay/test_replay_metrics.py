@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
 
-from drivelab.replay.results.metrics import busy_ns, compare_with_trace, score, service
-from drivelab.replay.results.requests import PERCENTS, distribution, percentiles
+from drivelab.replay.evaluation.metrics import busy_ns, compare_with_trace, score, service
+from drivelab.replay.evaluation.requests import PERCENTS, distribution, percentiles
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=30)
 

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
 from rows import key, table
 
-from drivelab.replay.results.fidelity import issue_error_bins, latency_bins
-from drivelab.replay.results.over_time import over_time
-from drivelab.replay.results.passes import passes
-from drivelab.replay.results.replay_report import counts, operations
-from drivelab.replay.results.stream_results import OTHERS, SHOWN, streams
+from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
+from drivelab.replay.evaluation.over_time import over_time
+from drivelab.replay.evaluation.passes import passes
+from drivelab.replay.evaluation.replay_report import counts, operations
+from drivelab.replay.evaluation.stream_results import OTHERS, SHOWN, streams
 from drivelab.tables.schemas import SCHEMAS
 
 PLACE = {"step", "phase", "phase_pass", "trace", "repeat", "counted"}

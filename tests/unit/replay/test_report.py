@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from replay_outcomes import PREPARED, request, write_planned, write_results
 
 from drivelab.replay import engine_records
+from drivelab.replay.evaluation.replay_report import jsonable, report
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.results.replay_report import jsonable, report
 
 ASAP = {**PREPARED, "choice": {**PREPARED["choice"], "timing": {"mode": "asap", "depth": 4}}}
 WHOLE = [

@@ -8,7 +8,7 @@ import pytest
 
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
 from drivelab.core.errors import UserError
-from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sentences import workload_words

@@ -11,7 +11,7 @@ import replay_frames
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import CANNOT_TELL
-from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.html import render
 from drivelab.report.numbers import TIMES

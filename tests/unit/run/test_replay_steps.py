@@ -12,8 +12,8 @@ from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
+from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.outcome import read_outcome
-from drivelab.replay.results.passes import pass_metrics
 from drivelab.run import clock_device
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from drivelab.analysis.verdict import FAULTS
-from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.measurement_outcome import taint_mark
 from drivelab.report.numbers import (

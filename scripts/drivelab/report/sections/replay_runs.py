@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from drivelab.replay.results.metrics import SCORE_FORMULA
+from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.measurement_outcome import taint_mark, taint_note
 from drivelab.report.numbers import (

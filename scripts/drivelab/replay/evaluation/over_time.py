@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.replay.results.metrics import MIB
-from drivelab.replay.results.requests import (
+from drivelab.replay.evaluation.metrics import MIB
+from drivelab.replay.evaluation.requests import (
     Floats,
     answered,
     completed,

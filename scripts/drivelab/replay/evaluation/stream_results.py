@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 
 from drivelab.core.units import format_size
-from drivelab.replay.results.requests import (
+from drivelab.replay.evaluation.requests import (
     Codes,
     Flags,
     Floats,

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.criteria.taint import told
-from drivelab.replay.results.metrics import MIB, score
+from drivelab.replay.evaluation.metrics import MIB, score
 from drivelab.tables.schemas import KEY
 
 PASS = ("step", "phase", "phase_pass", "repeat")

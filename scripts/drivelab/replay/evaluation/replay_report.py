@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.plan.replay_choice import ReplayChoice
-from drivelab.replay.outcome import outcome_about, read_outcome
-from drivelab.replay.results.fidelity import (
+from drivelab.replay.evaluation.fidelity import (
     bursts,
     issue_error_summary,
     issue_errors_us,
@@ -22,8 +21,8 @@ from drivelab.replay.results.fidelity import (
     parked,
     span_ratio,
 )
-from drivelab.replay.results.metrics import compare_with_trace, in_flight, overloaded, service
-from drivelab.replay.results.requests import (
+from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, service
+from drivelab.replay.evaluation.requests import (
     answered,
     completed,
     distribution,
@@ -33,7 +32,8 @@ from drivelab.replay.results.requests import (
     times_ns,
     trace_latencies_us,
 )
-from drivelab.replay.results.stream_results import streams
+from drivelab.replay.evaluation.stream_results import streams
+from drivelab.replay.outcome import outcome_about, read_outcome
 from drivelab.trace.parquet_schema import OPERATIONS
 
 STAGES = ("planned", "issued", "completed", "failed")
@@ -113,7 +113,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     `outcome` is a file of drivelab.replay.outcome.
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the results'
-    state), `kernel` (drivelab.replay.results.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`,
+    state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`,
     and `totals`: report values from an engine that reports no single requests. Counts are {operation: {requests,
     bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed part and has
     no score, as the workload differs. `marks` have the form "word: sentence".

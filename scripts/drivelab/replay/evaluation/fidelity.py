@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.fio.cell_evidence import bin_indices, bin_value
-from drivelab.replay.results.requests import (
+from drivelab.replay.evaluation.requests import (
     Flags,
     Floats,
     completed,

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from drivelab.replay.evaluation.fidelity import bursts, issue_error_summary, order_inversions, parked, span_ratio
+from drivelab.replay.evaluation.matching import Extents, Matches, match, surplus
+from drivelab.replay.evaluation.requests import Floats, distribution, operation_codes, times_ns
 from drivelab.replay.outcome import outcome_about, read_outcome
-from drivelab.replay.results.fidelity import bursts, issue_error_summary, order_inversions, parked, span_ratio
-from drivelab.replay.results.matching import Extents, Matches, match, surplus
-from drivelab.replay.results.requests import Floats, distribution, operation_codes, times_ns
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC
 from drivelab.trace.parquet_schema import OPERATIONS, open_trace
 from drivelab.trace.statistics.batch import UNKNOWN, Batch

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.replay.results.requests import (
+from drivelab.replay.evaluation.requests import (
     Floats,
     answered,
     behind_preflush,
