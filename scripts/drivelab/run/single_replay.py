@@ -166,8 +166,8 @@ def replay(
 ) -> dict[str, Any]:
     """Replay a trace once on the target `name`, write a row per request to `output`, and return the report.
 
-    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During the
-    replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
+    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During
+    the replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
     replay.
 
     Raises UserError, before writing to the target, when the target may not be used, the trace does not fit, or the

@@ -113,10 +113,10 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     `outcome` is a file of drivelab.replay.outcome.
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the results'
-    state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is none), `wakeup_us`,
-    and `totals`: report values from an engine that reports no single requests. Counts are {operation: {requests,
-    bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed part and has
-    no score, as the workload differs. `marks` have the form "word: sentence".
+    state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is none),
+    `wakeup_us`, and `totals`: report values from an engine that reports no single requests. Counts are {operation:
+    {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed
+    part and has no score, as the workload differs. `marks` have the form "word: sentence".
 
     Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
     keys in `totals`.
