@@ -210,8 +210,21 @@ CASES = (
     Case("firmware of a drive updated, and entered", after.both(after.PINNED, after.UPDATED), measured(of(["op7"]))),
 )
 _CHAIN = ("plan", "purge", "precondition", "measure", "replay")
-_ORDER = (*_CHAIN, "tables", "steady_state", "findings", "trace_statistics", "inventory", "exclusions", "differences",
-          "summary", "deltas", "figures", "comparison_figures", "trace_figures", "report", "report_pdf")  # fmt: skip
+_GROUPS = {
+    "tables": ("tables", "steady_state", "findings"),
+    "trace": ("trace_statistics", "trace_figures"),
+    "inventory": ("inventory",),
+    "judgement": ("exclusions", "differences", "summary"),
+    "exclusions": ("exclusions",),
+    "differences": ("differences",),
+    "summary": ("summary",),
+    "comparison": ("deltas", "comparison_figures"),
+    "deltas": ("deltas",),
+    "figures": ("figures",),
+    "reports": ("report", "report_pdf"),
+    "HTML report": ("report",),
+}
+"""Words of the page, by the rules that they stand for; a rule is named by the first group whose rules all run."""
 _MOST_NAMED = 3
 
 
@@ -219,7 +232,13 @@ def row(case: Case) -> str:
     """Return the case as a row of the page's table: change, measured recordings, other jobs."""
     new = sorted([*case.jobs.get("measure", []), *case.jobs.get("replay", [])])
     recordings = ", ".join(new) if len(new) <= _MOST_NAMED else f"{len(new)} recordings"
-    names = [f"{rule} ({len(case.jobs[rule])})" for rule in _ORDER if rule in case.jobs and rule not in _CHAIN]
+    rules, names = {rule: len(case.jobs[rule]) for rule in case.jobs if rule not in _CHAIN}, []
+    for name, group in _GROUPS.items():
+        if rules.keys() >= set(group):
+            jobs_of = max(rules.pop(rule) for rule in group)
+            per_recording = name in ("tables", "figures") and jobs_of > 1
+            names.append(f"{name} of {jobs_of}" if per_recording else name)
+    assert not rules, f"the page has no words for {sorted(rules)}"
     jobs = "all of the analysis" if case.jobs == ANALYSIS else ", ".join(names)
     return f"| {case.change} | {recordings or 'nothing'} | {jobs or 'none'} |"
 
