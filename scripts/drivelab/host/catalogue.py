@@ -177,9 +177,16 @@ def _setting(entry: Mapping[str, Any], others: Reader, place: str) -> Setting:
         synthetic=_wish(entry.get("both", entry.get("synthetic")), place),
         laptop=_wish(entry["laptop"], place) if "laptop" in entry else None,
         per_drive=entry.get("per_drive", False),
+        can_be_set=read == "swaps" or [*read] == ["timers"] or any(map(_has_target, entry.values())),
         describe=_named(describe, DESCRIPTIONS, f"{place}: description") if describe else in_words,
         empty=entry.get("empty", "none"),
     )
+
+
+def _has_target(node: Any) -> bool:
+    if not isinstance(node, dict):
+        return False
+    return "set" in node or "content_of" in node or ("rule" in node and RULES[node["rule"]][1] is not Wish.target)
 
 
 def _wish(node: Any, place: str) -> Wish:

@@ -70,6 +70,8 @@ class Setting:
     laptop: Wish | None = None
     """What the guide wants on laptops in both scenarios, if different from desktops."""
     per_drive: bool = False
+    can_be_set: bool = False
+    """Whether `drivelab doctor --apply` sets it where a host has it."""
     describe: Callable[[Sequence[Part]], str] = in_words
     empty: str = "none"
     """State without parts."""

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from drivelab.cli.main import parser
+from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
 from drivelab.plan.schema import ROOT
 from drivelab.reference import json_schemas
@@ -176,6 +177,7 @@ def pages() -> dict[str, str]:
         "drive_sheet.md": _drive_sheet(),
         "virtual_drives.md": _virtual_drives(),
         "applications.md": _applications(),
+        "host_settings.md": _host_settings(),
         "tables.md": _tables(),
     }
     return {name: _HEADER + text.rstrip() + "\n" for name, text in texts.items()}
@@ -254,6 +256,24 @@ def _applications() -> str:
         "[applications.md](../applications.md).\n\n" + table(("key", "default", "meaning"), rows) + "\n\n"
         f"File systems: {systems}. Commands are lists of arguments; no shell interprets them."
     )
+
+
+def _host_settings() -> str:
+    parts = [
+        "# Host settings\n\nWhat the scenarios of the Solidigm guide want of a host and its drives. How they are set: "
+        "[host_settings.md](../host_settings.md). Settings without a section of the guide, written for Windows, are "
+        "Linux's. On a laptop the guide wants the power plan *balanced* and the frequency limits as shipped in both "
+        "scenarios."
+    ]
+    head = ("setting", "real-world", "synthetic", "set by `--apply`", "why", "how", "guide")
+    for title, per_drive in (("The host", False), ("Each drive", True)):
+        rows = [
+            (entry.name, entry.real_world.words, entry.synthetic.words, "yes" if entry.can_be_set else "", entry.effect,
+             entry.how, entry.guide)
+            for entry in catalogue() if entry.per_drive is per_drive
+        ]  # fmt: skip
+        parts.append(f"## {title}\n\n" + table(head, rows))
+    return "\n\n".join(parts)
 
 
 def _tables() -> str:
