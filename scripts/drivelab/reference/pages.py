@@ -17,7 +17,6 @@ from drivelab.plan.schema import ROOT
 from drivelab.reference import json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
-from drivelab.tables import result_schemas as application_schemas
 from drivelab.trace.capturing import applications
 from drivelab.virtual import effects, model
 
@@ -89,7 +88,7 @@ UNITS = {
     "_bytes": "B", "_pct": "%", "_c": "°C", "_w": "W", "_j": "J", "_mhz": "MHz", "_min": "min", "iops": "1/s",
 }  # fmt: skip
 """Unit by the end of a column's name; the first match counts."""
-_MODULES = (schemas, result_schemas, replay_schemas, application_schemas)
+_MODULES = (schemas, result_schemas, replay_schemas)
 _HEAD = ("columns", "type", "meaning")
 _COMMON = {
     "KEY_LINES": "columns of every table of a recording",
