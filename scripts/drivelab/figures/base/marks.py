@@ -12,7 +12,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection, PolyCollection, QuadMesh
 from matplotlib.container import BarContainer
-from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
@@ -183,16 +182,6 @@ def _mesh(artist: QuadMesh, panel: Panel) -> Iterator[Mark]:
     edges = floats(artist.get_coordinates())
     values = floats(artist.get_array()).reshape(edges.shape[0] - 1, edges.shape[1] - 1)
     yield _map(artist, edges[0, :, 0], edges[:, 0, 1], values, panel)
-
-
-@_marks.register
-def _image(artist: AxesImage, panel: Panel) -> Iterator[Mark]:
-    left, right, bottom, top = artist.get_extent()
-    values = floats(artist.get_array())
-    if artist.origin == "upper":
-        bottom, top = top, bottom
-    rows, columns = values.shape
-    yield _map(artist, np.linspace(left, right, columns + 1), np.linspace(bottom, top, rows + 1), values, panel)
 
 
 def _map(artist: Any, x_edges: Floats, y_edges: Floats, values: Floats, panel: Panel) -> Mark:

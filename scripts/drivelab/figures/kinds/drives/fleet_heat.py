@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
-from matplotlib.colors import TwoSlopeNorm
+import seaborn as sns
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
+from drivelab.figures.base.words import tell
 
 _MOST_NAMED = 50
 """Maximum number of drives whose names fit beside their rows."""
 _LEAST_RANGE_PCT = 2.0
 """Smallest range of the colours, so that differences as small as the scatter of repeats stay pale."""
+
+
+def _name_at(names: list[str], place: float) -> str:
+    return names[min(int(place), len(names) - 1)]
 
 
 @style.styled
@@ -36,16 +43,17 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
     figure = style.new_figure(f"{len(wide)} drives by measurement", height_in=height_in)
     axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
     axes.set_facecolor("#9a9a9a")
-    image = axes.imshow(wide.to_numpy(dtype=float), aspect="auto", cmap="RdBu", interpolation="nearest",
-                        norm=TwoSlopeNorm(0.0, -end, end))  # fmt: skip
+    sns.heatmap(
+        wide, ax=axes, cbar_ax=beside, cmap="RdBu", vmin=-end, center=0.0, vmax=end, rasterized=not few,
+        yticklabels=few, cbar_kws={"extend": "both", "label": "From the median (%):\nbetter +, worse \N{MINUS SIGN}"},
+    )  # fmt: skip
+    axes.set(xlabel="", ylabel="" if few else "Drives, the best on top")
+    axes.tick_params(labelsize=style.SMALL_PT)
+    axes.tick_params(axis="y", labelrotation=0)
+    axes.set_xticks(axes.get_xticks(), list(wide.columns), rotation=30, ha="right")
     axes.grid(visible=False)
-    axes.set_xticks(range(len(wide.columns)), list(wide.columns), rotation=30, ha="right", fontsize=style.SMALL_PT)
-    if few:
-        axes.set_yticks(range(len(wide)), list(wide.index), fontsize=style.SMALL_PT)
-    else:
-        axes.set_ylabel("Drives, the best on top")
-    bar = figure.colorbar(image, cax=beside, extend="both")
-    bar.set_label("From the median (%):\nbetter +, worse \N{MINUS SIGN}")  # in two lines: the axes may be low
+    for axis, names in ((axes.xaxis, wide.columns), (axes.yaxis, wide.index)):
+        tell(axis, partial(_name_at, list(names)))
     clock = "virtual" if (deviations["clock"] == "virtual").any() else "wall"
     style.label(figure, reduced=bool(deviations["reduced"].any()), virtual=bool(deviations["virtual"].any()),
                 clock=clock, subject="all drives, key value of each measurement")  # fmt: skip
