@@ -7,9 +7,8 @@ import re
 import pytest
 from doc_pages import ROOT
 
-from drivelab.reference.pages import pages
+from drivelab.reference.pages import HEADER, pages
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
-from drivelab.tables import result_schemas as application_schemas
 
 FOLDER = ROOT / "docs/reference"
 
@@ -20,7 +19,8 @@ def test_the_page_is_up_to_date(name: str) -> None:
 
 
 def test_no_obsolete_page_remains() -> None:
-    assert {path.name for path in FOLDER.iterdir()} == set(pages())
+    generated = {path.name for path in FOLDER.iterdir() if path.read_text(encoding="utf-8").startswith(HEADER)}
+    assert generated == set(pages())
 
 
 @pytest.mark.parametrize("name", ["study.md", "drive_sheet.md", "virtual_drives.md", "applications.md"])
@@ -38,7 +38,7 @@ def test_every_argument_of_a_command_has_a_meaning() -> None:
 
 
 def test_no_table_has_the_name_of_its_constant() -> None:
-    modules = (columns, schemas, result_schemas, replay_schemas, application_schemas)
+    modules = (columns, schemas, result_schemas, replay_schemas)
     constants = {name for module in modules for name in vars(module) if name.isupper()}
     assert constants
     assert constants & set(re.findall(r"\w+", pages()["tables.md"])) == set()

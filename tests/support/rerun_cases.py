@@ -1,7 +1,7 @@
 """The truth table of reruns: each change to a finished study, and the exact jobs of the next run.
 
 The study is `mini_project.STUDY`: two drives, three measurements. The tests check Snakemake against each row, and
-`python tests/support/rerun_cases.py` writes the table to docs/reruns.md.
+`python tests/support/rerun_cases.py` writes the table to docs/reference/reruns.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rerun_changes import Change
 Jobs = dict[str, list[str]]
 """Jobs by rule, in the format of `Project.jobs`."""
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/reruns.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/reference/reruns.md"
 IOPS, SATURATION, REPLAY = "pts-iops", "pts-write-saturation", "trace-replay"
 MEASUREMENTS = (IOPS, SATURATION, REPLAY)
 
@@ -244,7 +244,7 @@ def row(case: Case) -> str:
 
 
 def table() -> str:
-    """Return the table of docs/reruns.md."""
+    """Return the table of docs/reference/reruns.md."""
     return "\n".join(["| change | measured | other jobs |", "|---|---|---|", *map(row, CASES)]) + "\n"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drivelab.plan.schema import ROOT
-from drivelab.reference.pages import pages
+from drivelab.reference.pages import HEADER, pages
 
 
 def main() -> None:
@@ -12,7 +12,7 @@ def main() -> None:
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for old in folder.glob("*.md"):
-        if old.name not in texts:
+        if old.name not in texts and old.read_text(encoding="utf-8").startswith(HEADER):
             old.unlink()
 
 
