@@ -24,11 +24,58 @@ DUPLICATED_ROUND = "duplicated round"
 MISSING_SLICE = "missing slice"
 ALTERED = "altered evidence"
 WAITING = "waiting recording"
-FAULTS = (
-    MISSING_ROUND, MISSING_SLICE, NO_IO, NOT_A_NUMBER, NEGATIVE_LATENCY, NEGATIVE_RATE, NO_DURATION, DAMAGED,
-    CONTRADICTS, FOREIGN_EVIDENCE, DUPLICATED_ROUND, MIXED_VERSIONS, FOREIGN, DUPLICATED, ALTERED, WAITING,
-)  # fmt: skip
-"""Reasons for excluding something. The column `unsound` of table `cells`, and `taint_reason` in tables of runs, begin
+FAULTS = {
+    MISSING_ROUND: (
+        "a cell that other rounds have, or that the manifest counts, is not in the journal. No window holds the "
+        "round; repeats have one fewer"
+    ),
+    MISSING_SLICE: (
+        "fio's JSON has fewer slices than the journal. The slice that spans the missing one is excluded too; if "
+        "the end is missing, the last"
+    ),
+    NO_IO: "a cell, replay or run moved nothing (a slice may: a drive can hang)",
+    NOT_A_NUMBER: (
+        "NaN, infinity, text or nothing in fio's JSON; NaN or infinity in its logs. A status in mid-soak excludes "
+        "two slices"
+    ),
+    NEGATIVE_LATENCY: "a clock was set back, or the file was edited",
+    NEGATIVE_RATE: "a clock was set back, or the file was edited",
+    NO_DURATION: "a replay or run took no time, or less. Its passes are excluded too",
+    DAMAGED: (
+        "fio's exit status, JSON or latency bins are invalid or gone. If a soak's counts go back, all of it is excluded"
+    ),
+    CONTRADICTS: (
+        "numbers of fio's JSON contradict each other, or those of the journal: mean latency outside smallest and "
+        "largest, or off the latency bins by more than their width; rates unequal to count or bytes by run time; "
+        "bytes unequal to I/Os of the block sizes; fewer I/Os than latencies. The reason quotes both. If a soak's "
+        "sums differ, all of it is excluded"
+    ),
+    FOREIGN_EVIDENCE: (
+        "the job's device is not the drive, fio began at another time than in the journal, or fio's JSON and "
+        "`job.fio` differ in an option. Excludes the cell or soak"
+    ),
+    DUPLICATED_ROUND: (
+        "two cells or slices have the same start, counts and bytes. The one with the journal's time counts, else "
+        "the first"
+    ),
+    MIXED_VERSIONS: (
+        "recordings to be pooled differ in fio, kernel, firmware, capacity, logical block or over-provisioning; "
+        "those like the latest count. Or a cell's fio differs from `host.json`"
+    ),
+    FOREIGN: (
+        "its plan was edited, it copies another recording, or the study lacks its drive or measurement (an earlier"
+        " plan is no fault)"
+    ),
+    DUPLICATED: (
+        "a recording has the times or output of an earlier one, or the journal has a cell twice. The first counts"
+    ),
+    ALTERED: "a file was altered, added, is missing or unreadable (`SHA256SUMS`). Excludes the recording",
+    WAITING: (
+        "the last of an even number of recordings, missing from `summary` only. A median needs an odd number, at "
+        "least three; of two, the first counts"
+    ),
+}
+"""Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in tables of runs, begin
 with one of them and a colon."""
 
 _RATES = (

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from drivelab.cli.main import parser
+from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
 from drivelab.plan.schema import ROOT
@@ -177,6 +178,7 @@ def pages() -> dict[str, str]:
         "virtual_drives.md": _virtual_drives(),
         "applications.md": _applications(),
         "host_settings.md": _host_settings(),
+        "exclusions.md": _exclusions(),
         "tables.md": _tables(),
     }
     return {name: HEADER + text.rstrip() + "\n" for name, text in texts.items()}
@@ -273,6 +275,14 @@ def _host_settings() -> str:
         ]  # fmt: skip
         parts.append(f"## {title}\n\n" + table(head, rows))
     return "\n\n".join(parts)
+
+
+def _exclusions() -> str:
+    return (
+        "# Exclusions\n\nFaults of table `exclusions`. Each excludes the affected cell, slice, replay or run, and what "
+        "is said here. What follows for results: [exploring.md](../exploring.md#what-is-left-out).\n\n"
+        + table(("fault", "when, and what else is excluded"), FAULTS.items())
+    )
 
 
 def _tables() -> str:
