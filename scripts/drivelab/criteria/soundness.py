@@ -75,8 +75,8 @@ FAULTS = {
         "least three; of two, the first counts"
     ),
 }
-"""Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in tables of runs, begin
-with one of them and a colon."""
+"""Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in
+tables of runs, begin with one of them and a colon."""
 
 _RATES = (
     "runtime_s", "read_ios", "write_ios", "iops", "read_iops", "write_iops", "bandwidth_mib_s", "read_bandwidth_mib_s",

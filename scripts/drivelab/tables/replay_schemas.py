@@ -100,7 +100,7 @@ REPLAY_OVER_TIME = schema(
 )
 
 REPLAY_MAPPINGS = schema(
-    # Changes that mapped a trace onto the drive, one row per trace and step: drivelab.replay.mapping.MappingReport.
+    # Changes that mapped a trace onto the drive, one row per trace and step
     *KEY_LINES,
     "int32: step",
     "str: trace method reason",

@@ -60,7 +60,7 @@ DIFFERENCES = schema(
 FINDINGS = schema(
     # The result of each detector on a recording, also if it found nothing.
     *KEY_LINES,
-    "str: detector",  # a name of drivelab.analysis.detectors.DETECTORS
+    "str: detector",  # as in docs/detectors.md
     "str: cell_label?",
     "bool: found",
     "str: metric?",
@@ -92,7 +92,7 @@ SATURATION = schema(
 EXCLUSIONS = schema(
     # Data excluded from every result, and why.
     "str: recording drive measurement place",  # place: "round 3, RND 4KiB 0/100", or "recording"
-    "str: fault",  # one of drivelab.criteria.soundness.FAULTS
+    "str: fault",  # one of docs/reference/exclusions.md
     "str: words",
 )
 

@@ -53,7 +53,7 @@ CELLS = schema(
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
     "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
-    "str: unsound?",  # why the cell is excluded, see drivelab.criteria.soundness
+    "str: unsound?",  # why the cell is excluded: fault (docs/reference/exclusions.md) and details
 )
 
 LATENCY_BINS = schema(

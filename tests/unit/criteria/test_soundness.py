@@ -21,7 +21,7 @@ from drivelab.analysis.exclusions import counted, exclusions_table, left_out
 from drivelab.analysis.values.summary import summary_table
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
-from drivelab.criteria.soundness import FAULTS, because, missing_cells, sound, split, unsound_cells
+from drivelab.criteria.soundness import MISSING_ROUND, because, missing_cells, sound, split, unsound_cells
 from drivelab.explore.row_selection import recording_facts, strangers
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
@@ -517,7 +517,7 @@ def test_labels_do_not_depend_on_unsound_cells() -> None:
 
 
 def test_faults_are_a_closed_list() -> None:
-    assert split(because(FAULTS[0], "a: b")) == (FAULTS[0], "a: b")
+    assert split(because(MISSING_ROUND, "a: b")) == (MISSING_ROUND, "a: b")
     with pytest.raises(ValueError, match="unknown fault"):
         because("bad weather", "rain")
     assert key()["recording"]
