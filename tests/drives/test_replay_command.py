@@ -187,7 +187,8 @@ def test_a_drive_with_errors(
     arguments = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
     report = replay(capsys, *arguments, status=1)
     assert (report["state"], report["partial"]) == ("failed", True)
-    assert report["errors"] == {"EIO": 1}
+    assert list(report["errors"]) == ["EIO"]  # of the first, and of those in flight with it
+    assert sum(counts["requests"] for counts in report["issued"].values()) < 200
     report = replay(capsys, *arguments, "--go-on", status=1)
     assert (report["state"], report["partial"]) == ("finished", False)
     assert report["errors"]["EIO"] > 1

@@ -24,18 +24,18 @@ def test_mix_is_reads_plus_writes(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(700.0, 300.0, options("randrw", rwmixread="70"))))
     run = fio_json.read_run(path)
     assert run.cell.workload == "RND 4KiB 70/30"
-    assert run.found["iops"] == 1000.0
-    assert run.found["bandwidth_mib_s"] == pytest.approx(1000 * 4096 / 2**20)
-    assert run.found["mean_latency_us"] == pytest.approx(0.7 * 80 + 0.3 * 20)
-    assert (run.found["read_ios"], run.found["write_ios"]) == (7000, 3000)
-    assert run.found["bytes_written"] == 3000 * 4096
+    assert run.values["iops"] == 1000.0
+    assert run.values["bandwidth_mib_s"] == pytest.approx(1000 * 4096 / 2**20)
+    assert run.values["mean_latency_us"] == pytest.approx(0.7 * 80 + 0.3 * 20)
+    assert (run.values["read_ios"], run.values["write_ios"]) == (7000, 3000)
+    assert run.values["bytes_written"] == 3000 * 4096
 
 
 def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> None:
     """json+ of fio 3.33 has bins, which give percentiles of both directions together."""
     text = json.loads((OWN / "mix" / "fio.json").read_text())
     text["jobs"][0]["job options"] = options("randrw", 4, 2, rwmixread="65")  # missing in that file
-    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", text)).found, read_result(OWN / "mix")
+    ours, theirs = fio_json.read_run(origins.write(tmp_path / "mix.json", text)).values, read_result(OWN / "mix")
     assert ours["iops"] == pytest.approx(theirs.iops)
     assert ours["mean_latency_us"] == pytest.approx(theirs.mean_latency_us)
     expected = theirs.percentiles_us(50, 99, 99.9999)
@@ -45,7 +45,7 @@ def test_real_output_gives_the_same_values_as_the_harness(tmp_path: Path) -> Non
 def test_processes_reported_separately_are_summed(tmp_path: Path) -> None:
     jobs = [job(0.0, 500.0, options("write", 8, 3, "1m")) for _ in range(3)]
     run = fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
-    assert (run.cell.label, run.found["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
+    assert (run.cell.label, run.values["iops"]) == ("SEQ 1024KiB 0/100 T3Q8", 1500.0)
 
 
 def test_early_fio_3_gives_only_kib_per_second(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_early_fio_3_gives_only_kib_per_second(tmp_path: Path) -> None:
         del early_job[part]["bw_bytes"]
     common = {"global options": early_job.pop("job options")}
     path = origins.write(tmp_path / "a.json", document(early_job, **common))
-    assert fio_json.read_run(path).found["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
+    assert fio_json.read_run(path).values["bandwidth_mib_s"] == pytest.approx(4000 / 1024)
 
 
 def test_files_of_one_workload_are_rounds_in_time_order(tmp_path: Path) -> None:

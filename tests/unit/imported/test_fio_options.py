@@ -70,7 +70,7 @@ def test_limits_and_unsupported_options_are_refused(tmp_path: Path, name: str) -
     ("name", "neutral"), [("rate", "0"), ("rate", "0,0"), ("thinktime", "0"), ("zonemode", "none")]
 )
 def test_option_without_effect_is_accepted(tmp_path: Path, name: str, neutral: str) -> None:
-    assert read_run(tmp_path, job(1000.0, 0.0, options(**{name: neutral}))).found["iops"] == 1000.0
+    assert read_run(tmp_path, job(1000.0, 0.0, options(**{name: neutral}))).values["iops"] == 1000.0
 
 
 DIFFERENT = {
@@ -209,7 +209,7 @@ def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
 def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
     path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert fio_json.read_run(path).found["iops"] == 1000.0
+    assert fio_json.read_run(path).values["iops"] == 1000.0
 
 
 @pytest.mark.parametrize("text", ['{"a": ' + "[" * 100_000, '{"a": ' + "9" * 10_000 + "}"])
