@@ -20,7 +20,7 @@ def headline(campaign: Campaign) -> str:
     if campaign.fleet and study.order is not None:
         text += (
             " A host measures its drives in random order, each with all of its runs. These are not blocks, so a drift "
-            "over time looks like a difference between drives ('fleet: no' measures in blocks)."
+            "over time looks like a difference between drives ('fleet: false' measures in blocks)."
         )
     if campaign.elsewhere:
         text += " " + still_elsewhere(planned.plan for planned in campaign.elsewhere)

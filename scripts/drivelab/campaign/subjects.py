@@ -130,12 +130,12 @@ def is_fleet(study: Study, plans: Sequence[Plan], captured: Callable[[], Iterabl
         large = len(plans) > LARGE and len(study.drives) > 1 and not _obstacle(plans, captured)
         return parts or (large and not whole)
     if study.fleet and (reason := _obstacle(plans, captured)):
-        raise UserError(f"{study.path}: key 'fleet' is yes, but {reason}")
+        raise UserError(f"{study.path}: key 'fleet' is true, but {reason}")
     if (study.fleet and whole) or (not study.fleet and parts):
         mode = "in one piece" if whole else "drive by drive"
         raise UserError(
-            f"{study.path}: key 'fleet' is {'yes' if study.fleet else 'no'}, but {study.results} holds recordings of "
-            f"this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
+            f"{study.path}: key 'fleet' is {'true' if study.fleet else 'false'}, but {study.results} holds recordings "
+            f"of this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
         )
     return study.fleet
 

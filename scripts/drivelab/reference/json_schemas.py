@@ -132,7 +132,10 @@ def _default(node: Node) -> str:
 
 
 def _word(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    """Return a value as the YAML loader takes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f'"{value}"' if value in ("on", "off", "yes", "no") else str(value)
 
 
 def _kind(kind: str) -> str:

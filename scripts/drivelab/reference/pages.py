@@ -240,7 +240,7 @@ def _virtual_drives() -> str:
 
 
 def _default(value: object) -> str:
-    return code({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
+    return code({True: "true", False: "false"}[value] if isinstance(value, bool) else value)
 
 
 def _applications() -> str:

@@ -130,7 +130,7 @@ class Cluster:
             if len(hosts) > 1:
                 raise UserError(
                     f"{study.path}: drive '{drive}' is planned on the hosts {', '.join(sorted(hosts))}, but each drive "
-                    "of a fleet is one job; on a cluster use 'fleet: no', or one study for each host"
+                    "of a fleet is one job; on a cluster use 'fleet: false', or one study for each host"
                 )
         for job in simultaneous_jobs(campaign.here, str):
             hosts = {host_of(plan) for plan in campaign.here if plan.sheet_drive in job.drives}

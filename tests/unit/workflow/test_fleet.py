@@ -415,7 +415,7 @@ def test_a_fleet_drive_on_two_hosts_is_refused_on_a_cluster(project: Path) -> No
     platforms = "platforms: {old: {host: left}, new: {host: right}}"
     study = Path(of_two_hosts(project, platforms))
     (project / "many.tsv").write_text(SHEET_OF_TWO.replace("left\n", "\n").replace("right\n", "\n"))
-    with pytest.raises(UserError, match=r"drive 'd1' is planned on the hosts left, right.*use 'fleet: no'"):
+    with pytest.raises(UserError, match=r"drive 'd1' is planned on the hosts left, right.*use 'fleet: false'"):
         Scheduling(Campaign.load(study, everywhere=True), Cluster())
     study.write_text(study.read_text().replace("fleet: true", "fleet: false"))
     Scheduling(Campaign.load(study, everywhere=True), Cluster())
