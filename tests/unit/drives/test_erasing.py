@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import select
 import signal
@@ -80,18 +81,17 @@ def test_a_query_program_ends_with_its_stage(tmp_path: Path, programs: list[Prog
 
 
 def test_an_erase_outlives_its_stage_and_the_next_command_waits(
-    tmp_path: Path, programs: list[Program], capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, programs: list[Program], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(sys, "stdout", printed := io.StringIO())  # capfd loses what is written while it is read
     programs.append(program := Program(tmp_path, "erasing"))
     while not any(record.stat().st_size for record in (tmp_path / "run/erasing").iterdir()):
         assert program.stage.poll() is None, "the stage ended without a record of its program"
     program.kill_stage()
     waiting = threading.Thread(target=erasing.wait_until_ended, args=(NODE,), daemon=True)
     waiting.start()
-    output = ""
-    while not output.endswith("\n"):  # text and line end may arrive separately
+    while not (output := printed.getvalue()).endswith("\n"):  # text and line end may arrive separately
         assert waiting.is_alive(), "the command did not wait"
-        output += capfd.readouterr().out
     assert output.startswith(f"drive {DRIVE}: 'sh -c ")
     assert f"(process {program.pid}) is still erasing the drive. The stage that started it was killed" in output
     assert not program.has_ended(0)
@@ -101,7 +101,7 @@ def test_an_erase_outlives_its_stage_and_the_next_command_waits(
     assert not waiting.is_alive()
     assert program.has_ended(PATIENCE_S)
     erasing.wait_until_ended(NODE)
-    assert capfd.readouterr().out == ""
+    assert printed.getvalue() == output
     assert list((tmp_path / "run/erasing").iterdir()) == []
 
 
