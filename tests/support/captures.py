@@ -18,11 +18,11 @@ def dd(device: str, count: int = 50) -> list[str]:
     return ["dd", "if=/dev/zero", f"of={device}", "bs=4k", f"count={count}", "oflag=direct", "seek=100"]
 
 
-def background(code: str) -> subprocess.Popen[bytes]:
+def background(code: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
     """Run Python code in a separate process, which handles signals like the drivelab command."""
     code = f"from drivelab.core.termination import end_in_order; end_in_order()\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
-    return subprocess.Popen([sys.executable, "-c", code], env=environment)
+    return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=stdout)
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:

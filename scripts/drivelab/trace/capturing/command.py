@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.core.termination import deferred
 from drivelab.trace.capturing import capture_report
 
 
@@ -46,27 +47,37 @@ def run(
     """
     with (output / "stdout").open("wb") as out, (output / "stderr").open("wb") as err:
         started_s = time.monotonic()
-        process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", *command],
-            cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-            env=environment,
-        )  # fmt: skip
-        descriptor = os.pidfd_open(process.pid)
+        process = None
         try:
+            with deferred():  # a signal between fork and return would lose the process
+                process = subprocess.Popen(
+                    ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                    cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
+                    env=environment,
+                )  # fmt: skip
             begun(process.pid)
-            waiting = select.poll()
-            waiting.register(descriptor, select.POLLIN)
-            while not waiting.poll(interval_s * 1000):
-                poll()
+            _wait(process.pid, poll, interval_s)
             ended_s = time.monotonic()
         finally:
-            os.close(descriptor)
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            _, status, used = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-            capture_report.end_session(process.pid, (environment or {}).get(capture_report.MARK))
+            if process is not None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                _, status, used = os.wait4(process.pid, 0)
+                process.returncode = os.waitstatus_to_exitcode(status)
+                capture_report.end_session(process.pid, (environment or {}).get(capture_report.MARK))
     # The child's maximum includes the parent's memory between fork and exec (setmax_mm_hiwater_rss).
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     rss_bytes = used.ru_maxrss * 1024 if used.ru_maxrss > own else None
     return Outcome(process.returncode, ended_s - started_s, used.ru_utime, used.ru_stime, rss_bytes)
+
+
+def _wait(pid: int, poll: Callable[[], None], interval_s: float) -> None:
+    """Wait for the end of a child without reaping it."""
+    descriptor = os.pidfd_open(pid)
+    try:
+        waiting = select.poll()
+        waiting.register(descriptor, select.POLLIN)
+        while not waiting.poll(interval_s * 1000):
+            poll()
+    finally:
+        os.close(descriptor)

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from captures import background
 
 from drivelab.plan.schema import ROOT
 from drivelab.trace.capturing import command, disk, mounts
@@ -43,6 +44,27 @@ def test_memory_below_the_own_maximum_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9)])
 def test_the_exit_status_is_reported(tmp_path: Path, script: str, status: int) -> None:
     assert run(["sh", "-c", script], tmp_path).exit_status == status
+
+
+def test_a_signal_during_the_start_of_a_command_ends_it(tmp_path: Path) -> None:
+    process = background(
+        f"""
+import os, signal, subprocess
+from pathlib import Path
+from drivelab.trace.capturing import command
+class Signalled(subprocess.Popen):
+    def __init__(self, *facts, **options):
+        super().__init__(*facts, **options)
+        os.kill(os.getpid(), signal.SIGINT)
+subprocess.Popen = Signalled
+try:
+    command.run(["sleep", "1000"], None, Path({str(tmp_path)!r}), lambda: None, 0.05, lambda pid: None)
+except KeyboardInterrupt:
+    print("children:", Path("/proc/thread-self/children").read_text())
+""",
+        stdout=subprocess.PIPE,
+    )
+    assert process.communicate()[0] == b"children: \n"
 
 
 def test_processes_left_by_a_command_are_killed(tmp_path: Path) -> None:
