@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pandas as pd
 
-from drivelab.core.units import some
-from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.soundness import (
     ALTERED,
     DUPLICATED,
@@ -16,7 +14,6 @@ from drivelab.criteria.soundness import (
     MISSING_ROUND,
     MISSING_SLICE,
     MIXED_VERSIONS,
-    WAITING,
     missing_cells,
     split,
 )
@@ -29,8 +26,6 @@ VERSIONS = {
     "logical_block_bytes": "logical block in bytes", "over_provisioning_pct": "over-provisioning in %",
 }  # fmt: skip
 """What must be equal in recordings that are pooled: columns of their facts, and names for messages."""
-_NAMED = 3
-"""How many cells of a waiting recording are named."""
 _MISSING = {
     "loop": (MISSING_ROUND, "the cell is not in the journal"),
     "soak": (MISSING_SLICE, "the slice has no evidence"),
@@ -56,10 +51,8 @@ def exclusions_table(
     folders that do not belong to the study. `replays` and `application_runs` are the tables of these names.
 
     Excluded as a whole are altered recordings, recordings with the evidence of an earlier one, and recordings whose
-    versions differ from those of the latest one that they would be pooled with. If an even number of recordings has a
-    value, the last one is not in its median: it waits for another recording. Its cells are in all other tables.
+    versions differ from those of the latest one that they would be pooled with.
     """
-    taken = recordings[["recording", "drive", "measurement"]]
     altered = [row for table in (cells, replays, application_runs) for row in _altered(table)]
     gone = {row["recording"] for row in altered}
     cells, replays, application_runs, recordings = (
@@ -73,8 +66,6 @@ def exclusions_table(
     missing = missing_cells(cells)
     rows += [*_cell_rows(cells, missing), *_run_rows(replays), *_run_rows(application_runs)]
     rows += _uncounted(missing, recordings)
-    gone |= {row["recording"] for row in rows if row["place"] == WHOLE}
-    rows += _waiting(_valued(cells, replays, application_runs), taken, gone)
     return pd.DataFrame(rows, columns=SCHEMAS["exclusions"].names)
 
 
@@ -122,45 +113,6 @@ def _other_versions(recordings: pd.DataFrame) -> list[dict[str, Any]]:
                 words = f"made with {', '.join(versions)}; not pooled with the latest, {latest['recording']}"
                 rows.append(_row(recording, WHOLE, MIXED_VERSIONS, words))
     return rows
-
-
-def _valued(
-    cells: pd.DataFrame, replays: pd.DataFrame | None, application_runs: pd.DataFrame | None
-) -> Mapping[str, Mapping[str, int]]:
-    """Return {cell label, trace or application: {recording: run}} of what counts."""
-    valued: dict[str, dict[str, int]] = {}
-    for table, name in ((cells, "cell_label"), (replays, "trace"), (application_runs, "application")):
-        if table is not None and len(table):
-            counts = table["unsound"].isna() if name == "cell_label" else table["counted"].astype(bool)
-            runs = table.loc[counts, ["recording", "run", name]].drop_duplicates()
-            for recording, run, label in runs.itertuples(index=False, name=None):
-                valued.setdefault(str(label), {})[recording] = run
-    return valued
-
-
-def _waiting(
-    valued: Mapping[str, Mapping[str, int]], recordings: pd.DataFrame, gone: Collection[str]
-) -> Iterator[dict[str, Any]]:
-    """Yield a row for each recording that waits: the last of an even number.
-
-    `gone` are the recordings that are excluded as a whole.
-    """
-    for _, pooled in recordings.groupby(["drive", "measurement"], sort=False):
-        waiting: dict[tuple[str, ...], list[str]] = {}
-        names = [name for name in pooled["recording"] if name not in gone] if len(pooled) > 1 else []
-        for label, runs in valued.items() if len(names) > 1 else ():
-            sound = sorted((name for name in names if name in runs), key=runs.__getitem__)
-            if sound and len(sound) % 2 == 0:
-                waiting.setdefault(tuple(sound), []).append(label)
-        by_name = {row["recording"]: row for row in pooled.to_dict("records")}
-        for (*others, last), labels in waiting.items():
-            place = some(labels, _NAMED)
-            value = f"of {others[0]} alone" if len(others) < FEWEST else f"the median of the {len(others)} before it"
-            words = (
-                f"{len(others) + 1} sound recordings of {len(pooled)}, but a median needs an odd number, at least "
-                f"three; this one waits for another, the value is {value}"
-            )
-            yield _row(by_name[last], f"values of {place}", WAITING, words)
 
 
 def _cell_rows(cells: pd.DataFrame, missing: pd.DataFrame) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.deltas.deltas import deltas_table, readjusted
+from drivelab.analysis.deltas.deltas import deltas_table, judged
 from drivelab.analysis.deltas.differences import differences_table
 from drivelab.analysis.deltas.inference import adjusted
 from drivelab.analysis.exclusions import counted
@@ -120,13 +120,18 @@ def _family(deltas: pd.DataFrame) -> pd.DataFrame:
 
 def _decide(written: Sequence[Path], family: pd.DataFrame, confidence_pct: float) -> None:
     cells = [family[name] for name in ("comparison", "measurement", "cell_label")]
-    adjusted_p = {name: adjusted(family[name], cells, family["metric"]) for name in _P_VALUES}
+    alpha = 1 - confidence_pct / 100
+    difference, equivalence = (
+        adjusted(family[name], cells, family["metric"], level)
+        for name, level in zip(_P_VALUES, (alpha, alpha / 2), strict=True)
+    )
     begin = 0
     for path in written:
         table = io.read(path, "deltas")
         rows = slice(begin, begin + len(table))
-        p_value, equivalence_p = (adjusted_p[name].iloc[rows].set_axis(table.index) for name in _P_VALUES)
-        io.write(readjusted(table, p_value, equivalence_p, confidence_pct), path, "deltas")
+        if len(table):
+            of_table = difference.part(rows, table.index), equivalence.part(rows, table.index)
+            io.write(judged(table, *of_table, confidence_pct), path, "deltas")
         begin += len(table)
 
 

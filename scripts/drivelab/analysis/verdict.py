@@ -31,12 +31,17 @@ FINE = frozenset(
 FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """Faults, gravest first: a value with several gets the first."""
 
-BETTER = "better"
-WORSE = "worse"
-SAME = "same"
-"""The difference lies wholly within the study's margin."""
+FASTER_BEYOND = "faster beyond the margin"
+"""The whole adjusted interval lies beyond the margin of the study."""
+FASTER = "faster (size unsure)"
+SAME = "same within the margin"
+SLOWER = "slower (size unsure)"
+SLOWER_BEYOND = "slower beyond the margin"
 CANNOT_TELL = "cannot tell"
 NOT_COMPARED = "not compared"
 """The sides have an unintended difference, and the study forbids that."""
-DELTA_VERDICTS = (BETTER, WORSE, SAME, CANNOT_TELL, NOT_COMPARED)
-"""Values of the column `verdict` of the table `deltas`."""
+DELTA_VERDICTS = (FASTER_BEYOND, FASTER, SAME, SLOWER, SLOWER_BEYOND, CANNOT_TELL, NOT_COMPARED)
+"""Values of the column `verdict` of the table `deltas`: the outcomes of a comparison."""
+BETTER = (FASTER_BEYOND, FASTER)
+WORSE = (SLOWER_BEYOND, SLOWER)
+DECIDED = (*BETTER, SAME, *WORSE)

@@ -30,8 +30,8 @@ drives: [{drives}]
 basis: {basis}
 measurements:
 {measurements}
-# Repetitions of each measurement, with purge and preconditioning: an odd number. 3 runs show how well it repeats.
-runs: 1
+# Recordings of each measurement, with purge and preconditioning. Fewer than 3 give no verdict on the drives.
+runs: 3
 # Order: fixed, as above, or random, so that no drive is always the last: {{random: 1}}
 order: fixed
 # Measurements at a time on each host; concurrent measurements disturb each other.
@@ -40,7 +40,7 @@ concurrency: 1
 # budget: {{time: 3d, written: 20TB}}
 # Combinations to leave out, to add, or to repeat more often.
 # exclude: [{{drives: [{basis}], measurements: [{first}]}}]
-# include: [{{drives: [{basis}], measurements: [{first}], runs: 3}}]
+# include: [{{drives: [{basis}], measurements: [{first}], runs: 5}}]
 """
 
 

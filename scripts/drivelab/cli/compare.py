@@ -188,11 +188,12 @@ def _table(comparison: Comparison, marks: Sequence[tuple[int, ...]], console: Co
     from rich.table import Table
     from rich.text import Text
 
+    from drivelab.analysis.verdict import BETTER, WORSE
     from drivelab.cli.query import print_table
     from drivelab.report.numbers import heading, is_missing, number
     from drivelab.report.sentences import mark
 
-    colours = {"better": "green", "worse": "red"}
+    colours = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
     several = comparison.deltas["measurement"].nunique() > 1
     shown = Table(box=None, pad_edge=False)
     for name in (*(("test",) if several else ()), "cell", "metric"):

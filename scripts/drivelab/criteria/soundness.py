@@ -23,7 +23,6 @@ FOREIGN_EVIDENCE = "foreign evidence"
 DUPLICATED_ROUND = "duplicated round"
 MISSING_SLICE = "missing slice"
 ALTERED = "altered evidence"
-WAITING = "waiting recording"
 FAULTS = {
     MISSING_ROUND: (
         "a cell that other rounds have, or that the manifest counts, is not in the journal. No window holds the "
@@ -70,10 +69,6 @@ FAULTS = {
         "a recording has the times or output of an earlier one, or the journal has a cell twice. The first counts"
     ),
     ALTERED: "a file was altered, added, is missing or unreadable (`SHA256SUMS`). Excludes the recording",
-    WAITING: (
-        "the last of an even number of recordings, missing from `summary` only. A median needs an odd number, at "
-        "least three; of two, the first counts"
-    ),
 }
 """Reasons for excluding something, with their meaning. The column `unsound` of table `cells`, and `taint_reason` in
 tables of runs, begin with one of them and a colon."""

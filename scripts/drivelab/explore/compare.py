@@ -15,7 +15,7 @@ from drivelab.analysis.deltas.doubts import LOAD
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
 from drivelab.analysis.values.summary import summary_table
-from drivelab.analysis.verdict import DELTA_VERDICTS, NOT_COMPARED
+from drivelab.analysis.verdict import DELTA_VERDICTS
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import THRESHOLD_PCT
@@ -76,14 +76,9 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of comparisons by verdict.
-
-        Twins count once, see `drivelab.analysis.deltas.inference`.
-        All verdicts are listed, but NOT_COMPARED only if it occurs.
-        """
-        counted = _once_each(self.deltas)["verdict"].value_counts()
-        verdicts = [verdict for verdict in DELTA_VERDICTS if verdict != NOT_COMPARED or verdict in counted]
-        return {verdict: int(counted.get(verdict, 0)) for verdict in verdicts}
+        """Return the number of comparisons by verdict; twins count once, see `drivelab.analysis.deltas.inference`."""
+        counts = _once_each(self.deltas)["verdict"].value_counts()
+        return {verdict: int(counts[verdict]) for verdict in DELTA_VERDICTS if verdict in counts}
 
     @property
     def tested(self) -> int:

@@ -32,11 +32,11 @@ class Design:
     ) -> tuple[MeasurementChoice, ...]:
         """Return the measurements, each with its `runs` by drive and platform.
 
-        Raises UserError for an unknown name, an entry without effect, an even number of runs, or an empty design.
+        Raises UserError for an unknown name, an entry without effect, or an empty design.
         """
         places = self.platforms or (NO_PLATFORM,)
         planned: dict[_Combination, int] = {
-            (number, drive, platform): self._odd(self.runs, "runs")
+            (number, drive, platform): self.runs
             for number, choice in enumerate(self.measurements)
             for drive in choice.drives
             for platform in places
@@ -64,7 +64,7 @@ class Design:
             del planned[combination]
 
     def _include(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
-        runs = self._odd(entry.get("runs", self.runs), f"{key}.runs")
+        runs = entry.get("runs", self.runs)
         combinations = list(self._combinations(planned, self._names(entry, key)))
         if not combinations:
             raise UserError(
@@ -118,13 +118,6 @@ class Design:
     def _name(self, combination: _Combination, kind: str) -> str:
         number, drive, platform = combination
         return {"measurements": self.measurements[number].name, "drives": drive, "platforms": platform}[kind]
-
-    def _odd(self, runs: int, key: str) -> int:
-        if runs % 2 == 0:
-            raise UserError(
-                f"{self.source}: key '{key}' is {runs}; a median needs an odd number of runs; choose an odd number"
-            )
-        return runs
 
     def _with_runs(
         self, number: int, choice: MeasurementChoice, planned: Mapping[_Combination, int]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.measurement_outcome import rests_on_one_recording, taint_reasons
+from drivelab.report.measurement_outcome import in_few_recordings, taint_reasons
 from drivelab.report.numbers import is_missing, metric_name
 from drivelab.report.view import Banner, Link
 
@@ -126,8 +126,8 @@ def _tainted(inputs: Inputs) -> _Concern:
     return keys, reasons
 
 
-def _one_recording(inputs: Inputs) -> _Concern:
-    rows = [row for row in inputs.tables["deltas"] if rests_on_one_recording(row)]
+def _few_recordings(inputs: Inputs) -> _Concern:
+    rows = [row for row in inputs.tables["deltas"] if in_few_recordings(row)]
     sides = (
         {"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison")
     )
@@ -205,10 +205,10 @@ _LIMITS = (
         _tainted,
     ),
     _Limit(
-        "one-recording", "single recording per drive", "Single recording per drive",
-        "Verdicts on these tests use the scatter within one recording per drive. They do not show whether a new "
-        "recording repeats the result; set runs: 3 to find out.",
-        _one_recording,
+        "few-recordings", "too few recordings", "Too few recordings for a verdict",
+        "The differences in these tests are those of the recordings. A new recording of the same drive differs too; "
+        "fewer than 3 a side do not show by how much. Set runs: 3; the recordings so far are kept.",
+        _few_recordings,
     ),
     _Limit(
         "lossy", "lossy trace", "Lossy trace",

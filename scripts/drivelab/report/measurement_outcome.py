@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.deltas.doubts import TOO_FEW
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, WORSE
+from drivelab.core.units import counted
 from drivelab.criteria.taint import causes, digest
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.numbers import DASH, MISSING, is_missing, percent, quantity
+from drivelab.report.numbers import DASH, MISSING, amount, duration, is_missing, percent, quantity
 
-TONES = {BETTER: "good", WORSE: "bad"}
+TONES = {**dict.fromkeys(BETTER, "good"), **dict.fromkeys(WORSE, "bad")}
 """Tone of a field with a verdict or a delta."""
 
 
@@ -43,9 +46,47 @@ def delta_words(delta: Row) -> str:
     return MISSING if any(is_missing(delta[side]) for side in ("basis_value", "comparison_value")) else DASH
 
 
-def rests_on_one_recording(delta: Row) -> bool:
-    """Return whether there is a verdict without any scatter between recordings."""
-    return outcome(delta) in (BETTER, WORSE, SAME) and delta["scope"] != "recordings"
+def in_few_recordings(delta: Row) -> bool:
+    """Return whether nothing but too few recordings stands against a verdict on the drives."""
+    doubts = [str(doubt) for doubt in delta["doubts"]]
+    return comparable(delta) and bool(doubts) and all(doubt.startswith(TOO_FEW) for doubt in doubts)
+
+
+def settled_by(inputs: Inputs, delta: Row) -> str:
+    """Return what would decide a comparison, and its cost; empty if unknown.
+
+    For example `2 more recordings of each drive: about 50 min, 1.2 TiB written`. The cost is that of the recordings so
+    far, with their preconditioning.
+    """
+    if is_missing(delta.get("recordings_needed")):
+        return ""
+    needed = int(delta["recordings_needed"])
+    more = {str(delta[side]): max(needed - int(delta[f"{side}_n"]), 0) for side in ("basis", "comparison")}
+    counts = set(more.values())
+    if counts == {0}:
+        return ""
+    of_each = f"{counted(counts.pop(), 'more recording')} of each drive" if len(counts) == 1 else ""
+    words = of_each or " and ".join(f"{counted(n, 'more recording')} of {drive}" for drive, n in more.items() if n)
+    costs = [_cost(inputs, drive, str(delta["measurement"]), count) for drive, count in more.items() if count]
+    if not all(costs):
+        return words
+    seconds, written = (sum(column) for column in zip(*filter(None, costs), strict=True))
+    return f"{words}: about {duration(round(seconds))}{f', {amount(written)} written' if written else ''}"
+
+
+def _cost(inputs: Inputs, drive: str, measurement: str, count: int) -> tuple[float, float] | None:
+    """Return seconds and bytes of `count` more recordings; None if the recordings so far do not show it."""
+    plans = [plan for plan in inputs.plans_of((drive, measurement)) if not is_missing(plan.get("finished"))]
+    if not plans:
+        return None
+    cells = inputs.frame_of("cells", (drive, measurement))
+    written = float(cells["bytes_written"].sum()) if "bytes_written" in cells else 0.0
+    written += sum(plan.get("filled_bytes") or 0 for plan in plans)
+    seconds = sum(
+        (datetime.fromisoformat(plan["finished"]) - datetime.fromisoformat(plan["started"])).total_seconds()
+        for plan in plans
+    )
+    return count * seconds / len(plans), count * written / len(plans)
 
 
 def footnote(deltas: Iterable[Row]) -> str:

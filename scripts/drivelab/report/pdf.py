@@ -14,8 +14,7 @@ import typst
 
 from drivelab.core.errors import UserError
 from drivelab.core.programs import run
-from drivelab.report.measurement_outcome import TONES
-from drivelab.report.view import Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
+from drivelab.report.view import SHOWN, Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
 
 _ON_EVERY_PAGE = (
     (
@@ -80,7 +79,7 @@ def pages(report: Report) -> dict[str, Any]:
         "headlines": [
             {
                 "delta": headline.delta,
-                "tone": headline.outcome.replace(" ", "-"),
+                "tone": headline.direction,
                 "sentence": headline.sentence,
                 "context": headline.context,
                 "anchor": headline.anchor if headline.anchor in anchors else "",
@@ -97,7 +96,7 @@ def pages(report: Report) -> dict[str, Any]:
 def _headlines(report: Report) -> tuple[list[Headline], str]:
     """Return the largest better or worse headlines, and a note on the number of others."""
     every = [*report.headlines, *report.headlines_left_out]
-    decided = [headline for headline in every if headline.outcome in TONES]
+    decided = [headline for headline in every if headline.outcome in SHOWN]
     if len(decided) > _MOST_HEADLINES:
         decided = sorted(decided, key=lambda headline: -abs(headline.delta_pct or 0))[:_MOST_HEADLINES]
     others = [headline for headline in every if headline not in decided]

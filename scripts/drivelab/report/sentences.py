@@ -7,22 +7,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from drivelab.analysis.deltas.doubts import DISTURBED, FOREIGN, PRINTED, numbered, taint_causes
-from drivelab.analysis.verdict import BETTER, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import BETTER, FASTER, NOT_COMPARED, SAME, SLOWER, WORSE
 from drivelab.core.units import parse_size
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
     also_differs,
+    in_few_recordings,
     interval,
     is_time,
     margin,
     outcome,
-    rests_on_one_recording,
     why,
     whys,
 )
 from drivelab.report.numbers import TIMES, amount, is_missing, metric_name, percent, rounded, unit_of
 
-SINGLE = "single recording per drive"
 _NBSP = "\u00a0"
 _NOTATION = re.compile(
     r"(?P<pattern>RND|SEQ) (?P<least>\d+[KMGT]?i?B)(-(?P<most>\d+[KMGT]?i?B))?(?P<mix> mix)? "
@@ -32,11 +31,11 @@ _LARGE = 10
 """Multiples from here on need no decimals."""
 
 
-def sentence(delta: Row, confidence: str = "") -> str:
-    """Describe a delta, with a single recording per drive if its scatter shows no more.
+def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
+    """Describe a delta.
 
     For example `op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS (Δ +58 % to +66 %).`
-    `confidence` names the interval, as `95 % confidence`.
+    `confidence` names the interval, as `95 % confidence`. `settled_by` says what would decide it.
     """
     drive, basis, verdict = delta["comparison"], delta["basis"], outcome(delta)
     workload = workload_words(delta["cell_label"])
@@ -46,14 +45,20 @@ def sentence(delta: Row, confidence: str = "") -> str:
     if is_missing(delta["delta_pct"]):
         return f"{drive} and {basis} cannot be compared: {workload}.{reason}"
     change = f"Δ {percent(delta['delta_pct'], signed=True)}"
-    notes = [", ".join(filter(None, (f"Δ {interval(delta)}", confidence)))] if interval(delta) else []
-    notes += [SINGLE] if rests_on_one_recording(delta) else []
-    values = _values(delta) + (f" ({'; '.join(notes)})" if notes else "")
-    if verdict in (BETTER, WORSE):
+    between = ", ".join(filter(None, (f"Δ {interval(delta)}", confidence))) if interval(delta) else ""
+    values = _values(delta) + (f" ({between})" if between else "")
+    settled = f" What would settle it: {settled_by}." if settled_by else ""
+    if verdict in (FASTER, SLOWER):
+        adjective = comparative([delta], verdict in BETTER)
+        return f"{drive} is {adjective} than {basis} (size unsure): {workload}, {change}, {values}."
+    if verdict in (*BETTER, *WORSE):
         return f"{drive} {_compared(delta)} {basis}: {workload}, {values}."
     if verdict == SAME:
         return f"{drive} equals {basis} within ±{margin(delta)}: {workload}, {change}, {values}."
-    return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}"
+    if in_few_recordings(delta):
+        seen = f"In these recordings, {drive} {_compared(delta)} {basis}: {workload}, {values}."
+        return f"{seen} No verdict on the drives: {why(delta)}.{settled}"
+    return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}{settled}"
 
 
 def workload_words(label: str) -> str:
@@ -75,18 +80,20 @@ def workload_words(label: str) -> str:
     return f"{access} {direction} {sizes}{match['mix'] or ''}{match['rest']}{demand}{match['turn']}"
 
 
-def comparative(deltas: Iterable[Row], verdict: str) -> str:
+def comparative(deltas: Iterable[Row], better: bool) -> str:
     """Return `faster` or `slower`; `better` or `worse` if a metric is neither a speed nor a time."""
     of_speed = all(row["kind"] in ("speed", "time") and row["metric"] != "iops_per_watt" for row in deltas)
     if of_speed:
-        return "faster" if verdict == BETTER else "slower"
-    return "better" if verdict == BETTER else "worse"
+        return "faster" if better else "slower"
+    return "better" if better else "worse"
 
 
 def _compared(delta: Row) -> str:
     """Return how one drive compares with the other; of a time as a multiple, since +125 % would be below zero."""
-    change_pct, verdict = float(delta["delta_pct"]), outcome(delta)
-    adjective = comparative([delta], verdict)
+    change_pct = float(delta["delta_pct"])
+    if change_pct == 0:
+        return "equals"
+    adjective = comparative([delta], change_pct > 0)
     if not is_time(delta):
         return f"is {percent(abs(change_pct))} {adjective} than"
     ratio = 1 + change_pct / 100  # basis time to comparison time
@@ -139,7 +146,7 @@ def why_not_tested(deltas: list[Row]) -> str:
     if doubts and all(PRINTED in doubt for doubt in doubts):
         return f"{len(deltas)} printed value{'s' if len(deltas) > 1 else ''} with unknown scatter"
     reasons = f" ({why_in_doubt(deltas)})" if doubts else ""
-    return f"none of {len(deltas)} headline tests has known scatter on both sides{reasons}"
+    return f"no test is possible in {len(deltas)} headline tests{reasons}"
 
 
 def _in_short(doubt: str) -> str:

@@ -215,6 +215,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "clock_reason": study["clock_reason"] if plan.clock == "virtual" else None,
         "started": journal[0]["at"],
         "finished": journal[-1]["at"],
+        "filled_bytes": sum(line.get("bytes") or 0 for line in journal if line["event"] == "fill"),
         "data_pattern": _data_pattern(plan),
         "engine": _engine(journal, host["engine"]),
         "host": host["host"],

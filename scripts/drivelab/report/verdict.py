@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
+from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
-    TONES,
     delta_words,
     footnote,
+    in_few_recordings,
     is_time,
     margin,
     outcome,
-    rests_on_one_recording,
+    settled_by,
     tested,
 )
 from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
-from drivelab.report.sentences import SINGLE, Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
+from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
 from drivelab.report.table_fields import judged_cell, longest_of, side_cell
-from drivelab.report.view import Cell, Column, Headline, Table
+from drivelab.report.view import IN_RECORDINGS, SHOWN, Cell, Column, Headline, Table
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
 _MOST_HEADLINES = 5
@@ -67,8 +69,8 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
             Headline(
                 delta=delta_words(delta),
                 delta_pct=None if is_missing(delta["delta_pct"]) else float(delta["delta_pct"]),
-                sentence=sentence(delta, confidence(inputs)),
-                outcome=outcome(delta),
+                sentence=sentence(delta, confidence(inputs), settled_by(inputs, delta)),
+                outcome=IN_RECORDINGS if in_few_recordings(delta) else outcome(delta),
                 context="; ".join(str(part) for part in parts if not is_missing(part)),
                 anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
             )
@@ -79,11 +81,11 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
 def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headline, ...], tuple[Headline, ...]]:
     """Split headlines into the first few of each page and the rest, for example of a sweep over many depths.
 
-    Better and worse come first, so that they are not left out for a less informative headline.
+    Differences come first, so that they are not left out for a less informative headline.
     """
     counts: Counter[str] = Counter()
     first = set()
-    for place, headline in sorted(enumerate(ordered), key=lambda numbered: numbered[1].outcome not in TONES):
+    for place, headline in sorted(enumerate(ordered), key=lambda numbered: numbered[1].outcome not in SHOWN):
         counts[headline.anchor] += 1
         if counts[headline.anchor] <= _MOST_HEADLINES:
             first.add(place)
@@ -100,20 +102,22 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
         return (f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare.",)
     return tuple(
-        _lead(drive, [row for row in deltas if row["comparison"] == drive])
+        _lead(inputs, [row for row in deltas if row["comparison"] == drive])
         for drive in dict.fromkeys(row["comparison"] for row in deltas)
     )
 
 
-def _lead(drive: str, deltas: list[Row]) -> str:
+def _lead(inputs: Inputs, deltas: list[Row]) -> str:
     deltas = _comparisons(deltas)
-    basis, total = deltas[0]["basis"], len(deltas)
-    verdicts = [_verdict(delta) for delta in deltas]
-    counts = Counter(verdicts)
-    scope = _scope(deltas)
+    drive, basis, total = deltas[0]["comparison"], deltas[0]["basis"], len(deltas)
+    few = [delta for delta in deltas if in_few_recordings(delta)]
+    if len(few) == total:
+        return _in_these_recordings(inputs, few)
+    groups = [_group(delta) for delta in deltas]
+    counts = Counter(groups)
     every = "the only headline test" if total == 1 else f"all {total} headline tests"
     if counts[SAME] == total:
-        return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}{scope}."
+        return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}."
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: they differ in something that the study forbids."
     if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
@@ -121,44 +125,73 @@ def _lead(drive: str, deltas: list[Row]) -> str:
     if counts[CANNOT_TELL] == total:
         any_test = every if total == 1 else f"any of the {total} headline tests"
         return f"No verdict on {drive} against {basis} in {any_test}: {why_in_doubt(deltas)}.{remedy(deltas)}"
-    parts = [(_graded([delta for delta, decided in zip(deltas, verdicts, strict=True) if decided == verdict], verdict),
-              counts[verdict]) for verdict in TONES if counts[verdict]]  # fmt: skip
-    rest = [f"{adjective} in {counts[verdict]}" for verdict, adjective in _UNDECIDED.items() if counts[verdict]]
+    parts = [
+        (_graded([delta for delta, group in zip(deltas, groups, strict=True) if group == name]), counts[name])
+        for name in (_BETTER, _WORSE)
+        if counts[name]
+    ]
+    rest = [f"{adjective} in {counts[group]}" for group, adjective in _UNDECIDED.items() if counts[group]]
     if not parts:
-        return f"{drive} against {basis} in {total} headline tests: {names(rest)}{scope}."
+        return f"{drive} against {basis} in {total} headline tests: {names(rest)}."
+    return f"{drive} is {_in_tests(parts, basis, total, rest)}."
+
+
+def _in_tests(parts: list[tuple[str, int]], basis: str, total: int, rest: list[str]) -> str:
     (first, count), *others = parts
+    every = "the only headline test" if total == 1 else f"all {total} headline tests"
     tests = every if count == total else f"{count} of {total} headline tests"
     others_and_rest = [*(f"{grade} in {number}" for grade, number in others), *rest]
-    return f"{drive} is {names([f'{first} than {basis} in {tests}', *others_and_rest])}{scope}."
+    return names([f"{first} than {basis} in {tests}", *others_and_rest])
 
 
-def _verdict(delta: Row) -> str:
-    """Return the verdict; _NOT_TESTED instead of CANNOT_TELL if no test was possible."""
+def _in_these_recordings(inputs: Inputs, deltas: list[Row]) -> str:
+    """Return the differences of too few recordings, which are no verdict, and what would make one possible."""
+    drive, basis, total = deltas[0]["comparison"], deltas[0]["basis"], len(deltas)
+    within = [row for row in deltas if abs(math.log1p(row["delta_pct"] / 100)) <= math.log1p(row["margin_pct"] / 100)]
+    beyond = [row for row in deltas if not any(row is other for other in within)]
+    parts = [
+        (_graded(rows), len(rows))
+        for rows in ([row for row in beyond if (row["delta_pct"] > 0) == better] for better in (True, False))
+        if rows
+    ]
+    rest = [f"within ±{margin(within[0])} in {len(within)}"] if within else []
+    seen = f"{drive} is {_in_tests(parts, basis, total, rest) if parts else f'{rest[0]} of {total} headline tests'}"
+    counts = sorted({int(row[f"{side}_n"]) for row in deltas for side in ("basis", "comparison")})
+    settled = dict.fromkeys(filter(None, (settled_by(inputs, row) for row in _first_of_each_measurement(deltas))))
+    more = f" What would settle it: {names(list(settled))}." if settled else ""
+    have = " or ".join(map(str, counts))
+    return f"In these recordings, {seen}. No verdict on the drives: {have} of {FEWEST} recordings a side.{more}"
+
+
+def _first_of_each_measurement(deltas: list[Row]) -> Iterator[Row]:
+    yield from {row["measurement"]: row for row in reversed(deltas)}.values()
+
+
+_BETTER, _WORSE, _NOT_TESTED = "better", "worse", "not tested"
+_UNDECIDED = {SAME: "the same", CANNOT_TELL: "undecided", _NOT_TESTED: "not tested", NOT_COMPARED: "not compared"}
+
+
+def _group(delta: Row) -> str:
+    """Return what to count a verdict as; _NOT_TESTED instead of CANNOT_TELL if no test was possible."""
     verdict = outcome(delta)
+    if verdict in BETTER or verdict in WORSE:
+        return _BETTER if verdict in BETTER else _WORSE
     return _NOT_TESTED if verdict == CANNOT_TELL and not tested(delta) else verdict
 
 
-def _graded(deltas: list[Row], verdict: str) -> str:
-    """Return the range of the differences, as `62 % faster`.
+def _graded(deltas: list[Row]) -> str:
+    """Return the range of differences of the same direction, as `62 % faster`.
 
     Worse times keep the delta, as `slower (Δ -17 %)`: 17 % less speed is 21 % more time.
     """
     ordered = sorted((float(row["delta_pct"]) for row in deltas), key=abs)
     least, most = percent(abs(ordered[0])), percent(abs(ordered[-1]))
-    adjective = comparative(deltas, verdict)
-    if verdict == WORSE and any(map(is_time, deltas)):
+    better = ordered[-1] > 0
+    adjective = comparative(deltas, better)
+    if not better and any(map(is_time, deltas)):
         ends = dict.fromkeys(percent(value, signed=True) for value in (ordered[0], ordered[-1]))
         return f"{adjective} (Δ {' to '.join(ends)})"
     return f"{most if least == most else f'{least[:-2]}{DASH}{most}'} {adjective}"
-
-
-def _scope(deltas: list[Row]) -> str:
-    """Return how many of the verdicts rest on a single recording per drive; empty if none."""
-    single = sum(map(rests_on_one_recording, deltas))
-    decided = sum(outcome(row) in (BETTER, WORSE, SAME) for row in deltas)
-    if single and single < decided:
-        return f" ({SINGLE} in {single} of the {decided} verdicts)"
-    return f" ({SINGLE})" if single else ""
 
 
 def _comparisons(deltas: list[Row]) -> list[Row]:
@@ -167,21 +200,14 @@ def _comparisons(deltas: list[Row]) -> list[Row]:
     return [deltas[place] for place in one_of_each(values)]
 
 
-_NOT_TESTED = "not tested"
-_UNDECIDED = {SAME: "equal", CANNOT_TELL: "undecided", _NOT_TESTED: "not tested", NOT_COMPARED: "not compared"}
-
-
 def terms(inputs: Inputs) -> str:
     """Explain the verdicts of this study, with margin and counts; empty if nothing is compared."""
     deltas = inputs.tables["deltas"]
     if not deltas:
         return ""
     comparisons = _comparisons(deltas)
-    counts = Counter(map(_verdict, comparisons))
-    adjectives = {BETTER: "better", WORSE: "worse", **_UNDECIDED}
-    tally = ", ".join(
-        f"{counts[verdict]:,} {adjective}" for verdict, adjective in adjectives.items() if counts[verdict]
-    )
+    counts = Counter(_NOT_TESTED if _group(row) == _NOT_TESTED else outcome(row) for row in comparisons)
+    tally = ", ".join(f"{counts[verdict]:,} {verdict}" for verdict in (*DELTA_VERDICTS, _NOT_TESTED) if counts[verdict])
     family = len(_comparisons([row for row in deltas if not is_missing(row.get("p_adjusted", row["delta_pct"]))]))
     pairs = len({(row["basis"], row["comparison"]) for row in deltas})
     margins = " or ".join(dict.fromkeys(f"±{margin(row)}" for row in deltas))
@@ -192,14 +218,14 @@ def terms(inputs: Inputs) -> str:
     )
     if not family:
         doubted = any(map(tested, comparisons))
-        cause = "each comparison has a doubt" if doubted else "no comparison has known scatter on both sides"
+        cause = "each comparison has a doubt" if doubted else f"no comparison has {FEWEST} recordings on both sides"
         return f"{counted} No verdict uses a statistical test: {cause}."
     among = "the pair" if pairs == 1 else f"all {pairs} pairs"
     return (
-        f"{counted} Better or worse: the difference is significant after adjustment for the {family:,} comparisons "
-        f"tested in {among} (Benjamini{DASH}Hochberg) and not wholly within the margin of {margins}. Equal (same): its "
-        f"interval{f' ({level})' if level else ''} lies wholly within the margin. "
-        "Undecided (cannot tell): neither, or a doubt applies."
+        f"{counted} Faster or slower: the difference between the drives is significant after adjustment for the "
+        f"{family:,} comparisons tested in {among} (Benjamini{DASH}Hochberg). Beyond the margin: its whole "
+        f"interval{f' ({level}, adjusted)' if level else ''} lies beyond ±{margins.removeprefix('±')}. Same within the "
+        "margin: the whole interval lies within. Cannot tell: none of these, or a doubt applies."
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, WORSE
 from drivelab.report.numbers import DASH
 
 
@@ -147,25 +147,29 @@ class Headline:
     """None if the two values cannot be compared."""
     sentence: str
     outcome: str
-    """One of drivelab.analysis.verdict.DELTA_VERDICTS, for the compared drive."""
+    """One of drivelab.analysis.verdict.DELTA_VERDICTS, for the compared drive; or IN_RECORDINGS."""
     context: str
     """Test and statistic."""
     anchor: str
 
+    @property
+    def direction(self) -> str:
+        """Return `better` or `worse`, or nothing without a verdict on the difference."""
+        return "better" if self.outcome in BETTER else "worse" if self.outcome in WORSE else ""
+
+
+IN_RECORDINGS = "in these recordings"
+"""Outcome of a headline with a difference but too few recordings for a verdict on the drives."""
+
+
+SHOWN = (*BETTER, *WORSE, IN_RECORDINGS)
+"""Outcomes of headlines with a difference."""
+
 
 def outcomes(headlines: Iterable[Headline]) -> str:
-    """Count headlines by outcome, as `3 better, 2 equal`."""
+    """Count headlines by outcome, as `3 faster beyond the margin, 2 same within the margin`."""
     counts = Counter(headline.outcome for headline in headlines)
-    return ", ".join(f"{counts[outcome]} {adjective}" for outcome, adjective in _OUTCOMES.items() if counts[outcome])
-
-
-_OUTCOMES = {
-    BETTER: "better",
-    WORSE: "worse",
-    SAME: "equal",
-    CANNOT_TELL: "undecided",
-    NOT_COMPARED: "not compared",
-}
+    return ", ".join(f"{counts[name]} {name}" for name in (*DELTA_VERDICTS, IN_RECORDINGS) if counts[name])
 
 
 @dataclass(frozen=True)
@@ -257,6 +261,21 @@ class Report:
     score_formula: str
     sources: tuple[str, ...]
     downloads: tuple[Download, ...] = ()
+
+    @property
+    def headlines_shown(self) -> tuple[Headline, ...]:
+        """The headlines with a difference."""
+        return tuple(headline for headline in self.headlines if headline.outcome in SHOWN)
+
+    @property
+    def headlines_folded(self) -> tuple[tuple[str, tuple[Headline, ...]], ...]:
+        """The other headlines by outcome."""
+        by_outcome = {
+            name: tuple(headline for headline in self.headlines if headline.outcome == name)
+            for name in DELTA_VERDICTS
+            if name not in SHOWN
+        }
+        return tuple((name, headlines) for name, headlines in by_outcome.items() if headlines)
 
     @property
     def outcomes_left_out(self) -> str:

@@ -16,9 +16,9 @@ SUMMARY = schema(
     "float: spread_low spread_high",  # lowest and highest of `samples`
     "floats: samples",  # values behind `value`, in order: of recordings, warm runs, rounds, parts of a soak
     "str: scope",  # kind of `samples`: "recordings" | "runs" | "rounds" | "slices"
-    "float: mad?",  # median absolute deviation of `samples`, in `unit`; null for fewer than three, like the interval
-    "float: interval_low? interval_high?",  # 95 % bootstrap confidence interval of `value`
-    "str: statistic",  # "window average" | "median of N warm rounds" | "average of the whole soak" | "best of N runs" …
+    "float: mad?",  # median absolute deviation of `samples`, in `unit`; null for fewer than three
+    "float: interval_low? interval_high?",  # 95 % confidence interval of `value`; null for fewer than 3 recordings
+    "str: statistic",  # "window average" | "median of N warm rounds, geometric mean of 3 recordings" …
     "str: verdict",
     "str: taint_reason?",  # of the cells behind `value`
     "bool: reduced virtual",
@@ -30,14 +30,15 @@ SUMMARY = schema(
 DELTAS = schema(
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
-    "int32: basis_n comparison_n",  # number of `samples` on each side, not `n`
+    "int32: basis_n comparison_n",  # recordings on each side
     "float: delta_pct?",  # positive: the comparison is better; null: not compared, or different statistics
-    "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few samples
+    "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few recordings
+    "float: log_error? freedom?",  # standard error of log(comparison / basis), and its degrees of freedom
     "float: p_value? p_adjusted?",  # of no difference; adjusted for all testable comparisons, else null
     "float: equivalence_p? equivalence_p_adjusted?",  # of a difference beyond the margin
     "float: margin_pct",
-    "str: verdict",  # "better" | "worse" | "same" | "cannot tell" | "not compared"
-    "str: scope",  # as in `summary`; "rounds" and "slices": within one recording
+    "int32: recordings_needed?",  # about how many a side would decide; null: decided, or more recordings do not help
+    "str: verdict",  # see drivelab.analysis.verdict.DELTA_VERDICTS
     "bool: reduced virtual",  # at least one side
     "str: clock",  # "wall" | "virtual" | "wall and virtual"
     "strs: doubts",  # reasons for "cannot tell", each a part of a sentence

@@ -14,7 +14,8 @@ from rows import table
 from scipy import stats
 
 from drivelab.analysis.deltas.deltas import delta, deltas_table
-from drivelab.analysis.deltas.inference import MEDIAN_FACTOR, adjusted, inference, least_p, one_of_each, scatter
+from drivelab.analysis.deltas.inference import adjusted, least_p, one_of_each
+from drivelab.analysis.verdict import BETTER, FASTER, FASTER_BEYOND, SAME, SLOWER_BEYOND, WORSE
 from drivelab.tables import io
 
 GOLDEN = Path(__file__).parents[2] / "golden/solidigm_p41_plus.csv"
@@ -38,7 +39,7 @@ def compare(*rows: dict[str, Any], basis: str = "a", **settings: Any) -> list[di
 
 def doubts(*rows: dict[str, Any]) -> list[str]:
     (result,) = compare(*rows)
-    assert result["verdict"] == ("cannot tell" if result["doubts"] else "better")
+    assert result["verdict"] == ("cannot tell" if result["doubts"] else FASTER_BEYOND)
     return list(result["doubts"])
 
 
@@ -91,10 +92,10 @@ def test_printed_capacities_of_the_p41_plus() -> None:
         assert by_name[name] == pytest.approx(percent, abs=0.001), name
 
 
-def test_a_difference_beyond_scatter_and_margin_is_better_or_worse(tmp_path: Path) -> None:
+def test_a_difference_beyond_scatter_and_margin_is_faster_or_slower(tmp_path: Path) -> None:
     better, worse = compare(row("a", 100.0), row("b", 120.0), row("c", 80.0))
     assert (better["basis"], better["comparison"], better["delta_pct"]) == ("a", "b", pytest.approx(20))
-    assert (better["verdict"], worse["verdict"]) == ("better", "worse")
+    assert (better["verdict"], worse["verdict"]) == (FASTER_BEYOND, SLOWER_BEYOND)
     assert better["interval_low_pct"] < 20 < better["interval_high_pct"]
     assert list(better["doubts"]) == []
     io.write(pd.DataFrame([better, worse]), tmp_path / "d", "deltas")
@@ -102,21 +103,22 @@ def test_a_difference_beyond_scatter_and_margin_is_better_or_worse(tmp_path: Pat
 
 def test_less_time_is_better() -> None:
     (result,) = compare(row("a", 100.0, kind="time"), row("b", 80.0, kind="time"))
-    assert (result["delta_pct"], result["verdict"]) == (pytest.approx(25), "better")
+    assert (result["delta_pct"], result["verdict"]) == (pytest.approx(25), FASTER_BEYOND)
 
 
 @pytest.mark.parametrize("other", [101.9, 98.1, 100.0])
 def test_a_significant_difference_within_the_margin_is_the_same(other: float) -> None:
     (result,) = compare(row("a", 100.0), row("b", other))
-    assert (result["verdict"], list(result["doubts"])) == ("same", [])
+    assert (result["verdict"], list(result["doubts"])) == (SAME, [])
     assert (result["p_value"] < 0.01) == (other != 100)
     (result,) = compare(row("a", 100.0), row("b", other), margin_pct=0.5)
-    assert result["verdict"] == {101.9: "better", 98.1: "worse", 100.0: "same"}[other]
+    assert result["verdict"] == {101.9: FASTER_BEYOND, 98.1: SLOWER_BEYOND, 100.0: SAME}[other]
 
 
 def test_a_difference_within_the_scatter_cannot_tell() -> None:
     wide = {"samples": [70.0, 100.0, 130.0]}
-    assert doubts(row("a", 100.0, **wide), row("b", 120.0)) == ["the difference is within the scatter of the samples"]
+    words = ["the difference is within the scatter of the recordings"]
+    assert doubts(row("a", 100.0, **wide), row("b", 120.0)) == words
 
 
 def test_values_without_scatter_are_compared_exactly() -> None:
@@ -124,7 +126,7 @@ def test_values_without_scatter_are_compared_exactly() -> None:
         return row(drive, value, samples=[value] * 5)
 
     result = compare(alike("a", 300.1), alike("b", 300.1), alike("c", 315.2), alike("d", 310.0))
-    assert [delta["verdict"] for delta in result] == ["same", "better", "same"]
+    assert [delta["verdict"] for delta in result] == [SAME, FASTER_BEYOND, SAME]
     assert [delta["p_value"] for delta in result] == [1.0, 0.0, 0.0]
     assert [delta["equivalence_p"] for delta in result] == [0.0, 1.0, 0.0]
     assert [delta["interval_low_pct"] for delta in result] == [delta["delta_pct"] for delta in result]
@@ -150,26 +152,37 @@ def test_different_conditions_cannot_tell(changed: dict[str, Any], words: str) -
     assert doubts(row("a", 100.0), row("b", 200.0, **changed)) == [words]
 
 
-def test_samples_within_one_recording_are_remarked() -> None:
-    (result,) = compare(row("a", 100.0), row("b", 200.0, scope="rounds"))
-    assert (result["verdict"], result["scope"]) == ("better", "rounds")
-    assert "the spread is within a recording, not between recordings" in result["remarks"]
+def test_a_difference_that_may_lie_within_the_margin_has_an_unsure_size() -> None:
+    (result,) = compare(row("a", 100.0), row("b", 105.2, samples=[104.2, 105.2, 106.2]))
+    assert (result["verdict"], list(result["doubts"])) == (FASTER, [])
+    assert 0 < result["interval_low_pct"] < 5 < result["interval_high_pct"]
 
 
-def test_three_against_three_samples_are_remarked() -> None:
+@pytest.mark.parametrize("scope", ["rounds", "slices", "runs"])
+def test_the_scatter_within_one_recording_is_no_evidence(scope: str) -> None:
+    """One recording has one value, however many rounds."""
+    assert doubts(row("a", 100.0), row("b", 200.0, scope=scope)) == [
+        "too few recordings (3 and 1 a side; a verdict on the drives needs 3)"
+    ]
+
+
+def test_three_against_three_recordings_are_remarked() -> None:
     (result,) = compare(row("a", 100.0), row("b", 200.0))
     (words,) = result["remarks"]
-    assert words.startswith("3 against 3 samples: a rank test cannot reach below p = 0.10")
+    assert words.startswith("3 against 3 recordings: a rank test cannot reach below p = 0.10")
     (result,) = compare(*(row(drive, 100.0, samples=[99.0, 100.0, 101.0, 100.0, 100.0]) for drive in "ab"))
     assert list(result["remarks"]) == []
     assert least_p(5, 5) == pytest.approx(stats.mannwhitneyu([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]).pvalue)
 
 
 @pytest.mark.parametrize("samples", [[100.0], [99.0, 101.0]])
-def test_one_or_two_samples_cannot_tell(samples: list[float]) -> None:
+def test_one_or_two_recordings_cannot_tell(samples: list[float]) -> None:
     (result,) = compare(row("a", 100.0), row("b", 200.0, samples=samples))
     assert (result["verdict"], result["comparison_n"]) == ("cannot tell", len(samples))
-    assert list(result["doubts"]) == [f"too few samples ({len(samples)}; at least 3 are needed)"]
+    assert list(result["doubts"]) == [
+        f"too few recordings (3 and {len(samples)} a side; a verdict on the drives needs 3)"
+    ]
+    assert result["recordings_needed"] == 3
     assert pd.isna(result["interval_low_pct"])
     assert pd.isna(result["p_value"])
     assert result["delta_pct"] == pytest.approx(100)
@@ -177,15 +190,8 @@ def test_one_or_two_samples_cannot_tell(samples: list[float]) -> None:
 
 def test_a_sample_of_zero_cannot_tell() -> None:
     assert doubts(row("a", 100.0), row("b", 200.0, samples=[0.0, 200.0, 400.0])) == [
-        "a sample is not a positive number"
+        "the value of a recording is not a positive number"
     ]
-
-
-def test_the_best_run_has_no_scatter() -> None:
-    rows = [
-        row(drive, value, metric="best_bandwidth_mb_s", scope="rounds") for drive, value in (("a", 1.0), ("b", 2.0))
-    ]
-    assert doubts(*rows) == ["a best run is not an average: the scatter of the runs does not apply to it"]
 
 
 def test_all_doubts_are_listed() -> None:
@@ -205,9 +211,9 @@ def test_a_study_can_forbid_unintended_differences() -> None:
     of_c = {**of_b, "comparison": "c", "facet": "model", "kind": "drive", "intended": True}
     differences = table("differences", [of_b, of_c])
     allowed = compare(*rows, differences=differences)
-    assert [delta["verdict"] for delta in allowed] == ["better", "better"]
+    assert [delta["verdict"] for delta in allowed] == [FASTER_BEYOND] * 2
     forbidden, allowed_pair = compare(*rows, differences=differences, unintended="forbid")
-    assert (forbidden["verdict"], allowed_pair["verdict"]) == ("not compared", "better")
+    assert (forbidden["verdict"], allowed_pair["verdict"]) == ("not compared", FASTER_BEYOND)
     assert list(forbidden["doubts"]) == ["kernel differs: 6.1 and 6.6"]
     assert all(pd.isna(forbidden[name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
 
@@ -228,23 +234,23 @@ def test_only_equal_cells_and_metrics_are_compared() -> None:
 
 
 def test_values_with_different_statistics_are_not_compared() -> None:
-    pooled = {"statistic": "median of 3 recordings, at T4Q2", "scope": "recordings"}
+    pooled = {"statistic": "window average, at T4Q2, geometric mean of 3 recordings"}
     result = compare(
-        row("a", 100.0, **pooled), row("b", 200.0, statistic="window average", scope="rounds"),
-        row("c", 200.0, **{**pooled, "statistic": "median of 5 recordings, at T4Q2"}),
-        row("d", 0.0, statistic="mean of 2 recordings"), row("e", 0.0, statistic="printed value"),
+        row("a", 100.0, **pooled), row("b", 200.0, statistic="median of 3 warm rounds"),
+        row("c", 200.0, statistic="window average, at T4Q2, geometric mean of 5 recordings"),
+        row("d", 200.0, statistic="window average, at T4Q2", scope="rounds"), row("e", 0.0, statistic="printed value"),
     )  # fmt: skip
-    assert [delta["verdict"] for delta in result] == ["cannot tell", "better", "cannot tell", "cannot tell"]
+    assert [delta["verdict"] for delta in result] == ["cannot tell", FASTER_BEYOND, "cannot tell", "cannot tell"]
     assert [list(delta["doubts"]) for delta in result if delta["comparison"] != "c"] == [
-        ["a: median of 3 recordings; b: one recording"],
-        ["a: median of 3 recordings; d: mean of 2 recordings"],
-        ["a: median of 3 recordings; e: printed value"],
+        ["a: window average; b: median of 3 warm rounds"],
+        ["too few recordings (3 and 1 a side; a verdict on the drives needs 3)"],
+        ["a: window average; e: printed value"],
     ]
     assert all(pd.isna(result[0][name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
     (unlike,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
     assert list(unlike["doubts"]) == ["a: window average; b: average of the whole soak"]
     assert [delta["verdict"] for delta in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
-        "same"
+        SAME
     ], "a label may occur twice: the value with the same statistic is compared"
 
 
@@ -252,32 +258,6 @@ def test_the_basis_must_have_been_measured() -> None:
     with pytest.raises(ValueError, match="no drive 'z'"):
         compare(row("a", 100.0), basis="z")
     assert compare(basis="a") == []
-
-
-@pytest.mark.parametrize(
-    ("n", "verdict", "words"),
-    [
-        (2, "in a phase", ["too few passes (2; at least 3 are needed)"]),
-        (1, "single run", ["too few passes (1; at least 3 are needed)"]),
-        (1, "too few runs", ["b: too few runs"]),
-        (8, "in a changing phase", ["the passes differ by design, so their spread is a trend: "
-                                    "compare them pass by pass"]),
-        (3, "in a phase", []),
-    ],
-)  # fmt: skip
-def test_replays_need_three_equal_passes(n: int, verdict: str, words: list[str]) -> None:
-    basis = row("a", 100.0, cell_label="replay x", scope="runs")
-    samples = [199.0, 200.0, 201.0, 200.0] * 2
-    assert doubts(basis, row("b", 200.0, cell_label="replay x", samples=samples[:n], verdict=verdict)) == words
-
-
-def test_the_interval_of_a_median_is_wider_than_that_of_a_mean() -> None:
-    def width(statistic: str) -> float:
-        (result,) = compare(*(row(drive, 100.0, statistic=statistic) for drive in "ab"))
-        return float(np.log1p(result["interval_high_pct"] / 100))
-
-    assert width("median of 3 recordings") / width("window average") == pytest.approx(math.sqrt(math.pi / 2))
-    assert width("geometric mean, median of 3 warm rounds") == width("median of 3 recordings")
 
 
 def test_few_equal_values_are_called_different() -> None:
@@ -289,11 +269,11 @@ def test_few_equal_values_are_called_different() -> None:
             samples = list(np.exp(random.normal(5, 0.03, 5)))
             rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
     result = deltas_table(table("summary", rows), "a", margin_pct=0.1)
-    called = int(result["verdict"].isin(["better", "worse"]).sum())
+    called = int(result["verdict"].isin([*BETTER, *WORSE]).sum())
     uncorrected = int((result["p_value"] <= 0.05).sum())
     assert called <= 2
     assert 60 <= uncorrected <= 140  # one in twenty, without adjusting
-    assert (result["verdict"] == "same").sum() == 0
+    assert (result["verdict"] == SAME).sum() == 0
     outside = (result["interval_low_pct"] > 0) | (result["interval_high_pct"] < 0)
     assert abs(outside.mean() - 0.05) < 0.02
 
@@ -307,7 +287,7 @@ def test_true_differences_are_found_with_few_false_positives() -> None:
             samples = list(level * np.exp(random.normal(0, 0.05, 5)))
             rows.append(row(drive, float(np.mean(samples)), samples=samples, cell_label=str(number)))
     result = deltas_table(table("summary", rows), "a", margin_pct=0.1)
-    called = result["verdict"].isin(["better", "worse"]).to_numpy()
+    called = result["verdict"].isin([*BETTER, *WORSE]).to_numpy()
     assert called[:300].mean() > 0.99
     assert called[300:].sum() / called.sum() < 0.07
 
@@ -324,7 +304,7 @@ def test_exchanging_the_drives_reverses_the_verdict(
     rows = [row(drive, level, kind=kind, samples=[level * math.exp(offset) for offset in scatter])
             for drive, level, scatter in (("a", a, of_a), ("b", b, of_b))]  # fmt: skip
     (there,), (back,) = compare(*rows), compare(*rows, basis="b")
-    turned = {"better": "worse", "worse": "better"}
+    turned = dict(zip([*BETTER, *WORSE], [*WORSE, *BETTER], strict=True))
     assert back["verdict"] == turned.get(there["verdict"], there["verdict"])
     assert back["p_value"] == pytest.approx(there["p_value"], abs=1e-9)
     assert back["equivalence_p"] == pytest.approx(there["equivalence_p"], abs=1e-9)
@@ -384,7 +364,7 @@ def test_doubtful_differences_cause_no_false_positives() -> None:
         study = summary.assign(samples=list(samples), value=np.exp(np.log(samples).mean(axis=1)))
         result = deltas_table(study, "a", margin_pct=0.1)
         assert result["p_value"].notna().all()
-        wrong += bool(result["verdict"].isin(["better", "worse"]).any())
+        wrong += bool(result["verdict"].isin([*BETTER, *WORSE]).any())
         wrong_in_one_family += bool((stats.false_discovery_control(result["p_value"])[:20] <= 0.05).any())
     assert wrong <= 0.1 * studies
     assert wrong_in_one_family >= 0.3 * studies, "the effect of doubtful values in the family"
@@ -444,14 +424,14 @@ def test_different_workload_facets_are_doubts_and_an_unknown_load_is_a_remark() 
         return doubts, remarks, verdict
 
     like = ["T2Q8", "100 %", "random", "2 x range"]
-    assert workloads(like, like)[0::2] == ("[]", "better")
+    assert workloads(like, like)[0::2] == ("[]", FASTER_BEYOND)
     doubts, remarks, verdict = workloads(like, ["T1Q1", "75 %", "not recorded", "2 x range"])
     assert doubts == "['at different loads: T2Q8 and T1Q1', 'active range differs: 100 % and 75 %']"
     assert (verdict, "load" in remarks) == ("cannot tell", False)
     doubts, remarks, verdict = workloads(["not known", None, None, None], like)
-    assert (doubts, verdict) == ("[]", "better")
+    assert (doubts, verdict) == ("[]", FASTER_BEYOND)
     assert "the load of a is not known and may differ" in remarks
-    assert workloads([None] * 4, [None] * 4)[0::2] == ("[]", "better")
+    assert workloads([None] * 4, [None] * 4)[0::2] == ("[]", FASTER_BEYOND)
 
 
 def test_twin_metrics_are_one_member_of_the_family() -> None:
@@ -482,12 +462,13 @@ def test_a_twin_is_adjusted_with_its_metric_or_the_next_one_of_each_cell() -> No
     labels = pd.Series(["x", "x", "y", "z", "replay r", "y", "replay r"])
     metrics = pd.Series(["iops", "mean_latency_us", "iops", "bandwidth_mib_s", "bandwidth_mib_s", "mean_latency_us",
                          "mean_latency_us"])  # fmt: skip
-    result = adjusted(p_values, [pd.Series(["b"] * 7), labels], metrics)
+    result = adjusted(p_values, [pd.Series(["b"] * 7), labels], metrics, 0.05)
     of_iops = stats.false_discovery_control([0.01, 0.03, 0.04, 0.05, 0.5])
     of_latency = stats.false_discovery_control([0.02, 0.03, 0.04, 0.05, 0.5])
     expected = [of_iops[0], of_latency[0], of_iops[1], of_iops[2], of_iops[3], np.nan, of_iops[4]]
-    assert result.tolist() == pytest.approx(expected, nan_ok=True)
-    assert adjusted(p_values * np.nan, [pd.Series(["b"] * 7), labels], metrics).isna().all()
+    assert result.p.tolist() == pytest.approx(expected, nan_ok=True)
+    assert result.critical.dropna().unique() == pytest.approx([0.01])
+    assert adjusted(p_values * np.nan, [pd.Series(["b"] * 7), labels], metrics, 0.05).p.isna().all()
 
 
 POINT = {"cell_label": "RND 4KiB 0/100, MAX"}
@@ -503,11 +484,11 @@ def test_points_at_different_loads_are_a_doubt_for_latency_and_a_remark_for_iops
         for drive, load in zip("ab", ("T4Q2", "T1Q2"), strict=True)
     )
     iops, latency = compare(*basis, *other)
-    assert (iops["verdict"], list(iops["doubts"])) == ("better", [])
+    assert (iops["verdict"], list(iops["doubts"])) == (FASTER_BEYOND, [])
     assert "at different loads: T4Q2 and T1Q2" in iops["remarks"]
     assert (latency["verdict"], list(latency["doubts"])) == ("cannot tell", ["at different loads: T4Q2 and T1Q2"])
     same = compare(*basis, *(at("b", "T4Q2", metric) for metric in ("iops", "mean_latency_us")))
-    assert [delta["verdict"] for delta in same] == ["better", "better"]
+    assert [delta["verdict"] for delta in same] == [FASTER_BEYOND] * 2
     assert not any("load" in words for delta in same for words in [*delta["doubts"], *delta["remarks"]])
     mixed = compare(*(at(drive, "T4Q2 or T1Q2", "mean_latency_us") for drive in "ab"))
     assert list(mixed[0]["doubts"]) == ["at different loads: T4Q2 or T1Q2 and T4Q2 or T1Q2"]
@@ -520,20 +501,5 @@ def test_rounding_is_neither_scatter_nor_a_difference() -> None:
         row("a", value, samples=samples), row("b", value * (1 + 1e-15), samples=samples[::-1]),
         row("c", 1.2 * value, samples=[1.2 * sample for sample in samples]),
     )  # fmt: skip
-    assert [delta["verdict"] for delta in result] == ["same", "better"]
+    assert [delta["verdict"] for delta in result] == [SAME, FASTER_BEYOND]
     assert [(delta["p_value"], delta["equivalence_p"]) for delta in result] == [(1.0, 0.0), (0.0, 1.0)]
-    scattering = scatter([[value, value * (1 + 1e-6), value]], 3)
-    assert scattering.variances[0] > 0
-
-
-@pytest.mark.parametrize("count", [3, 5, 7])
-@pytest.mark.parametrize(("centre", "factor"), [(np.mean, 1.0), (np.median, MEDIAN_FACTOR)])
-def test_intervals_have_at_least_their_nominal_coverage(count: int, centre: Any, factor: float) -> None:
-    """The true ratio is 1.3; the mean of logarithmic scatter does not shift a ratio."""
-    random, many = np.random.default_rng(8), 4000
-    a, b = (level * np.exp(random.normal(0, 0.05, (many, count))) for level in (1.0, 1.3))
-    log_ratios = np.log(centre(b, axis=1) / centre(a, axis=1))
-    sides = [scatter(side.tolist(), 3) for side in (a, b)]
-    result = inference(log_ratios, *sides, np.full(many, factor), margin=math.log(1.05), confidence=0.95)
-    covered = ((result.low <= math.log(1.3)) & (result.high >= math.log(1.3))).mean()
-    assert 0.94 <= covered <= 0.99

@@ -3,9 +3,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from rows import key, loop, soak, table
+from scipy import stats
 from scipy.stats import median_abs_deviation
 
 from drivelab.analysis.values.summary import summary_table
@@ -67,7 +69,7 @@ def test_a_window_average_has_its_rounds_as_samples() -> None:
     result = value(summarise([row | {"directory": f"cells/{row['round']}"} for row in loop(SETTLED)]))
     assert (list(result["samples"]), result["scope"]) == (SETTLED[2:], "rounds")
     assert result["mad"] == pytest.approx(median_abs_deviation(SETTLED[2:]))
-    assert min(SETTLED[2:]) <= result["interval_low"] < result["value"] < result["interval_high"] <= max(SETTLED[2:])
+    assert pd.isna(result["interval_low"])
     assert list(result["evidence"]) == [f"{key()['recording']}/cells/{number}" for number in range(3, 8)]
 
 
@@ -77,7 +79,9 @@ def test_pooled_recordings_are_the_samples_and_all_their_cells_the_evidence() ->
     result = value(summarise(rows))
     assert list(result["samples"]) == pytest.approx([100, 110, 102])
     assert (result["scope"], result["mad"]) == ("recordings", pytest.approx(2))
-    assert (result["interval_low"], result["interval_high"]) == pytest.approx((100, 110))
+    logs = np.log([100, 110, 102])
+    ends = stats.t.interval(0.95, 2, logs.mean(), stats.sem(logs))
+    assert (result["interval_low"], result["interval_high"]) == pytest.approx(tuple(np.exp(ends)))
     assert list(result["evidence"]) == [f"{key(run=run)['recording']}/cells/{number}"
                                        for run in (1, 2, 3) for number in range(3, 8)]  # fmt: skip
 
@@ -199,22 +203,18 @@ def test_a_replay_without_a_warm_run_is_refused() -> None:
         summarise([], replay([]))
 
 
-def test_three_recordings_give_a_median() -> None:
-    rows = [row for run, level in ((1, 1.0), (2, 1.1), (3, 1.02))
+@pytest.mark.parametrize("levels", [(1.0, 1.1), (1.0, 1.1, 1.02), (1.0, 1.1, 1.02, 0.97)])
+def test_several_recordings_give_their_geometric_mean(levels: tuple[float, ...]) -> None:
+    rows = [row for run, level in reversed(list(enumerate(levels, 1)))
             for row in loop([v * level for v in SETTLED], where=key(run=run))]  # fmt: skip
-    result = value(summarise(rows))
-    assert result["value"] == pytest.approx(102)
-    assert (result["n"], result["verdict"], result["statistic"]) == (3, "repeats agree", "median of 3 recordings")
-    assert result["rse_pct"] == pytest.approx(relative_standard_error_pct([100, 110, 102]))
-    assert (result["spread_low"], result["spread_high"]) == pytest.approx((100, 110))
-    assert list(result["recordings"]) == [key(run=run)["recording"] for run in (1, 2, 3)]
-
-
-def test_two_recordings_give_the_value_of_the_first() -> None:
-    rows = [row for run in (2, 1) for row in loop([run * v for v in SETTLED], where=key(run=run))]
-    result = value(summarise(rows))
-    assert (result["n"], result["value"]) == (1, pytest.approx(100))
-    assert list(result["recordings"]) == [key(run=1)["recording"]]
+    result, number = value(summarise(rows)), len(levels)
+    assert result["value"] == pytest.approx(100 * stats.gmean(levels))
+    assert (result["n"], result["verdict"], result["statistic"]) == (
+        number, "steady", f"window average, geometric mean of {number} recordings"
+    )  # fmt: skip
+    assert result["rse_pct"] == pytest.approx(100 * stats.sem(np.log(levels)))
+    assert (result["spread_low"], result["spread_high"]) == pytest.approx((100 * min(levels), 100 * max(levels)))
+    assert list(result["recordings"]) == [key(run=run)["recording"] for run in range(1, number + 1)]
 
 
 def test_a_recording_that_is_not_steady_marks_the_pooled_value() -> None:
@@ -226,7 +226,7 @@ def test_a_recording_that_is_not_steady_marks_the_pooled_value() -> None:
 def test_only_recordings_under_equal_conditions_are_pooled() -> None:
     rows = [row for run in (1, 2, 3) for row in loop(SETTLED, where=key(run=run, reduced=run == 3))]
     summary = summarise(rows)
-    assert summary[summary["metric"] == "iops"]["n"].tolist() == [1, 1]
+    assert summary[summary["metric"] == "iops"]["n"].tolist() == [2, 1]
 
 
 def test_drives_have_separate_values() -> None:

@@ -34,7 +34,7 @@ def test_draft_is_a_valid_study(project: Path) -> None:
         "mine",
         ("op28", "op7"),
         "op28",
-        1,
+        3,
         None,
     )
     assert [measurement.protocol for measurement in study.measurements] == ["pts-throughput", "pts-write-saturation"]

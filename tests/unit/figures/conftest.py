@@ -281,7 +281,11 @@ def deltas(
                     "interval_low_pct": delta - 0.2 * abs(delta) - 0.1,
                     "interval_high_pct": delta + 0.2 * abs(delta) + 0.1,
                     "margin_pct": 5.0,
-                    "verdict": "cannot tell" if abs(delta) < 6 else "better" if delta > 0 else "worse",
+                    "verdict": "cannot tell"
+                    if abs(delta) < 6
+                    else "faster beyond the margin"
+                    if delta > 0
+                    else "slower (size unsure)",
                     "reduced": True,
                     "virtual": True,
                     "clock": "wall",

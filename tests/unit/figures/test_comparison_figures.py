@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.detectors.bathtub import LEAST_INDEX_PCT, bathtub_index
 from drivelab.analysis.values.latency_values import percentiles_us
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, FASTER, NOT_COMPARED
 from drivelab.figures.base import overlay, style
 from drivelab.figures.kinds.demand.depth_ramp import depth_ramp
 from drivelab.figures.kinds.drives.capacity import capacity, size
@@ -37,6 +37,8 @@ from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
 
 NO_WINDOWS = protocol_frames.NO_WINDOWS
 
+_DRAWN = [verdict for verdict in DELTA_VERDICTS if verdict != NOT_COMPARED]
+
 
 def drawn(figure: Figure, gid: str, panel: int = 0) -> list[np.ndarray]:
     """Return the points of the lines with a `gid` in one of the axes."""
@@ -55,7 +57,7 @@ def test_a_forest_has_each_delta_with_its_interval_and_verdict(made: ModuleType,
     if len(names) > 1:  # a page has no room for the second metric
         deltas = deltas[deltas["metric"] == "iops"]
         assert texts(figure, "note") == ["1 more metric is in the tables"]
-    for verdict in (BETTER, WORSE, SAME, CANNOT_TELL):
+    for verdict in _DRAWN:
         of_it = deltas[deltas["verdict"] == verdict]
         shown = [x for points in drawn(figure, verdict) for x in points[:, 0]]
         assert sorted(shown) == pytest.approx(sorted(of_it["delta_pct"]))
@@ -85,7 +87,7 @@ def test_what_is_not_compared_has_no_dot(made: ModuleType) -> None:
     deltas = made.deltas(sizes=(4096,), mixes=(0,))
     none = {"delta_pct": [np.nan, -3.0], "verdict": [NOT_COMPARED, CANNOT_TELL]}
     figure = comparison(deltas.assign(**none, interval_low_pct=np.nan, interval_high_pct=np.nan))
-    assert sum(len(points) for verdict in (BETTER, WORSE, SAME, CANNOT_TELL) for points in drawn(figure, verdict)) == 1
+    assert sum(len(points) for verdict in _DRAWN for points in drawn(figure, verdict)) == 1
     assert texts(figure, "verdict") == [NOT_COMPARED, CANNOT_TELL]
     assert texts(figure, "value") == ["", "\N{MINUS SIGN}3.0 %"]
 
@@ -127,7 +129,7 @@ def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not(made: ModuleTy
 def test_bars_without_a_verdict_are_pale_and_set_no_scale(made: ModuleType) -> None:
     deltas = made.deltas(("op28",), sizes=(4096,), mixes=(65, 0)).query("metric == 'iops'")
     deltas = deltas.assign(delta_pct=[40.0, 488.0], interval_low_pct=np.nan, interval_high_pct=np.nan,
-                           verdict=[BETTER, CANNOT_TELL])  # fmt: skip
+                           verdict=[FASTER, CANNOT_TELL])  # fmt: skip
     figure = normalised(deltas)
     decided, pale = (patch for patch in figure.axes[0].patches if patch.get_gid() == "bar")
     assert (decided.get_facecolor(), pale.get_edgecolor()) == (pale.get_edgecolor(), decided.get_facecolor())

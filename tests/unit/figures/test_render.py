@@ -279,7 +279,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         "comparison",
         {
             "deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(
-                delta_pct=[4200.0, float("nan")], verdict=["better", "not compared"]
+                delta_pct=[4200.0, float("nan")], verdict=["faster beyond the margin", "not compared"]
             ),
             "summary": m.summary(),
         },

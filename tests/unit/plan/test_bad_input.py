@@ -55,7 +55,6 @@ CASES = {
     "no margin": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {margin: 0%}"), ["demo.yaml", "analysis.margin", "larger"]),
     "whole confidence": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {confidence: 100%}"), ["demo.yaml", "analysis.confidence"]),
     "unknown way with differences": (STUDY, swap("basis: op7", "basis: op7\nanalysis: {unintended: ignore}"), ["demo.yaml", "unintended", "forbid"]),
-    "an even number of runs": (STUDY, swap("basis: op7", "basis: op7\nruns: 2"), ["demo.yaml", "runs", "odd"]),
     "set with a number for a mapping": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: 3}}"), ["demo.yaml", "measurements[0]", "loop"]),
     "set changes the name": (STUDY, swap("scale: demo}", "scale: demo, set: {name: x}}"), ["demo.yaml", "measurements[0]", "name"]),
     "no runtime": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtime: 0s}}}"), ["0s"]),

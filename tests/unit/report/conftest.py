@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import replay_frames
 
-from drivelab.analysis.verdict import BETTER, SAME, WORSE
+from drivelab.analysis.verdict import FASTER_BEYOND, SAME, SLOWER_BEYOND
 from drivelab.tables.labels import KINDS
 
 SVG = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 400"><rect width="640" height="400" fill="#eee"/></svg>'
@@ -134,8 +134,10 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
                 "equivalence_p": 0.99 if apart else 0.01,
                 "equivalence_p_adjusted": 0.99 if apart else 0.02,
                 "margin_pct": 5.0,
-                "verdict": (BETTER if delta_pct > 0 else WORSE) if apart else SAME,
-                "scope": basis.scope,
+                "verdict": (FASTER_BEYOND if delta_pct > 0 else SLOWER_BEYOND) if apart else SAME,
+                "log_error": 0.01,
+                "freedom": 4.0,
+                "recordings_needed": None,
                 "reduced": True,
                 "virtual": True,
                 "clock": "wall",
@@ -370,7 +372,6 @@ def full_length(
             name: frame.assign(**{c: False for c in ("reduced", "virtual") if c in frame})
             for name, frame in tables.items()
         }
-        quiet["deltas"] = quiet["deltas"].assign(scope="recordings")
         return quiet, [{**plan, "reduced": False, "reduced_why": [], "virtual": False} for plan in plans]
 
     return change

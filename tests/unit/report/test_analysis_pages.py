@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.verdict import BETTER
+from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.report.content import build
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, MINUS
@@ -248,7 +248,7 @@ def test_values_have_interval_and_deviation_unless_samples_are_few(
     few = tables["summary"].assign(samples=[[1.0]] * len(tables["summary"]), mad=None, interval_low=None)
     table = build({**tables, "summary": few}, study, plans, [], None).pages[0].tables[-1]
     assert "All values have fewer than 3 samples" in table.note
-    assert BETTER in {row[1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
+    assert FASTER_BEYOND in {row[1].verdict.removesuffix(" *") for row in report.verdict_table.rows}  # type: ignore[union-attr]
 
 
 def test_repeats_and_samples_are_shown_separately(tables: Tables, study: dict[str, Any], plans: Plans) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.deltas.doubts import too_few_recordings
+from drivelab.analysis.verdict import CANNOT_TELL, FASTER_BEYOND, NOT_COMPARED, SAME, SLOWER_BEYOND
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
@@ -46,18 +47,16 @@ def rows(table: Table | None) -> dict[str, list[str]]:
 
 
 def test_headlines_show_tracked_variables_else_one_metric_per_test(report: Report) -> None:
-    notes = "(Δ +58 % to +66 %, 95 % confidence; single recording per drive)"
+    notes = "(Δ +58 % to +66 %, 95 % confidence)"
     assert sentences(report) == [
         f"op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS {notes}.",
         f"op28 is 62 % faster than op7: random 65/35 read/write 64 KiB, 574 vs 355 IOPS {notes}.",
         f"op28 is 62 % faster than op7: random read 1 MiB, 72.6 vs 44.9 IOPS {notes}.",
         f"op28 is 62 % faster than op7: random write 4 KiB, 2,400 vs 1,490 IOPS {notes}.",
         "op28 is 1.20 times as fast as op7: replay sqlite, access time 508 vs 612 µs "
-        "(Δ +16 % to +24 %, 95 % confidence; single recording per drive).",
+        "(Δ +16 % to +24 %, 95 % confidence).",
     ]
-    assert list(map(plain, report.lead)) == [
-        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests (single recording per drive)."
-    ]
+    assert list(map(plain, report.lead)) == [f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests."]
     assert report.headlines[3].context == "pts-write-saturation; post-saturation average"
 
 
@@ -80,12 +79,11 @@ def test_workload_words(label: str, words: str) -> None:
 def test_verdict_terms_state_margin_and_number_of_values(report: Report) -> None:
     terms = plain(report.verdict_terms)
     assert terms.startswith(
-        "All 14 comparisons: 13 better, 1 equal. IOPS, throughput and mean latency of a cell count as one "
-        "comparison, by the first of them; 34 values are compared."
+        "All 14 comparisons: 13 faster beyond the margin, 1 same within the margin. IOPS, throughput and mean latency "
+        "of a cell count as one comparison, by the first of them; 34 values are compared."
     )
     assert "for the 14 comparisons tested in the pair" in terms
-    assert "the margin of ±5 %" in terms
-    assert "(95 % confidence)" in terms
+    assert "its whole interval (95 % confidence, adjusted) lies beyond ±5 %" in terms
 
 
 def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
@@ -96,11 +94,11 @@ def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[
         elif row.cell_label == "RND 1024KiB 100/0":
             deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = SAME, 1.2
         elif row.measurement == "trace-replay":
-            deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = WORSE, -17.4
+            deltas.at[place, "verdict"], deltas.at[place, "delta_pct"] = SLOWER_BEYOND, -17.4
     report = build(tables, study, plans, {}, None)
     assert list(map(plain, report.lead)) == [
-        f"op28 is 62 % faster than op7 in 2 of 5 headline tests, slower (Δ {MINUS}17 %) in 1, equal in 1 "
-        "and undecided in 1 (single recording per drive)."
+        f"op28 is 62 % faster than op7 in 2 of 5 headline tests, slower (Δ {MINUS}17 %) in 1, the same in "
+        "1 and undecided in 1."
     ]
     result = sentences(report)
     assert result[1].startswith(
@@ -109,7 +107,9 @@ def test_worse_equal_and_undecided_headlines_say_so(tables: Tables, study: dict[
     assert result[1].endswith(" Reason: op7: tainted.")
     assert result[2].startswith("op28 equals op7 within ±5 %: random read 1 MiB, Δ +1.2 %, 72.6 vs 44.9 IOPS")
     assert result[4].startswith("op28 takes 1.21 times as long as op7: replay sqlite, access time 508 vs 612 µs")
-    assert [headline.outcome for headline in report.headlines] == [BETTER, CANNOT_TELL, SAME, BETTER, WORSE]
+    assert [headline.outcome for headline in report.headlines] == [
+        FASTER_BEYOND, CANNOT_TELL, SAME, FASTER_BEYOND, SLOWER_BEYOND
+    ]  # fmt: skip
 
 
 def test_two_recorded_values_without_a_delta_show_a_dash(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
@@ -190,7 +190,7 @@ def test_a_delta_without_a_value_is_not_a_tie(tables: Tables, study: dict[str, A
     report = build(tables, study, plans, {}, None)
     assert sentences(report)[0] == "op28 and op7 cannot be compared: random write 4 KiB. Reason: op7 has no value."
     assert report.lead == (
-        "No verdict on op28 against op7: none of 5 headline tests has known scatter on both sides (op7 has no value).",
+        "No verdict on op28 against op7: no test is possible in 5 headline tests (op7 has no value).",
     )
 
 
@@ -419,23 +419,38 @@ def test_banners_appear_exactly_when_they_apply(
     assert banners({**quiet, "summary": noisy}, plans) == ["not-repeatable"]
 
 
-def test_verdicts_from_a_single_recording_say_so(
+def test_few_recordings_show_differences_but_no_verdict(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:
     quiet, plans = full_length()
-    scopes = quiet["deltas"]["scope"].where(quiet["deltas"]["measurement"] != "pts-iops", "rounds")
-    report = build({**quiet, "deltas": quiet["deltas"].assign(scope=scopes)}, study, plans, {}, None)
+    deltas = quiet["deltas"]
+    few = deltas["measurement"] == "pts-iops"
+    doubts = [[too_few_recordings(1, 1)] if row else [] for row in few]
+    changed = deltas.assign(
+        verdict=deltas["verdict"].where(~few, CANNOT_TELL), doubts=doubts,
+        recordings_needed=[3 if row else None for row in few],
+        **{name: deltas[name].where(~few, 1) for name in ("basis_n", "comparison_n")},
+    )  # fmt: skip
+    report = build({**quiet, "deltas": changed}, study, plans, {}, None)
     (banner,) = report.banners
-    assert (banner.label, banner.reasons) == ("single recording per drive", ("op28 against op7: pts-iops",))
+    assert (banner.label, banner.reasons) == ("too few recordings", ("op28 against op7: pts-iops",))
     assert [link.text for link in banner.affected] == ["op7 · pts-iops", "op28 · pts-iops"]
     assert list(map(plain, report.lead)) == [
-        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests "
-        "(single recording per drive in 3 of the 5 verdicts)."
+        f"op28 is 20{DASH}62 % faster than op7 in 2 of 5 headline tests and undecided in 3."
     ]
-    single = [sentence.endswith("; single recording per drive).") for sentence in sentences(report)]
-    assert single == [True, True, True, False, False]
-    doubtful = {**quiet, "deltas": quiet["deltas"].assign(scope=scopes, verdict=CANNOT_TELL)}
-    assert not build(doubtful, study, plans, {}, None).banners
+    first = sentences(report)[0]
+    assert first.startswith(
+        "In these recordings, op28 is 62 % faster than op7: random write 4 KiB, 2,310 vs 1,430 IOPS"
+    )
+    assert "No verdict on the drives: too few recordings (1 a side; a verdict on the drives needs 3)." in first
+    assert "What would settle it: 2 more recordings of each drive: about " in first
+    alone = build({**quiet, "deltas": changed[few]}, study, plans, {}, None)
+    assert [plain(sentence).partition(" What would")[0] for sentence in alone.lead] == [
+        "In these recordings, op28 is 62 % faster than op7 in all 3 headline tests. No verdict on the drives: "
+        "1 of 3 recordings a side."
+    ]
+    tainted = changed.assign(doubts=[[*row, "op7: tainted"] for row in doubts])
+    assert not build({**quiet, "deltas": tainted}, study, plans, {}, None).banners
 
 
 def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
@@ -443,9 +458,7 @@ def test_metrics_of_one_comparison_count_once(tables: Tables, study: dict[str, A
     tables["steady_state"] = pd.concat([windows, windows.assign(metric="mean_latency_us")], ignore_index=True)
     report = build(tables, study, plans, {}, None)
     assert len(report.headlines) == 7  # two more of pts-iops, which shows its first five
-    assert list(map(plain, report.lead)) == [
-        f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests (single recording per drive)."
-    ]
+    assert list(map(plain, report.lead)) == [f"op28 is 20{DASH}62 % faster than op7 in all 5 headline tests."]
 
 
 LOAD, STEAL = "load: others used {} % of the host's CPU time", "steal: {} % of the CPU time was stolen"
@@ -589,10 +602,10 @@ def test_remarks_are_footnotes_and_doubts_are_not(tables: Tables, study: dict[st
     assert table.note.endswith(f"* {REMARK}.")
     assert [row[1].verdict for row in table.rows] == [
         "cannot tell * [1]",
-        "better *",
-        "better *",
+        "faster beyond the margin *",
+        "faster beyond the margin *",
         "cannot tell * [1]",
-        "better",
+        "faster beyond the margin",
     ]
     assert table.reasons == ("op7: tainted",)
     replay = next(table for table in report.comparison_tables if table.caption.startswith("trace-replay: op28"))
@@ -614,5 +627,5 @@ def test_a_delta_has_its_interval_and_its_full_value(report: Report) -> None:
     assert delta.proof is not None
     proof = dict(delta.proof.facts)
     assert plain(proof["Margin"]) == "±5 %"
-    assert proof["Verdict"] == BETTER
+    assert proof["Verdict"] == FASTER_BEYOND
     assert [part.title.partition(",")[0] for part in delta.proof.parts] == ["op7", "op28"]

@@ -136,11 +136,14 @@ def test_the_first_page_shows_the_largest_headlines_and_counts_others(report: Re
     def headline(place: int, outcome: str) -> Headline:
         return Headline(f"{place} %", float(place), f"comparison {place}", outcome, "", "")
 
-    shown = tuple(headline(place, "better") for place in range(20))
-    left_out = (*(headline(place, "worse") for place in range(20, 40)), headline(50, "cannot tell"))
+    shown = tuple(headline(place, "faster (size unsure)") for place in range(20))
+    left_out = (*(headline(place, "slower beyond the margin") for place in range(20, 40)), headline(50, "cannot tell"))
     content = pages(replace(report, headlines=shown, headlines_left_out=left_out))
     assert [headline["delta"] for headline in content["headlines"]] == [f"{place} %" for place in range(39, 9, -1)]
-    assert content["rest"] == "11 of 41 headline tests are only in the HTML report: 10 better, 1 undecided."
+    assert (
+        content["rest"]
+        == "11 of 41 headline tests are only in the HTML report: 10 faster (size unsure), 1 cannot tell."
+    )
     assert pages(replace(report, headlines=shown, headlines_left_out=()))["rest"] == ""
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import protocol_frames as frames
 import pytest
 
+from drivelab.analysis.verdict import FASTER, SAME
 from drivelab.report import study_facts
 from drivelab.report.header import fact_groups, fill
 from drivelab.report.inputs import Inputs
@@ -190,12 +191,12 @@ def test_a_fill_of_several_passes_in_words() -> None:
 
 def test_a_sweep_does_not_flood_the_headlines() -> None:
     headlines = tuple(
-        Headline("+1 %", 1.0, str(number), "better" if number == 8 else "same", "test", place)
+        Headline("+1 %", 1.0, str(number), FASTER if number == 8 else SAME, "test", place)
         for place in ("a", "b")
         for number in range(9)
     )
     kept, rest = first_headlines_of_each(headlines)
-    assert [headline.sentence for headline in kept] == ["0", "1", "2", "3", "8"] * 2, "better headlines are kept"
+    assert [headline.sentence for headline in kept] == ["0", "1", "2", "3", "8"] * 2, "differences are kept"
     assert [headline.sentence for headline in rest] == ["4", "5", "6", "7"] * 2
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing
-from drivelab.analysis.deltas.doubts import WORKLOAD_FACETS, doubts, remarks, without_loads
-from drivelab.analysis.deltas.inference import MEDIAN_FACTOR, adjusted, inference, scatter
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
+from drivelab.analysis.deltas.inference import Adjusted, adjusted, interval, p_values, recordings_needed
+from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
+from drivelab.analysis.verdict import (
+    CANNOT_TELL,
+    FASTER,
+    FASTER_BEYOND,
+    NOT_COMPARED,
+    SAME,
+    SLOWER,
+    SLOWER_BEYOND,
+)
 from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.schemas import SCHEMAS
 
@@ -27,14 +35,11 @@ MARGIN_PCT = 5.0
 CONFIDENCE_PCT = 95.0
 _SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
-_SCOPES = ("slices", "rounds", "runs", "recordings")
-"""Scopes, narrowest first: a pair of values with different scopes gets the narrower one."""
-_MEDIAN = re.compile(r"\bmedian of\b")
-_WITHIN_SCATTER = "the difference is within the scatter of the samples"
+_WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
 _SHARED_FIELDS = ("cell_label", "metric", "kind", "alike")
-_SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "samples", "scope", "reduced", "virtual", "clock")
+_SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
 """Sign that makes the logarithm of comparison/basis positive for an improvement, by kind of metric."""
@@ -71,16 +76,19 @@ def deltas_table(
 
     Each value of another drive is compared with the same value of the basis. Two values are comparable if their
     statistics are equal; the number of repeats and the load at points of a demand sweep may differ. Other pairs are
-    CANNOT_TELL, without a delta. With at least FEWEST samples on each side, a ratio has a confidence interval and a
-    test, see `delta_statistics`. p-values are adjusted for all comparisons of the table without a doubt, over all
-    drives, see `multiple`; comparisons with a doubt have none.
+    CANNOT_TELL, without a delta. With at least FEWEST recordings on each side, a ratio has a confidence interval and
+    tests, see `drivelab.analysis.deltas.recordings` and `inference`. p-values are adjusted for all comparisons of the
+    table without a doubt, over all drives; comparisons with a doubt have no adjusted ones.
 
     Verdicts:
-    * SAME: the interval lies within a factor of 1 + `margin_pct` / 100 in both directions, and each of the two
-      equivalence tests, adjusted, keeps half the level.
-    * BETTER or WORSE: the difference is significant after adjusting, and the interval reaches beyond the margin.
+    * SAME: each of the two equivalence tests, adjusted, keeps half the level, so the interval lies within a factor of
+      1 + `margin_pct` / 100 in both directions.
+    * FASTER_BEYOND, FASTER, SLOWER, SLOWER_BEYOND: the adjusted test of no difference keeps the level; the whole
+      interval lies beyond the margin, or not.
     * NOT_COMPARED: `unintended` is "forbid", and table `differences` lists an unintended difference for the pair.
     * CANNOT_TELL: all others, and every pair with a doubt about the values or about comparing them; `doubts` says why.
+
+    Intervals of decided pairs are adjusted for selection; all others have the confidence alone.
 
     `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null where a facet does not
     apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of `basis`,
@@ -99,42 +107,80 @@ def deltas_table(
     doubts_by_pair = [doubts(pair) for pair in records]
     comparable = pairs["alike"].to_numpy() & [not names for names in forbidden]
     without_doubt = comparable & [not pair_doubts for pair_doubts in doubts_by_pair]
-    tested = _tested(pairs, comparable, without_doubt, margin_pct, confidence_pct)
-    decided, undecided = _decisions(tested, margin_pct, 1 - confidence_pct / 100)
-    return _described(pairs).assign(
-        **tested,
-        margin_pct=margin_pct,
+    alpha = 1 - confidence_pct / 100
+    ratios_by_pair = _ratios(pairs, comparable, without_doubt)
+    p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
+    tested = {
+        "delta_pct": pd.Series(_percent(ratios_by_pair.logs), index=pairs.index).where(comparable),
+        "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
+        "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
+        "p_value": pd.Series(p.difference, index=pairs.index),
+        "equivalence_p": pd.Series(p.equivalence, index=pairs.index),
+    }
+    cells = [pairs[name] for name in ("drive_comparison", "measurement", "cell_label")]
+    table = _described(pairs).assign(
+        **tested, margin_pct=margin_pct, remarks=[remarks(pair, alpha) for pair in records]
+    )
+    reasons = [names or pair_doubts for names, pair_doubts in zip(forbidden, doubts_by_pair, strict=True)]
+    undecided = [NOT_COMPARED if names else CANNOT_TELL for names in forbidden]
+    table = table.assign(verdict=undecided, doubts=reasons)
+    difference, equivalence = (
+        adjusted(tested[name].where(without_doubt), cells, pairs["metric"], level)
+        for name, level in (("p_value", alpha), ("equivalence_p", alpha / 2))
+    )
+    return judged(table, difference, equivalence, confidence_pct)[SCHEMAS["deltas"].names]
+
+
+def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
+    """Return table `deltas` with verdicts and intervals by adjusted p-values, of this table or of a whole fleet.
+
+    `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
+    doubts, and gets the interval of the confidence alone.
+    """
+    alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
+    margin = math.log1p(margin_pct / 100)
+    ratios_by_pair = Ratios(
+        np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
+        table["log_error"].to_numpy(dtype=float),
+        table["freedom"].fillna(1.0).to_numpy(dtype=float),
+    )
+    same = (equivalence.p <= alpha / 2).to_numpy()
+    differs = ~same & (difference.p <= alpha).to_numpy()
+    outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
+    low, high = interval(ratios_by_pair, outside)
+    beyond, better = differs & ((low > margin) | (high < -margin)), ratios_by_pair.logs > 0
+    verdicts = np.select(
+        [same, beyond & better, beyond, differs & better, differs],
+        [SAME, FASTER_BEYOND, SLOWER_BEYOND, FASTER, SLOWER],
+        "",
+    )
+    undecided = difference.p.notna().to_numpy() & (verdicts == "")
+    within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
+    reasons = np.select([within, by_chance], [_NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
+    recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
+    needed = np.where(recordings < FEWEST, FEWEST, recordings_needed(ratios_by_pair, recordings, margin, alpha))
+    open_pairs = undecided | ((recordings < FEWEST) & table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL))
+    return table.assign(
+        interval_low_pct=_percent(low),
+        interval_high_pct=_percent(high),
+        p_adjusted=difference.p,
+        equivalence_p_adjusted=equivalence.p,
+        recordings_needed=pd.array(
+            [
+                int(count) if is_open and math.isfinite(count) else None
+                for is_open, count in zip(open_pairs, needed, strict=True)
+            ],
+            dtype="Int32",
+        ),
         verdict=[
-            NOT_COMPARED if names else CANNOT_TELL if pair_doubts or not verdict else verdict
-            for names, pair_doubts, verdict in zip(forbidden, doubts_by_pair, decided, strict=True)
+            str(verdict) or (CANNOT_TELL if redo else old)
+            for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)
         ],
         doubts=[
-            names or [*pair_doubts, *reasons]
-            for names, pair_doubts, reasons in zip(forbidden, doubts_by_pair, undecided, strict=True)
+            [str(reason)] if redo else [] if verdict else list(old)
+            for verdict, redo, reason, old in zip(verdicts, undecided, reasons, table["doubts"], strict=True)
         ],
-        remarks=[remarks(pair, 1 - confidence_pct / 100) for pair in records],
-    )[SCHEMAS["deltas"].names]  # fmt: skip
-
-
-def readjusted(
-    deltas: pd.DataFrame, p_adjusted: pd.Series, equivalence_p_adjusted: pd.Series, confidence_pct: float
-) -> pd.DataFrame:
-    """Return table `deltas` with verdicts by p-values adjusted over a whole fleet.
-
-    Both Series have the index of `deltas`. A pair without an adjusted p-value keeps its verdict and doubts.
-    """
-    table = deltas.assign(p_adjusted=p_adjusted, equivalence_p_adjusted=equivalence_p_adjusted)
-    has_p = deltas["p_adjusted"].notna().to_numpy()
-    if not has_p.any():
-        return deltas
-    columns = {name: table[name] for name in table.columns}
-    decided, undecided = _decisions(columns, float(deltas["margin_pct"].iloc[0]), 1 - confidence_pct / 100)
-    rows = zip(has_p, decided, undecided, deltas["verdict"], deltas["doubts"], strict=True)
-    results = [
-        (verdict or CANNOT_TELL, reasons) if redo else (old_verdict, list(old_doubts))
-        for redo, verdict, reasons, old_verdict, old_doubts in rows
-    ]
-    return table.assign(verdict=[verdict for verdict, _ in results], doubts=[doubts for _, doubts in results])
+    )
 
 
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
@@ -142,9 +188,14 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
 
     `alike` says whether both values have the same statistic (`of_basis`, `of_comparison`).
     """
-    # a median of 3 rounds and a median of 5 are the same statistic
+    # a median of 3 rounds and a median of 5 are the same statistic, and so are values of 1 recording and of 3
     sides = [
-        side.assign(of=without_loads(side["statistic"]).str.replace(_REPEATS, r"\1 of N", regex=True))
+        side.assign(
+            of=without_loads(side["statistic"])
+            .str.replace(OVER_RECORDINGS, "", regex=True)
+            .str.replace(_REPEATS, r"\1 of N", regex=True),
+            logs=[_logs(row) for row in side[["value", "samples", "scope"]].itertuples(index=False)],
+        )
         for side in (others, reference)
     ]
     pairs = sides[0].merge(sides[1], on=_SAME_VALUE, suffixes=("_comparison", "_basis"))
@@ -181,16 +232,17 @@ def _forbidden(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[li
     return [by_pair.get(key, []) for key in keys]
 
 
-def _tested(
-    pairs: pd.DataFrame,
-    comparable: npt.NDArray[np.bool_],
-    without_doubt: npt.NDArray[np.bool_],
-    margin_pct: float,
-    confidence_pct: float,
-) -> dict[str, pd.Series]:
-    """Return the numeric columns.
+def _logs(value: Any) -> Floats:
+    """Return the logarithms of the values of all recordings; NaN for values that are not positive numbers."""
+    values = np.array(value.samples if value.scope == "recordings" else [value.value], dtype=float)
+    return np.log(np.where(np.isfinite(values) & (values > 0), values, np.nan))
 
-    Values are NaN for pairs that are not comparable. Pairs with a doubt have no adjusted ones.
+
+def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doubt: npt.NDArray[np.bool_]) -> Ratios:
+    """Return the ratios of all pairs, positive for an improvement.
+
+    The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. The scatter of
+    values in doubt does not tell of that of others.
     """
     positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
     for pair in pairs[pairs["alike"] & ~positive].itertuples():
@@ -198,66 +250,40 @@ def _tested(
     signs = pairs["kind"].map(_SIGNS)
     if signs.isna().any():
         delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
-    ratios = (pairs["value_comparison"] / pairs["value_basis"]).where(positive, 1.0)
-    log_ratios = (signs * np.log(ratios)).to_numpy(dtype=float)
-    basis, comparison = (scatter(list(pairs[f"samples_{side}"]), FEWEST) for side in _SIDES)
-    results = inference(
-        log_ratios,
-        basis,
-        comparison,
-        np.where(pairs["of_basis"].str.contains(_MEDIAN), MEDIAN_FACTOR, 1.0),
-        math.log1p(margin_pct / 100),
-        confidence_pct / 100,
-    )
-    numbers = {
-        "delta_pct": 100 * np.expm1(log_ratios) + 0.0,  # no negative zero
-        "interval_low_pct": 100 * np.expm1(results.low) + 0.0,
-        "interval_high_pct": 100 * np.expm1(results.high) + 0.0,
-        "p_value": results.p_value,
-        "equivalence_p": results.equivalence_p,
-    }
-    columns = {
-        name: pd.Series(np.where(comparable, values, np.nan), index=pairs.index) for name, values in numbers.items()
-    }
-    cells = [pairs[name] for name in ("drive_comparison", "measurement", "cell_label")]
-    for name, adjusted_name in (("p_value", "p_adjusted"), ("equivalence_p", "equivalence_p_adjusted")):
-        columns[adjusted_name] = adjusted(columns[name].where(without_doubt), cells, pairs["metric"])
-    return columns
+    logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive, 1.0))
+    errors, freedom = np.full(len(pairs), np.nan), np.ones(len(pairs))
+    same_recordings: dict[tuple[Any, ...], list[int]] = {}
+    for place, pair in enumerate(pairs.itertuples()):
+        both = pair.logs_basis, pair.logs_comparison
+        if comparable[place] and min(map(len, both)) >= FEWEST and np.isfinite(np.concatenate(both)).all():
+            key = (pair.drive_comparison, pair.measurement, pair.metric, without_doubt[place], *map(len, both),
+                   *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
+            same_recordings.setdefault(key, []).append(place)
+    for places in same_recordings.values():
+        sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
+        of_cells = ratios(*sides)
+        errors[places], freedom[places] = of_cells.errors, of_cells.freedom
+    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom)
+
+
+def _percent(logs: Floats) -> Floats:
+    return 100 * np.expm1(logs) + 0.0  # no negative zero
 
 
 def _positive(values: pd.Series) -> pd.Series:
     return np.isfinite(values) & (values > 0)
 
 
-def _decisions(tested: Mapping[str, pd.Series], margin_pct: float, alpha: float) -> tuple[list[str], list[list[str]]]:
-    """Return for each pair the verdict by its numbers, or the reason for none.
-
-    One of the two is empty. Both are empty for a pair without an adjusted p-value: its doubts say why.
-    """
-    low, high = tested["interval_low_pct"], tested["interval_high_pct"]
-    within = (low > 100 * math.expm1(-math.log1p(margin_pct / 100))) & (high < margin_pct)
-    same = within & (tested["equivalence_p_adjusted"] <= alpha / 2)
-    differs = ~within & (tested["p_adjusted"] <= alpha)
-    by_chance = tested["p_value"] <= alpha
-    better = tested["delta_pct"] > 0
-    verdicts = np.select([same, differs & better, differs], [SAME, BETTER, WORSE], "")
-    needs_no_reason = same | differs | tested["p_adjusted"].isna()
-    reasons = np.select([needs_no_reason, within, by_chance], ["", _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
-    return list(verdicts), [[str(reason)] if reason else [] for reason in reasons]
-
-
 def _described(pairs: pd.DataFrame) -> pd.DataFrame:
     """Return the columns that describe the two values themselves."""
     values = {f"{side}_value": pairs[f"value_{side}"] for side in _SIDES}
-    counts = {f"{side}_n": pairs[f"samples_{side}"].str.len() for side in _SIDES}
+    counts = {f"{side}_n": pairs[f"logs_{side}"].str.len() for side in _SIDES}
     flags = ("reduced", "virtual")
     either = {name: pairs[f"{name}_basis"].astype(bool) | pairs[f"{name}_comparison"] for name in flags}
     clocks = zip(pairs["clock_basis"], pairs["clock_comparison"], strict=True)
-    scopes = zip(pairs["scope_basis"], pairs["scope_comparison"], strict=True)
     return pairs[_SAME_VALUE].assign(
         basis=pairs["drive_basis"],
         comparison=pairs["drive_comparison"],
         **{**values, **counts, **either},
         clock=[" and ".join(sorted(set(both), reverse=True)) for both in clocks],
-        scope=[min(both, key=_SCOPES.index) for both in scopes],
     )

@@ -16,17 +16,8 @@ import pandas as pd
 from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
 from drivelab.analysis.deltas.inference import least_p
 from drivelab.analysis.values.application_values import SIMULATED
-from drivelab.analysis.verdict import (
-    AS_ASKED,
-    FINE,
-    IN_CHANGING_PHASE,
-    SINGLE_SLICE,
-    TAINTED,
-    TOO_FEW_RUNS,
-    TOO_FEW_SLICES,
-)
+from drivelab.analysis.verdict import FINE, TAINTED
 from drivelab.criteria.repeats import FEWEST
-from drivelab.criteria.steady_state import WINDOW
 from drivelab.criteria.taint import causes, worst
 from drivelab.tables.labels import demand
 
@@ -78,9 +69,9 @@ NOT_KNOWN = "not known"
 """The load of a value whose source does not say it."""
 PRINTED = "printed value"
 """The statistic of a published value whose source does not say how it was measured."""
-WITHIN_RECORDING = ("rounds", "slices")
-"""Scopes of samples from one recording, with one conditioning."""
-_RECORDINGS = "recordings"
+TOO_FEW = "too few recordings"
+OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
+"""What a statistic over several recordings adds to that of one."""
 _SIDES = ("basis", "comparison")
 _OTHER_CONDITIONS = (
     ("reduced", "only one of them is reduced"),
@@ -119,13 +110,11 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
     unknown = [str(pair[f"drive_{side}"]) for side in _SIDES if pair.get(f"{LOAD}_{side}") == NOT_KNOWN]
     if unknown:
         notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
-    if any(pair[f"scope_{side}"] in WITHIN_RECORDING for side in _SIDES):
-        notes.append("the spread is within a recording, not between recordings")
-    counts = sorted(len(pair[f"samples_{side}"]) for side in _SIDES)
+    counts = sorted(len(pair[f"logs_{side}"]) for side in _SIDES)
     if counts[0] >= FEWEST and (least := least_p(*counts)) > alpha:
         notes.append(
-            f"{counts[0]} against {counts[1]} samples: a rank test cannot reach below p = {least:.2f}, "
-            "so the verdict assumes log-normal samples"
+            f"{counts[0]} against {counts[1]} recordings: a rank test cannot reach below p = {least:.2f}, "
+            "so the verdict assumes log-normal values"
         )
     if SIMULATED in f"{pair['statistic_basis']} {pair['statistic_comparison']}":
         notes.append(f"no application ran: {SIMULATED}")
@@ -157,13 +146,8 @@ def _different_workload_facets(pair: Pair) -> list[str]:
 
 
 def _different_statistics(pair: Pair) -> str:
-    """Name both statistics: `a: median of 3 recordings; b: one recording`."""
-    statistics = [without_load(str(pair[f"statistic_{side}"])) for side in _SIDES]
-    if any(_RECORDINGS in statistic for statistic in statistics):
-        statistics = [
-            statistic if _RECORDINGS in statistic or statistic == PRINTED else "one recording"
-            for statistic in statistics
-        ]
+    """Name both statistics: `a: window average; b: average of the whole soak`."""
+    statistics = [OVER_RECORDINGS.sub("", without_load(str(pair[f"statistic_{side}"]))) for side in _SIDES]
     drives = [pair[f"drive_{side}"] for side in _SIDES]
     return "; ".join(f"{drive}: {statistic}" for drive, statistic in zip(drives, statistics, strict=True))
 
@@ -178,40 +162,18 @@ def _fault(verdict: str, taint_reason: object) -> str:
 def _sample_doubts(pair: Pair) -> list[str]:
     if any(pair[f"statistic_{side}"] == PRINTED for side in _SIDES):
         return ["a printed value: its scatter is not known"]
-    doubts_found = _pass_doubts(pair) if _has_passes(pair) else _round_doubts(pair)
-    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
-    fewest = min(len(pair[f"samples_{side}"]) for side in _SIDES)
-    if fewest < FEWEST and not doubts_found and TOO_FEW_RUNS not in verdicts:
-        doubts_found.append(f"too few samples ({fewest}; at least {FEWEST} are needed)")
-    if pair["metric"].startswith("best_") and any(pair[f"scope_{side}"] != "recordings" for side in _SIDES):
-        doubts_found.append("a best run is not an average: the scatter of the runs does not apply to it")
-    if not all(math.isfinite(sample) and sample > 0 for side in _SIDES for sample in pair[f"samples_{side}"]):
-        doubts_found.append("a sample is not a positive number")
-    return doubts_found
+    counts = [len(pair[f"logs_{side}"]) for side in _SIDES]
+    if min(counts) < FEWEST:
+        return [too_few_recordings(*counts)]
+    if not all(math.isfinite(log) for side in _SIDES for log in pair[f"logs_{side}"]):
+        return ["the value of a recording is not a positive number"]
+    return []
 
 
-def _has_passes(pair: Pair) -> bool:
-    """Say whether the samples are passes of replays or runs of applications."""
-    return str(pair["cell_label"]).startswith(("replay ", "set of ", "application "))
-
-
-def _pass_doubts(pair: Pair) -> list[str]:
-    """Return the doubts about passes: too few, or different by design."""
-    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
-    fewest, doubts_found = min(len(pair[f"samples_{side}"]) for side in _SIDES), []
-    if fewest < FEWEST and TOO_FEW_RUNS not in verdicts:
-        doubts_found.append(f"too few passes ({fewest}; at least {FEWEST} are needed)")
-    if IN_CHANGING_PHASE in verdicts:
-        doubts_found.append("the passes differ by design, so their spread is a trend: compare them pass by pass")
-    return doubts_found
-
-
-def _round_doubts(pair: Pair) -> list[str]:
-    """Return the doubts about rounds and slices that the protocol makes too few."""
-    verdicts = {pair[f"verdict_{side}"] for side in _SIDES}
-    doubts_found = [f"too few rounds (at least {FEWEST} are needed)"] if verdicts & set(AS_ASKED.values()) else []
-    few_slices = verdicts & {SINGLE_SLICE, TOO_FEW_SLICES}
-    return [*doubts_found, f"too few slices (at least {WINDOW} are needed)"] if few_slices else doubts_found
+def too_few_recordings(basis_n: int, comparison_n: int) -> str:
+    """Return the doubt about differences in so few recordings, which say nothing about the drives."""
+    counts = f"{basis_n}" if basis_n == comparison_n else f"{basis_n} and {comparison_n}"
+    return f"{TOO_FEW} ({counts} a side; a verdict on the drives needs {FEWEST})"
 
 
 _TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")

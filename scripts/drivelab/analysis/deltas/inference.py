@@ -1,10 +1,11 @@
-"""Infer the ratio of two drives' values from samples: interval and tests.
+"""Infer from the ratios of two drives: intervals, tests, and adjustment for the number of comparisons.
 
 All computations use logarithms, where a ratio is a difference: twice as fast is as far from equal as half as fast, and
-exchanging the two drives changes only the sign. The interval is Welch's (Biometrika 34, 1947), for unequal variances.
-It is centred on the ratio of the values themselves, as in sectioning (Asmussen and Glynn, Stochastic Simulation, 2007,
-III.5), because a value may be a median or a percentile of merged histograms instead of the mean of its samples.
-Equivalence uses two one-sided tests (Schuirmann, Journal of Pharmacokinetics and Biopharmaceutics 15, 1987).
+exchanging the two drives changes only the sign. Equivalence uses two one-sided tests (Schuirmann, Journal of
+Pharmacokinetics and Biopharmaceutics 15, 1987). Tests are adjusted for all comparisons (Benjamini and Hochberg, Journal
+of the Royal Statistical Society B 57, 1995), and so are the intervals of what is called a difference or the same: false
+coverage rate (Benjamini and Yekutieli, Journal of the American Statistical Association 100, 2005). Test and interval
+then agree: what is called different has an interval without zero, what is called the same has one within the margin.
 """
 
 from __future__ import annotations
@@ -18,92 +19,62 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from drivelab.analysis.deltas.recordings import ROUNDING, Ratios
+
 Floats = npt.NDArray[np.float64]
 
-MEDIAN_FACTOR = math.sqrt(math.pi / 2)
-"""Standard error of the median of many normal samples, divided by that of their mean. For fewer samples the factor is
-smaller (1.16 for three), so intervals err on the safe side."""
-
-
-ROUNDING = 1e-9
-"""Relative scatter and differences below this count as zero: they are floating-point rounding."""
+MOST_RECORDINGS = 50
+"""Largest number of recordings a side that `recordings_needed` returns."""
+_POWER = 0.8
 
 
 @dataclass(frozen=True)
-class Scatter:
-    """Count and variance of the logarithms of the samples of many values.
+class PValues:
+    """p-values of many ratios, arrays of shape (ratios,); NaN where the error is not known."""
 
-    Arrays of shape (values,).
+    difference: Floats
+    """Two-sided, of the hypothesis of no difference."""
+    equivalence: Floats
+    """Of the hypothesis of a difference beyond the margin: the larger of the two one-sided tests."""
+
+
+def p_values(ratios: Ratios, margin: float) -> PValues:
+    """Test ratios. `margin` applies to the logarithm, equally in both directions.
+
+    If the error is 0, the ratio is exact: the p-values are 0 or 1.
     """
-
-    counts: npt.NDArray[np.int64]
-    variances: Floats
-    """With n - 1; NaN for too few samples, or if a sample is not a positive number."""
-
-
-@dataclass(frozen=True)
-class Inference:
-    """Results for many ratios, arrays of shape (ratios,).
-
-    Values are NaN where the variance of a side is not known.
-    """
-
-    low: Floats
-    high: Floats
-    """Ends of the confidence interval of the logarithm of the ratio."""
-    p_value: Floats
-    """Two-sided p-value of the hypothesis of no difference."""
-    equivalence_p: Floats
-    """p-value of the hypothesis of a difference beyond the margin: the larger of the two one-sided tests."""
-
-
-def scatter(samples: Sequence[Sequence[float]], fewest: int) -> Scatter:
-    """Return the scatter of each group of samples.
-
-    The scatter is unknown for fewer than `fewest` samples (at least two).
-    """
-    counts = np.array([len(group) for group in samples], dtype=np.int64)
-    variances = np.full(len(counts), np.nan)
-    for count in np.unique(counts[counts >= fewest]):
-        chosen = np.flatnonzero(counts == count)
-        values: Floats = np.array([samples[int(number)] for number in chosen], dtype=np.float64)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = np.var(np.log(values), axis=1, ddof=1)
-        variance[np.ptp(values, axis=1) <= ROUNDING * np.abs(values).max(axis=1)] = 0.0
-        variances[chosen] = np.where((values > 0).all(axis=1) & np.isfinite(values).all(axis=1), variance, np.nan)
-    return Scatter(counts, variances)
-
-
-def inference(
-    log_ratios: Floats, basis: Scatter, comparison: Scatter, factors: Floats, margin: float, confidence: float
-) -> Inference:
-    """Return interval and p-values for the logarithms of ratios.
-
-    `factors` multiply the standard errors, see MEDIAN_FACTOR. `margin` applies to the logarithm, equally in both
-    directions; `confidence` is a fraction. If neither side has scatter above ROUNDING, the ratio is exact: the interval
-    has no width, and the p-values are 0 or 1.
-    """
-    basis_variances, comparison_variances = (factors**2 * side.variances / side.counts for side in (basis, comparison))
-    variances = basis_variances + comparison_variances
-    errors = np.sqrt(variances)
-    known, exact = np.isfinite(errors), errors == 0
+    exact, known = ratios.errors == 0, np.isfinite(ratios.errors)
+    size = np.abs(ratios.logs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = variances**2 / (
-            basis_variances**2 / (basis.counts - 1) + comparison_variances**2 / (comparison.counts - 1)
-        )
-        freedom = np.where(known & ~exact, freedom, 1.0)
-        distances = np.where(known & ~exact, log_ratios / errors, 0.0)
-        beyond = np.where(known & ~exact, (margin - np.abs(log_ratios)) / errors, 0.0)
-    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.where(known, errors, 0.0)
-    p_value = np.where(
-        exact, np.where(np.abs(log_ratios) <= ROUNDING, 1.0, 0.0), 2 * stats.t.sf(np.abs(distances), freedom)
-    )
-    within = np.abs(log_ratios) < margin
-    # the nearer bound has the larger p of the two one-sided tests
-    equivalence_p = np.where(exact, np.where(within, 0.0, 1.0), stats.t.sf(beyond, freedom))
-    return Inference(
-        *(np.where(known, column, np.nan) for column in (log_ratios - half, log_ratios + half, p_value, equivalence_p))
-    )
+        difference = 2 * stats.t.sf(size / ratios.errors, ratios.freedom)
+        # the nearer bound has the larger p of the two one-sided tests
+        equivalence = stats.t.sf((margin - size) / ratios.errors, ratios.freedom)
+    difference = np.where(exact, np.where(size <= ROUNDING, 1.0, 0.0), difference)
+    equivalence = np.where(exact, np.where(size < margin, 0.0, 1.0), equivalence)
+    return PValues(np.where(known, difference, np.nan), np.where(known, equivalence, np.nan))
+
+
+def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
+    """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
+    half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors
+    half = np.where(ratios.errors == 0, 0.0, half)
+    return ratios.logs - half, ratios.logs + half
+
+
+def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: float) -> Floats:
+    """Return about how many recordings a side would decide each ratio, with power 80 %.
+
+    `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
+    the margin, whichever needs fewer. NaN where the error is not known, infinite for more than MOST_RECORDINGS.
+    """
+    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs))
+    needed = np.full(len(recordings), np.inf)
+    for count in range(MOST_RECORDINGS, 1, -1):
+        freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
+        error = ratios.errors * np.sqrt(recordings / count)
+        reached = (stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - _POWER, freedom)) * error <= distance
+        needed = np.where(reached & (count > recordings), count, needed)
+    return np.where(np.isfinite(ratios.errors), needed, np.nan)
 
 
 def least_p(basis_n: int, comparison_n: int) -> float:
@@ -137,8 +108,21 @@ def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
     return [position for _, position in representatives.values()]
 
 
-def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series) -> pd.Series:
-    """Return the adjusted p-values.
+@dataclass(frozen=True)
+class Adjusted:
+    """Adjusted p-values, and the p-value up to which a family rejects its hypotheses; indexed like the p-values."""
+
+    p: pd.Series
+    critical: pd.Series
+    """R q / m, for R rejected of m; NaN if none is."""
+
+    def part(self, rows: slice, index: pd.Index) -> Adjusted:
+        """Return the rows of one table, with its index."""
+        return Adjusted(self.p.iloc[rows].set_axis(index), self.critical.iloc[rows].set_axis(index))
+
+
+def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series, level: float) -> Adjusted:
+    """Adjust p-values so that of those up to `level`, at most this share is expected to be false.
 
     A value without a p-value (NaN) stays NaN and is no comparison.
     `cells` are the columns that identify cells, their labels last. The family has each comparison once. Twins are
@@ -146,9 +130,9 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     the cell has. Values without twins are adjusted together with the first of TWINS.
     """
     known = p_values.notna()
-    result = pd.Series(np.nan, index=p_values.index, dtype=float)
+    p, critical = (pd.Series(np.nan, index=p_values.index, dtype=float) for _ in range(2))
     if not known.any():
-        return result
+        return Adjusted(p, critical)
     names = [compared(label, metric) for label, metric in zip(cells[-1][known], metrics[known], strict=True)]
     rows = pd.DataFrame({number: column[known] for number, column in enumerate(cells)})
     rows = rows.assign(compared=names, metric=metrics[known], p=p_values[known].astype(float))
@@ -162,8 +146,12 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
         by_cell = wide[[metric, *others]].bfill(axis=1)[metric]
         family = np.concatenate([alone.to_numpy(dtype=float), by_cell.to_numpy(dtype=float)])
         controlled = stats.false_discovery_control(family, method="bh")
-        if metric == TWINS[0]:
-            result[alone.index] = controlled[: len(alone)]
+        rejected = int((controlled <= level).sum())
         of_metric = twins.index[twins["metric"] == metric]
-        result[of_metric] = controlled[len(alone) + by_cell.index.get_indexer(cell[of_metric])]
-    return result
+        if metric == TWINS[0]:
+            p[alone.index] = controlled[: len(alone)]
+        p[of_metric] = controlled[len(alone) + by_cell.index.get_indexer(cell[of_metric])]
+        if rejected:
+            of_family = alone.index.append(of_metric) if metric == TWINS[0] else of_metric
+            critical[of_family] = rejected * level / len(family)
+    return Adjusted(p, critical)

@@ -9,7 +9,6 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.values.rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
-from drivelab.analysis.values.spread import MEDIAN
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -58,7 +57,6 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
         n=len(values),
         samples=values,
         scope="runs",
-        centre=MEDIAN,
         evidence=[str(used["recording"].iloc[0])],
         rse_pct=rse_pct,
         spread_low=min(values),
@@ -182,7 +180,7 @@ def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
 
     The evidence is the recording, as rows of sets do not name the replays' folders.
     """
-    return {"samples": values, "scope": "runs", "centre": MEDIAN, "evidence": [str(runs["recording"].iloc[0])]}
+    return {"samples": values, "scope": "runs", "evidence": [str(runs["recording"].iloc[0])]}
 
 
 def _passes_statistic(count: int) -> str:

@@ -14,7 +14,6 @@ import pandas as pd
 from drivelab.analysis.values.latency_values import NINES
 from drivelab.analysis.values.recovery import without_idle_time
 from drivelab.analysis.values.rows import evidence, gravest, key_of, odd, row, rse_verdict, taint, taint_reason
-from drivelab.analysis.values.spread import MEAN, MEDIAN
 from drivelab.analysis.verdict import (
     AS_ASKED,
     IN_CHANGING_PHASE,
@@ -108,14 +107,14 @@ class _Rule:
                  "scope": "rounds"}  # fmt: skip
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
-            return {**columns, "n": 1, "value": statistics.fmean(values), "centre": MEAN, "statistic": "window average",
+            return {**columns, "n": 1, "value": statistics.fmean(values), "statistic": "window average",
                     "verdict": verdict}  # fmt: skip
         if n < FEWEST:
             statistic = "one warm round" if n == 1 else f"mean of {n} warm rounds"
             verdict = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
-            return {**columns, "value": statistics.fmean(values), "centre": MEAN, "statistic": statistic,
+            return {**columns, "value": statistics.fmean(values), "statistic": statistic,
                     "verdict": verdict}  # fmt: skip
-        median = {"value": statistics.median(values), "centre": MEDIAN, "statistic": f"median of {n} warm rounds"}
+        median = {"value": statistics.median(values), "statistic": f"median of {n} warm rounds"}
         if self.in_phase and self.until == ROUNDS:
             return {**columns, **median, "verdict": IN_CHANGING_PHASE}
         rse_pct = relative_standard_error_pct(values)
@@ -278,7 +277,7 @@ def _best(loop: _Loop, places: _Places, title: str) -> Iterator[dict[str, Any]]:
         ("best_bandwidth_mb_s", rates, max(rates)),
         ("best_mean_latency_us", latencies, min(latencies)),
     ):
-        value = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values), "centre": None}
+        value = {**loop.rule.value(values, IN_STEADY_WINDOW), "value": best, "n": len(values)}
         runs = "one run" if len(values) == 1 else f"best of {len(values)} runs"
         label = loop.columns["cell_label"][places[0]]
         yield loop.shared(places).row(label, metric, {**value, "statistic": f"{title}: {runs}"})

@@ -17,7 +17,6 @@ def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str,
     """Return a row of the table.
 
     `key` is from `key_of`, `value` has all columns of the value.
-    `centre` in `value` says which statistic of its `samples` the value is, see `spread`.
     """
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
 

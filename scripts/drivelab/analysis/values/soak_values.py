@@ -15,7 +15,6 @@ from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, wit
 from drivelab.analysis.values.rows import evidence, gravest, key_of, row, taint, taint_reason
 from drivelab.analysis.values.saturation_values import Level, level
 from drivelab.analysis.values.slice_counts import CountedSlices, counted_slices
-from drivelab.analysis.values.spread import FEWEST, MEAN, interval_of, resamples
 from drivelab.analysis.verdict import INCOMPLETE_WINDOW, NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
 from drivelab.criteria.steady_state import WINDOW
 
@@ -72,29 +71,23 @@ def _verdict(counted: CountedSlices) -> str:
 
 def _spread(average: Level) -> dict[str, Any]:
     low, high, parts = average.low, average.high, list(average.blocks)
-    return {"value": average.average, "spread_low": low, "spread_high": high, "samples": parts, "centre": MEAN}
+    return {"value": average.average, "spread_low": low, "spread_high": high, "samples": parts}
 
 
 def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield metric, value and spread of percentiles with an I/O above them.
 
-    With fewer, the percentile would be the slowest I/O. The interval is for the percentile of the merged bins, from
-    resamples of the parts.
+    With fewer, the percentile would be the slowest I/O.
     """
     latency_us, counts = _by_part(slices, by_step)
     if not len(counts):
         return
     total = int(counts.sum())
     (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
-    resampled = None
-    if len(counts) >= FEWEST:
-        numbers, probabilities = resamples(len(counts))
-        resampled = _percentiles_us(latency_us, numbers @ counts)
     for number, (metric, percent) in enumerate(_TAIL.items()):
         if total * (100 - percent) / 100 < 1 - 1e-9:
             continue
         samples, value = by_part[:, number], float(values[number])
-        low, high = (None, None) if resampled is None else interval_of(resampled[:, number], probabilities)
         yield (
             metric,
             {
@@ -102,9 +95,6 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
                 "spread_low": min(value, float(samples.min())),
                 "spread_high": max(value, float(samples.max())),
                 "samples": samples.tolist(),
-                "interval_low": low,
-                "interval_high": high,
-                "centre": None,
             },
         )
 

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
-from drivelab.analysis.deltas.doubts import at_all
-from drivelab.analysis.values.application_values import SIMULATED, application_rows, replay_rows
+from drivelab.analysis.deltas.doubts import at_all, without_load
+from drivelab.analysis.values.application_values import application_rows, replay_rows
 from drivelab.analysis.values.loop_values import loop_rows
-from drivelab.analysis.values.rows import gravest, odd, rse_verdict
+from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.slice_counts import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
-from drivelab.analysis.values.spread import MEDIAN, with_spread
-from drivelab.analysis.verdict import FAULTS
-from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT, median_of_odd, relative_standard_error_pct
+from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import told
 from drivelab.tables.schemas import SCHEMAS
 
+CONFIDENCE = 0.95
+"""Of the interval of a value over several recordings."""
 _RATES = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _OF_BOTH = (
     "max_latency_us",
@@ -75,8 +79,6 @@ _OF_THE_VALUE = (
     "evidence",
 )
 """Columns that may differ between pooled recordings; all others must be equal."""
-_DERIVED = ("figure_of_merit", "best_bandwidth_mb_s", "best_mean_latency_us")
-"""Metrics that their statistic defines, so pooled recordings keep it."""
 
 
 def summary_table(
@@ -99,8 +101,9 @@ def summary_table(
     * One recording: see `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload
       are one soak. Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two
       workloads at the same time have separate rows, see `by_direction`.
-    * Several recordings of a drive and measurement: the median of an odd number n of them, with the spread of their
-      values; if their number is even, the latest waits. With fewer than 3, the row is that of the first recording.
+    * Several recordings of a drive and measurement: the geometric mean of the values of all n of them, with their
+      spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). The verdict is
+      the gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval.
 
     Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """
@@ -121,35 +124,54 @@ def summary_table(
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for single in singles:
         alike.setdefault(tuple(single[column] for column in same), []).append(single)
-    rows = [_pooled(sorted(group, key=itemgetter("run")), rse_threshold_pct) for group in alike.values()]
-    pooled = pd.DataFrame(rows, columns=list(dict.fromkeys([*columns, "centre"])))
-    return with_spread(pooled)[columns]
+    rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]
+    return with_deviations(pd.DataFrame(rows, columns=columns))
 
 
-def _pooled(recordings: list[dict[str, Any]], rse_threshold_pct: float) -> dict[str, Any]:
-    used = recordings[: odd(len(recordings))]
-    names = [row["recording"] for row in used]
-    if len(used) < FEWEST:
-        return {**used[0], "recordings": names}
-    values = [row["value"] for row in used]
-    rse_pct = relative_standard_error_pct(values)
-    faults = [row["verdict"] for row in used if row["verdict"] in FAULTS]
-    reasons = dict.fromkeys(row["taint_reason"] for row in used if isinstance(row["taint_reason"], str))
-    statistic = f"median of {len(used)} recordings{at_all(row['statistic'] for row in used)}"
-    stays = used[0]["metric"] in _DERIVED or SIMULATED in used[0]["statistic"]
+def with_deviations(rows: pd.DataFrame) -> pd.DataFrame:
+    """Fill `mad`, the median absolute deviation, in rows of table `summary` with at least FEWEST samples."""
+    return rows.assign(
+        mad=[
+            float(np.median(np.abs(samples - np.median(samples)))) if len(samples) >= FEWEST else math.nan
+            for samples in rows["samples"]
+        ],
+        **{name: rows[name].astype(float) for name in ("interval_low", "interval_high")},
+    )
+
+
+def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
+    names = [row["recording"] for row in recordings]
+    first = recordings[0]
+    if len(recordings) == 1:
+        return {**first, "recordings": names}
+    values = np.array([row["value"] for row in recordings], dtype=float)
+    positive = bool((values > 0).all() and np.isfinite(values).all())
+    reasons = dict.fromkeys(row["taint_reason"] for row in recordings if isinstance(row["taint_reason"], str))
+    mean = f"{'geometric ' if positive else ''}mean of {len(values)} recordings"
+    statistics = (row["statistic"] for row in recordings)
     return {
-        **used[0],
-        "value": median_of_odd(values),
-        "n": len(used),
-        "samples": values,
+        **first,
+        **(_geometric_mean(values) if positive else {"value": float(values.mean()), "rse_pct": None}),
+        "n": len(values),
+        "samples": values.tolist(),
         "scope": "recordings",
-        "centre": MEDIAN,
-        "evidence": list(dict.fromkeys(place for row in used for place in row["evidence"])),
-        "statistic": f"{statistic}, {used[0]['statistic']}" if stays else statistic,
-        "rse_pct": rse_pct,
-        "spread_low": min(values),
-        "spread_high": max(values),
-        "verdict": gravest([rse_verdict(rse_pct, rse_threshold_pct), *faults]),
+        "evidence": list(dict.fromkeys(place for row in recordings for place in row["evidence"])),
+        "statistic": f"{without_load(first['statistic'])}{at_all(statistics)}, {mean}",
+        "spread_low": float(values.min()),
+        "spread_high": float(values.max()),
+        "verdict": gravest([row["verdict"] for row in recordings]),
         "taint_reason": told(reasons),
         "recordings": names,
     }
+
+
+def _geometric_mean(values: npt.NDArray[np.float64]) -> dict[str, float]:
+    """Return value, relative standard error, and from FEWEST recordings on the confidence interval."""
+    logs = np.log(values)
+    error = float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    mean = {"value": float(np.exp(logs.mean())), "rse_pct": 100 * error}
+    if len(logs) < FEWEST:
+        return mean
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(logs) - 1)) * error
+    ends = np.exp(logs.mean() + np.array([-half, half]))
+    return {**mean, "interval_low": float(ends[0]), "interval_high": float(ends[1])}

@@ -57,7 +57,8 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         rows=tuple(rows),
         note="n: the repeats behind a value: recordings, warm runs or rounds. An average over a window or a soak has "
         "n = 1; below it, the rounds or parts that show its scatter. "
-        "Below a value: lowest to highest sample, 95 % bootstrap interval, median absolute deviation (MAD) and "
+        "Below a value: lowest to highest sample, 95 % confidence interval (from three recordings on), median absolute "
+        "deviation (MAD) and "
         "relative standard error (RSE), if known." + _few(summary) + f" {score_formula(summary)}".rstrip(),
         reasons=tuple(reasons),
         sources=inputs.sources(name for row in summary for name in row["recordings"]),
@@ -97,4 +98,4 @@ def _few(summary: list[Row]) -> str:
     if not few:
         return ""
     which = "All values" if few == len(summary) else f"{few} values"
-    return f" {which} have fewer than {_FEWEST} samples, and so neither a deviation nor an interval."
+    return f" {which} have fewer than {_FEWEST} samples, and so no deviation."

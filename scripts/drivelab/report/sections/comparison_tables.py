@@ -14,10 +14,7 @@ from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
 _BARS = "Bars have a logarithmic scale."
-_ADJECTIVES = {
-    "time": {BETTER: "quicker", WORSE: "slower"},
-    "speed": {BETTER: "faster", WORSE: "slower"},
-}
+_ADJECTIVES = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}
 
 
 def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
@@ -71,10 +68,10 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
 def _direction(row: Row) -> str:
     """Return the direction of a certain difference, worded for its metric."""
     verdict = outcome(row)
-    if verdict not in (BETTER, WORSE):
+    if verdict not in (*BETTER, *WORSE):
         return "none" if verdict == SAME else "undecided"
-    adjectives = _ADJECTIVES.get(row["kind"], {BETTER: "better", WORSE: "worse"})
-    return f"{row['comparison']} {adjectives[verdict]}"
+    better, worse = _ADJECTIVES.get(row["kind"], ("better", "worse"))
+    return f"{row['comparison']} {better if verdict in BETTER else worse}"
 
 
 def differences_table(inputs: Inputs) -> Table | None:

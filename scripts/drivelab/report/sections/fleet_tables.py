@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, SAME, WORSE
-from drivelab.report.numbers import DASH, heading, is_missing, metric_name, number, percent, unit_of
+from drivelab.analysis.verdict import DELTA_VERDICTS
+from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_name, number, percent, unit_of
 from drivelab.report.table_fields import number_cell, percent_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -24,13 +24,6 @@ _VARIATION = (
 )
 _FACTS = {"hosts": "Host", "model": "Model", "firmware": "Firmware", "serial": "Serial"}
 """Columns with facts of a drive, and their headings; the note lists facts that all drives share."""
-_CALLED = {
-    BETTER: "Better than the basis",
-    WORSE: "Worse than the basis",
-    SAME: "Same",
-    CANNOT_TELL: "Cannot tell",
-    NOT_COMPARED: "Not compared",
-}
 
 
 def failed_table(drives: pd.DataFrame) -> Table | None:
@@ -125,7 +118,7 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
     measurements = list(dict.fromkeys(keys["measurement"]))
     facts = {name: title for name, title in _FACTS.items() if drives[name].nunique() > 1 or len(drives) == 1}
     shared = [f"{title} {drives[name].iloc[0]}" for name, title in _FACTS.items() if len(drives) and name not in facts]
-    called = [verdict for verdict in _CALLED if any(verdict in counts for counts in verdicts.values())]
+    called = [verdict for verdict in DELTA_VERDICTS if any(verdict in counts for counts in verdicts.values())]
     rows = []
     for row in drives.sort_values(["place", "drive"], na_position="last", kind="stable").to_dict("records"):
         drive = str(row["drive"])
@@ -145,7 +138,7 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
         caption="All drives, best first",
         columns=(
             Column("Drive", numeric=False), Column("Place"), Column("Largest deviation"),
-            *(Column(headings[name]) for name in measurements), *(Column(_CALLED[verdict]) for verdict in called),
+            *(Column(headings[name]) for name in measurements), *(Column(capital(verdict)) for verdict in called),
             Column("Outliers"), Column("Not steady"), Column("Tainted"), Column("Excluded"),
             *(Column(title, numeric=False) for title in facts.values()),
         ),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.deltas.inference import ROUNDING
+from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import comparable
 from drivelab.report.numbers import heading, is_missing, number, quantity, unit_of
@@ -38,7 +38,7 @@ def _value_facts(row: Row) -> Iterator[Fact]:
     if not is_missing(row.get("spread_low")) and not is_missing(row.get("spread_high")):
         yield "Lowest to highest", f"{number(row['spread_low'])} to {quantity(row['spread_high'], unit)}"
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
-        yield "95 % bootstrap interval", f"{number(row['interval_low'])} to {quantity(row['interval_high'], unit)}"
+        yield "95 % confidence interval", f"{number(row['interval_low'])} to {quantity(row['interval_high'], unit)}"
     if not is_missing(row.get("mad")):
         yield "Median absolute deviation", quantity(deviation(row), unit)
     if not is_missing(row.get("rse_pct")):

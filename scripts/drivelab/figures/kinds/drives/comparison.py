@@ -40,7 +40,12 @@ FIGURES = (
     ),
 )
 
-_COLOURS = {BETTER: "#0072b2", WORSE: "#d55e00", SAME: "#4d4d4d", CANNOT_TELL: "#7a7a7a"}
+_COLOURS = {
+    **dict.fromkeys(BETTER, "#0072b2"),
+    **dict.fromkeys(WORSE, "#d55e00"),
+    SAME: "#4d4d4d",
+    CANNOT_TELL: "#7a7a7a",
+}
 """Okabe and Ito's blue and vermilion, which colour-blind readers tell apart, and two greys."""
 _LOG_FROM_PCT = 400.0
 _LINE_IN = 0.17

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, SAME, WORSE
+from drivelab.analysis.verdict import CANNOT_TELL, DECIDED
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style
 from drivelab.figures.base.quantities import short_name
@@ -69,7 +69,7 @@ def normalised(deltas: pd.DataFrame) -> Figure:
     ratios = {column: 1 + shown[column].to_numpy(dtype=float) / 100
               for column in ("delta_pct", "interval_low_pct", "interval_high_pct")}  # fmt: skip
     shown = shown.assign(ratio=ratios["delta_pct"], low=ratios["interval_low_pct"], high=ratios["interval_high_pct"],
-                         decided=shown["verdict"].isin([BETTER, SAME, WORSE]))  # fmt: skip
+                         decided=shown["verdict"].isin(DECIDED))  # fmt: skip
     height_in = max(3.0, 1.7 + (_BAR_IN * max(len(looks), names.lines) + 0.08) * len(cells))
     figure = style.new_figure(f"Relative to {basis} ({basis} = 1.0{_TIMES})", height_in=height_in)
     if names.shared:

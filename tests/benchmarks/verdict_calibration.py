@@ -1,0 +1,173 @@
+"""Simulate studies with known truth through `deltas_table`, and print how often its intervals and verdicts are right.
+
+Run it as `PYTHONPATH=scripts:tests/support python tests/benchmarks/verdict_calibration.py [STUDIES]`. The table of
+docs/method.md is that of 600 studies for each line.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from rows import table
+
+from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
+from drivelab.analysis.deltas.inference import interval
+from drivelab.analysis.deltas.recordings import Ratios
+from drivelab.analysis.verdict import BETTER, SAME, WORSE
+
+Floats = npt.NDArray[np.float64]
+ALPHA = 1 - CONFIDENCE_PCT / 100
+ROUNDS = 5
+"""Rounds whose average is the value of a recording."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A kind of study: two drives, cells, recordings, and standard deviations in percent."""
+
+    name: str
+    cells: int = 20
+    recordings: int = 3
+    shared_pct: float = 1.5
+    """Between recordings, for all cells alike."""
+    own_pct: float = 1.5
+    """Between recordings, for each cell alone; itself lognormal over the cells with `unequal`."""
+    rounds_pct: float = 1.0
+    correlation: float = 0.3
+    """Of successive rounds."""
+    unequal: float = 0.3
+    heavy_tails: bool = False
+    second: float = 1.0
+    """Scatter of the second drive, in those of the first."""
+    faster_pct: float = 0.0
+    """True difference of a share `differing` of the cells."""
+    differing: float = 1.0
+
+
+SCENARIOS = (
+    Scenario("typical"),
+    Scenario("5 recordings", recordings=5),
+    Scenario("9 recordings", recordings=9),
+    Scenario("1 cell", cells=1),
+    Scenario("10 cells", cells=10),
+    Scenario("100 cells", cells=100),
+    Scenario("recordings differ as a whole, 3 %", shared_pct=3, own_pct=0.3),
+    Scenario("recordings differ as a whole, 5 %", shared_pct=5, own_pct=0.3),
+    Scenario("cells differ alone, 3 %", shared_pct=0, own_pct=3),
+    Scenario("cells differ alone, 5 %", shared_pct=0, own_pct=5),
+    Scenario("nothing between recordings", shared_pct=0, own_pct=0),
+    Scenario("rounds correlate, 0.9", correlation=0.9, rounds_pct=3),
+    Scenario("rounds correlate, 0.6, nothing between recordings", correlation=0.6, shared_pct=0, own_pct=0),
+    Scenario("heavy tails (t, 3 degrees of freedom)", heavy_tails=True),
+    Scenario("cells of very unequal scatter", unequal=0.8, shared_pct=0, own_pct=3),
+    Scenario("second drive with a fifth of the scatter", second=0.2),
+    Scenario("second drive with a fifth, 6 recordings", second=0.2, recordings=6),
+    Scenario("+10 % in all cells, 3 % between recordings", shared_pct=0, own_pct=3, faster_pct=10),
+    Scenario("+10 % in a quarter of the cells, 3 %", shared_pct=0, own_pct=3, faster_pct=10, differing=0.25),
+    Scenario("+10 % in all cells, as a whole 3 %", shared_pct=3, own_pct=0.3, faster_pct=10),
+    Scenario("+7 % in all cells, margin 5 %", faster_pct=7),
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Shares of comparisons, or of studies."""
+
+    coverage: float
+    """Of the true ratios by intervals with the confidence alone."""
+    verdicts_beside: float
+    """Expected share of adjusted intervals of verdicts that miss the true ratio (0 for a study without verdicts)."""
+    studies_with_a_false_call: float
+    """Called faster or slower in the wrong direction, or where there is no difference."""
+    false_discoveries: float
+    """Expected share of false calls among all that are called faster or slower (0 for a study without)."""
+    false_same: float
+    """Called the same, of comparisons whose true difference is beyond the margin; NaN for none."""
+    power: float
+    """Called faster, of comparisons with a true difference; NaN for none."""
+    half_width_pct: float
+
+
+def recorded(scenario: Scenario, truth: Floats, scale: float, random: np.random.Generator) -> Floats:
+    """Return the logarithms of a drive's recorded values, shape (cells, recordings): averages of its rounds."""
+    shape = scenario.cells, scenario.recordings
+    of_cell = np.exp(random.normal(0, scenario.unequal, (scenario.cells, 1)))
+    own = random.standard_t(3, shape) / math.sqrt(3) if scenario.heavy_tails else random.normal(size=shape)
+    shared = random.normal(0, scenario.shared_pct / 100, scenario.recordings)
+    steps = random.normal(size=(ROUNDS, *shape))
+    rounds = [steps[0]]
+    for step in steps[1:]:
+        rounds.append(scenario.correlation * rounds[-1] + math.sqrt(1 - scenario.correlation**2) * step)
+    levels = truth[:, None] + scale * (shared + of_cell * own * scenario.own_pct / 100)
+    values: Floats = np.exp(levels + scale * np.stack(rounds) * scenario.rounds_pct / 100).mean(axis=0)
+    return np.log(values)
+
+
+def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
+    """Return table `deltas` of a simulated study, and the true logarithms of its ratios."""
+    differs = np.arange(scenario.cells) < scenario.differing * scenario.cells
+    truth = np.where(differs, math.log1p(scenario.faster_pct / 100), 0.0)
+    rows = []
+    for drive, logs in (
+        ("a", recorded(scenario, np.zeros(scenario.cells), 1.0, random)),
+        ("b", recorded(scenario, truth, scenario.second, random)),
+    ):
+        names = [f"{drive}/m/0-run{run}" for run in range(1, scenario.recordings + 1)]
+        rows += [
+            {"drive": drive, "cell_label": str(cell), "metric": "iops", "kind": "speed", "verdict": "steady",
+             "statistic": "window average", "scope": "recordings", "recordings": names, "samples": np.exp(values),
+             "value": float(np.exp(values.mean()))}
+            for cell, values in enumerate(logs)
+        ]  # fmt: skip
+    return deltas_table(table("summary", rows), "a"), truth
+
+
+def judge(scenario: Scenario, studies: int, seed: int) -> Result:
+    """Return the shares over many studies of a scenario."""
+    random, margin = np.random.default_rng(seed), math.log1p(MARGIN_PCT / 100)
+    columns: list[list[float]] = [[] for _ in range(7)]
+    for _ in range(studies):
+        deltas, truth = study(scenario, random)
+        errors, freedom = (deltas[name].to_numpy(float) for name in ("log_error", "freedom"))
+        logs = np.log1p(deltas["delta_pct"].to_numpy(float) / 100)
+        low, high = interval(Ratios(logs, errors, freedom), np.full(len(deltas), ALPHA))
+        adjusted = [np.log1p(deltas[f"interval_{end}_pct"].to_numpy(float) / 100) for end in ("low", "high")]
+        beside = (truth < adjusted[0]) | (truth > adjusted[1])
+        better, worse, same = (deltas["verdict"].isin(of).to_numpy() for of in (BETTER, WORSE, (SAME,)))
+        called, wrong = better | worse, (better & (truth <= 0)) | (worse & (truth >= 0))
+        for column, values in zip(
+            columns,
+            (
+                (low <= truth) & (truth <= high),
+                [(beside & (called | same)).sum() / max((called | same).sum(), 1)],
+                [float(wrong.any())],
+                [wrong.sum() / max(called.sum(), 1)],
+                same[np.abs(truth) > margin],
+                better[truth > 0],
+                [100 * np.expm1((high - low) / 2).mean()],
+            ),
+            strict=True,
+        ):
+            column += list(map(float, values))
+    return Result(*(float(np.mean(column)) if column else math.nan for column in columns))
+
+
+def lines(studies: int) -> Iterator[str]:
+    """Yield the lines of the table in Markdown."""
+    yield "| studies | coverage | verdicts beside | a false call | false calls | false *same* | power | half-width |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for number, scenario in enumerate(SCENARIOS):
+        result = judge(scenario, studies, seed=number)
+        shares = [f"{100 * share:.1f} %" if share == share else "" for share in list(vars(result).values())[:-1]]
+        yield f"| {scenario.name} | {' | '.join(shares)} | {result.half_width_pct:.1f} % |"
+
+
+if __name__ == "__main__":
+    for line in lines(int(sys.argv[1]) if len(sys.argv) > 1 else 1000):
+        print(line, flush=True)
