@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -52,26 +53,38 @@ def in_few_recordings(delta: Row) -> bool:
     return comparable(delta) and bool(doubts) and all(doubt.startswith(TOO_FEW) for doubt in doubts)
 
 
-def settled_by(inputs: Inputs, delta: Row) -> str:
-    """Return what would decide a comparison, and its cost; empty if unknown.
+def within_margin(delta: Row) -> bool:
+    """Return whether a delta is within the margin of the study, whatever its interval."""
+    return abs(math.log1p(float(delta["delta_pct"]) / 100)) <= math.log1p(float(delta["margin_pct"]) / 100)
 
-    For example `2 more recordings of each drive: about 50 min, 1.2 TiB written`. The cost is that of the recordings so
-    far, with their preconditioning.
+
+def settled_by(inputs: Inputs, deltas: Iterable[Row]) -> str:
+    """Return what would decide comparisons, and its cost; empty if unknown.
+
+    For example `2 more recordings of each drive, about 50 min, 1.2 TiB written`. The cost is that of the recordings so
+    far, with their preconditioning, in all measurements of the deltas.
     """
-    if is_missing(delta.get("recordings_needed")):
+    costs: dict[str, list[tuple[float, float] | None]] = {}
+    for delta in {row["measurement"]: row for row in deltas if not is_missing(row.get("recordings_needed"))}.values():
+        needed = int(delta["recordings_needed"])
+        more = {str(delta[side]): max(needed - int(delta[f"{side}_n"]), 0) for side in ("basis", "comparison")}
+        counts = set(more.values())
+        of_each = f"{counted(max(counts), 'more recording')} of each drive" if len(counts) == 1 else ""
+        words = of_each or " and ".join(f"{counted(n, 'more recording')} of {drive}" for drive, n in more.items() if n)
+        if counts != {0}:
+            costs.setdefault(words, []).extend(
+                _cost(inputs, drive, str(delta["measurement"]), count) for drive, count in more.items() if count
+            )
+    return "; ".join(f"{words}{_priced(parts)}" for words, parts in costs.items())
+
+
+def _priced(parts: list[tuple[float, float] | None]) -> str:
+    """Return the sum of costs, as `, about 50 min, 1.2 TiB written`; nothing if one is unknown."""
+    known = [part for part in parts if part is not None]
+    if len(known) < len(parts):
         return ""
-    needed = int(delta["recordings_needed"])
-    more = {str(delta[side]): max(needed - int(delta[f"{side}_n"]), 0) for side in ("basis", "comparison")}
-    counts = set(more.values())
-    if counts == {0}:
-        return ""
-    of_each = f"{counted(counts.pop(), 'more recording')} of each drive" if len(counts) == 1 else ""
-    words = of_each or " and ".join(f"{counted(n, 'more recording')} of {drive}" for drive, n in more.items() if n)
-    costs = [_cost(inputs, drive, str(delta["measurement"]), count) for drive, count in more.items() if count]
-    if not all(costs):
-        return words
-    seconds, written = (sum(column) for column in zip(*filter(None, costs), strict=True))
-    return f"{words}: about {duration(round(seconds))}{f', {amount(written)} written' if written else ''}"
+    seconds, written = (sum(column) for column in zip(*known, strict=True))
+    return f", about {duration(round(seconds))}{f', {amount(written)} written' if written else ''}"
 
 
 def _cost(inputs: Inputs, drive: str, measurement: str, count: int) -> tuple[float, float] | None:

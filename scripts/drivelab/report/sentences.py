@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from drivelab.analysis.deltas.doubts import DISTURBED, FOREIGN, PRINTED, numbered, taint_causes
 from drivelab.analysis.verdict import BETTER, FASTER, NOT_COMPARED, SAME, SLOWER, WORSE
 from drivelab.core.units import parse_size
+from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
     also_differs,
@@ -19,6 +20,7 @@ from drivelab.report.measurement_outcome import (
     outcome,
     why,
     whys,
+    within_margin,
 )
 from drivelab.report.numbers import TIMES, amount, is_missing, metric_name, percent, rounded, unit_of
 
@@ -47,7 +49,6 @@ def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
     change = f"Δ {percent(delta['delta_pct'], signed=True)}"
     between = ", ".join(filter(None, (f"Δ {interval(delta)}", confidence))) if interval(delta) else ""
     values = _values(delta) + (f" ({between})" if between else "")
-    settled = f" What would settle it: {settled_by}." if settled_by else ""
     if verdict in (FASTER, SLOWER):
         adjective = comparative([delta], verdict in BETTER)
         return f"{drive} is {adjective} than {basis} (size unsure): {workload}, {change}, {values}."
@@ -56,8 +57,10 @@ def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
     if verdict == SAME:
         return f"{drive} equals {basis} within ±{margin(delta)}: {workload}, {change}, {values}."
     if in_few_recordings(delta):
-        seen = f"In these recordings, {drive} {_compared(delta)} {basis}: {workload}, {values}."
-        return f"{seen} No verdict on the drives: {why(delta)}.{settled}"
+        seen = f"is within ±{margin(delta)} of" if within_margin(delta) else _compared(delta)
+        more = settled_by or f"{FEWEST} recordings of each drive"
+        return f"In these recordings, {drive} {seen} {basis}: {workload}, {values}. For a verdict: {more}."
+    settled = f" What would settle it: {settled_by}." if settled_by else ""
     return f"No verdict on {drive} against {basis}: {workload}, {change}, {values}.{reason}{settled}"
 
 

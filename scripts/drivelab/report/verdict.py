@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DECIDED, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
 from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
@@ -19,6 +18,7 @@ from drivelab.report.measurement_outcome import (
     outcome,
     settled_by,
     tested,
+    within_margin,
 )
 from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
 from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
@@ -69,7 +69,7 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
             Headline(
                 delta=delta_words(delta),
                 delta_pct=None if is_missing(delta["delta_pct"]) else float(delta["delta_pct"]),
-                sentence=sentence(delta, confidence(inputs), settled_by(inputs, delta)),
+                sentence=sentence(delta, confidence(inputs), settled_by(inputs, [delta])),
                 outcome=IN_RECORDINGS if in_few_recordings(delta) else outcome(delta),
                 context="; ".join(str(part) for part in parts if not is_missing(part)),
                 anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
@@ -111,8 +111,8 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
     deltas = _comparisons(deltas)
     drive, basis, total = deltas[0]["comparison"], deltas[0]["basis"], len(deltas)
     few = [delta for delta in deltas if in_few_recordings(delta)]
-    if len(few) == total:
-        return _in_these_recordings(inputs, few)
+    if few and not any(outcome(delta) in DECIDED for delta in deltas):
+        return _in_these_recordings(inputs, few, total)
     groups = [_group(delta) for delta in deltas]
     counts = Counter(groups)
     every = "the only headline test" if total == 1 else f"all {total} headline tests"
@@ -144,27 +144,21 @@ def _in_tests(parts: list[tuple[str, int]], basis: str, total: int, rest: list[s
     return names([f"{first} than {basis} in {tests}", *others_and_rest])
 
 
-def _in_these_recordings(inputs: Inputs, deltas: list[Row]) -> str:
+def _in_these_recordings(inputs: Inputs, few: list[Row], total: int) -> str:
     """Return the differences of too few recordings, which are no verdict, and what would make one possible."""
-    drive, basis, total = deltas[0]["comparison"], deltas[0]["basis"], len(deltas)
-    within = [row for row in deltas if abs(math.log1p(row["delta_pct"] / 100)) <= math.log1p(row["margin_pct"] / 100)]
-    beyond = [row for row in deltas if not any(row is other for other in within)]
+    drive, basis = few[0]["comparison"], few[0]["basis"]
+    within = sum(map(within_margin, few))
+    beyond = [row for row in few if not within_margin(row)]
     parts = [
         (_graded(rows), len(rows))
         for rows in ([row for row in beyond if (row["delta_pct"] > 0) == better] for better in (True, False))
         if rows
     ]
-    rest = [f"within ±{margin(within[0])} in {len(within)}"] if within else []
-    seen = f"{drive} is {_in_tests(parts, basis, total, rest) if parts else f'{rest[0]} of {total} headline tests'}"
-    counts = sorted({int(row[f"{side}_n"]) for row in deltas for side in ("basis", "comparison")})
-    settled = dict.fromkeys(filter(None, (settled_by(inputs, row) for row in _first_of_each_measurement(deltas))))
-    more = f" What would settle it: {names(list(settled))}." if settled else ""
-    have = " or ".join(map(str, counts))
-    return f"In these recordings, {seen}. No verdict on the drives: {have} of {FEWEST} recordings a side.{more}"
-
-
-def _first_of_each_measurement(deltas: list[Row]) -> Iterator[Row]:
-    yield from {row["measurement"]: row for row in reversed(deltas)}.values()
+    rest = [f"within ±{margin(few[0])} in {within}"] if within else []
+    rest += [f"undecided in {total - len(few)}"] if total > len(few) else []
+    seen = f"is {_in_tests(parts, basis, total, rest)}" if parts else f"and {basis}, in {total} tests: {names(rest)}"
+    more = settled_by(inputs, few) or f"{FEWEST} recordings of each drive"
+    return f"In these recordings, {drive} {seen}. For a verdict on the drives: {more}."
 
 
 _BETTER, _WORSE, _NOT_TESTED = "better", "worse", "not tested"
