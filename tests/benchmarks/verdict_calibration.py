@@ -159,13 +159,13 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
 
 
 def lines(studies: int) -> Iterator[str]:
-    """Yield the lines of the table in Markdown."""
-    yield "| studies | coverage | verdicts beside | a false call | false calls | false *same* | power | half-width |"
+    """Yield the lines of the table in Markdown, in percent."""
+    yield "|studies|coverage|verdicts beside|a false call|false calls|false same|power|half-width|"
     yield "|---|---|---|---|---|---|---|---|"
     for number, scenario in enumerate(SCENARIOS):
         result = judge(scenario, studies, seed=number)
-        shares = [f"{100 * share:.1f} %" if share == share else "" for share in list(vars(result).values())[:-1]]
-        yield f"| {scenario.name} | {' | '.join(shares)} | {result.half_width_pct:.1f} % |"
+        shares = ["" if math.isnan(share) else f"{100 * share:.1f}" for share in list(vars(result).values())[:-1]]
+        yield f"|{scenario.name}|{'|'.join(shares)}|{result.half_width_pct:.1f}|"
 
 
 if __name__ == "__main__":
