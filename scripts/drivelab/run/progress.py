@@ -213,7 +213,7 @@ def _status_in(path: Path) -> Status | None:
 
 
 def status_of(body: Mapping[str, Any]) -> Status | None:
-    """Return the status in a file, or None if a field is missing or has a wrong type: any process may write files."""
+    """Return the status in a file, or None if a field is missing or invalid: any process may write files."""
     values = {field.name: body[field.name] for field in fields(Status) if field.name in body}
     if not all(_is_of_kind(field.type, values[field.name]) for field in fields(Status) if field.name in values):
         return None
@@ -221,7 +221,11 @@ def status_of(body: Mapping[str, Any]) -> Status | None:
         status = Status(**values)
     except TypeError:
         return None
-    return status if _RECORDING.fullmatch(status.recording) and ".." not in status.recording.split("/") else None
+    named = _RECORDING.fullmatch(status.recording) and ".." not in status.recording.split("/")
+    return status if named and status.state in _STATES else None
+
+
+_STATES = ("running", "done", "failed", "interrupted")
 
 
 def _is_of_kind(kind: Any, value: Any) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 from watched import MadeDrive, facts
@@ -61,6 +61,7 @@ def look(watch: StudyWatch) -> bytes:
     st.dictionaries(st.sampled_from(("subject", "context")), VALUES, max_size=2) | VALUES,
     st.dictionaries(st.sampled_from(("model", "firmware")), VALUES, max_size=2) | VALUES,
 )
+@example({"state": ""}, {}, {}, {}, {})
 def test_no_value_stops_the_live_view(
     tmp_path_factory: pytest.TempPathFactory, status: Any, line: Any, sample: Any, plan: Any, identity: Any
 ) -> None:
