@@ -159,7 +159,7 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
         guardian = number == signal.SIGKILL  # the guardian outlives the capture to clean up
         assert guardian or processes_with("sleep", span) == []
         assert guardian or tracer.state() == before
-        assert soon(lambda: processes() == [])
+        assert soon(lambda: processes() == []), leftovers()
         assert processes_with("sleep", span) == []
         assert tracer.state() == before
         assert not list(tracer.RUN.glob("*.json"))

@@ -19,8 +19,6 @@ ALLOWED = {
     "drivelab/core/programs.py": "the normal way: programs end with the process that started them",
     "drivelab/drives/erasing.py": "an erase runs to its end; the next command that uses the drive waits for it",
     "drivelab/trace/capturing/guardian.py": "the guardian outlives a killed capture, cleans up and ends",
-    "drivelab/trace/capturing/command.py": "the traced command ends with its parent, and the guardian kills the rest "
-    "of it; a shell in front would count as the application's time",
     "drivelab/explore/query.py": "a fork, which ends with its parent by drivelab.core.forks.end_with",
     "drivelab/virtual/daemon.py": "a virtual drive keeps running; 'virtual stop' or the next start ends it",
     "applications/postgresql.py": "below a traced command: the guardian kills them",

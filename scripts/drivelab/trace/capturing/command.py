@@ -6,13 +6,13 @@ import os
 import resource
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.core import programs
 from drivelab.core.termination import deferred
 from drivelab.trace.capturing import capture_report
 
@@ -50,11 +50,9 @@ def run(
         process = None
         try:
             with deferred():  # a signal between fork and return would lose the process
-                process = subprocess.Popen(
-                    ["setpriv", "--pdeathsig", "KILL", "--", *command],
-                    cwd=cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
-                    env=environment,
-                )  # fmt: skip
+                process = programs.start(
+                    command, cwd=cwd, stdout=out, stderr=err, start_new_session=True, env=environment
+                )
             begun(process.pid)
             _wait(process.pid, poll, interval_s)
             ended_s = time.monotonic()
