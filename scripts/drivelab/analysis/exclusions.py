@@ -17,15 +17,11 @@ from drivelab.criteria.soundness import (
     missing_cells,
     split,
 )
+from drivelab.recording.writer import VERSIONS
 from drivelab.tables.schemas import SCHEMAS
 
 WHOLE = "recording"
 """The `place` of a row that excludes a whole recording."""
-VERSIONS = {
-    "fio": "fio", "kernel": "kernel", "firmware": "firmware", "capacity_bytes": "capacity in bytes",
-    "logical_block_bytes": "logical block in bytes", "over_provisioning_pct": "over-provisioning in %",
-}  # fmt: skip
-"""What must be equal in recordings that are pooled: columns of their facts, and names for messages."""
 _MISSING = {
     "loop": (MISSING_ROUND, "the cell is not in the journal"),
     "soak": (MISSING_SLICE, "the slice has no evidence"),

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.exclusions import VERSIONS, WHOLE
+from drivelab.analysis.exclusions import WHOLE
 from drivelab.collect.inventory import UNKNOWN
 from drivelab.collect.soundness_of_cells import check_place, name_of
 from drivelab.core.errors import UserError
@@ -22,7 +22,7 @@ from drivelab.criteria.soundness import FOREIGN
 from drivelab.imported import IMPORTED
 from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.recording.folders import homes
-from drivelab.recording.writer import MANIFEST, UNFINISHED, read_journal
+from drivelab.recording.writer import MANIFEST, UNFINISHED, VERSIONS, read_journal
 from drivelab.tables import io
 
 FACT_COLUMNS = ("recording", "drive", "measurement", "finished", *VERSIONS, "digests", "cells", "journalled")

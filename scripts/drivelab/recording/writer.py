@@ -17,6 +17,12 @@ from drivelab.core.units import counted, some
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording import checksums
 
+VERSIONS = {
+    "fio": "fio", "kernel": "kernel", "firmware": "firmware", "capacity_bytes": "capacity in bytes",
+    "logical_block_bytes": "logical block in bytes", "over_provisioning_pct": "over-provisioning in %",
+}  # fmt: skip
+"""What must be equal in recordings that are pooled: columns of their facts, and names for messages."""
+
 MANIFEST = checksums.MANIFEST
 UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
 """Name endings of folders that a measurement leaves beside its recording."""

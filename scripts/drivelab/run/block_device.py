@@ -8,9 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from drivelab.application import timed
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.lock import Hold
 from drivelab.core.programs import Tick, Timing
@@ -25,11 +24,6 @@ from drivelab.fio.job_run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan, drive_in_sheet
-from drivelab.replay import native, once
-from drivelab.replay.composite import run_composite
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner
-from drivelab.replay.prepare import Prepared
 from drivelab.run.device import LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
@@ -38,6 +32,13 @@ from drivelab.telemetry.sources import sources_for
 from drivelab.trace.capturing.applications import Application, refuse_small_drive
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
+
+# Replays import numpy, pandas and pyarrow, which the other stages do not need: they import what replays where they do.
+if TYPE_CHECKING:
+    from drivelab.application.timed import Run
+    from drivelab.replay.native import EngineOptions
+    from drivelab.replay.once import Manner
+    from drivelab.replay.prepare import Prepared
 
 
 class BlockDevice:
@@ -113,6 +114,8 @@ class BlockDevice:
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
         if cell.streams is not None:
+            from drivelab.replay.composite import run_composite
+
             return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
         job = job_text(cell, self._approved.path, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
         return run_fio(self._approved.name, self._target.as_comment + job, directory, runtime_s=cell.runtime_s,
@@ -120,20 +123,26 @@ class BlockDevice:
                        inherited=[self._approved.node.descriptor])  # fmt: skip
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        from drivelab.replay import once
+
         return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        from drivelab.replay import native
+
         target = self._target
         return native.run_engine(target.path, target.identity, schedule, directory, options, on_tick=on_tick,
                                  on_hang=self._abort)  # fmt: skip
 
     @contextmanager
-    def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[timed.Run]:
+    def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
         """Run on the drive itself; only its file system holds the drive during the run.
 
         Raises UserError when the drive may no longer be written to or is too small, CellFailed when its file
         system or the application's own preparations fail.
         """
+        from drivelab.application import timed
+
         with self._hold.released():
             row = load_sheet(self._sheet)[drive_in_sheet(self._drive)]
             guard.confirm(row, self._approved)

@@ -18,9 +18,6 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.hosts import refuse_elsewhere
 from drivelab.plan.plan import Plan
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner
-from drivelab.replay.prepare import Prepared
 from drivelab.run import consent, write_cache
 from drivelab.run.consent import refuse_foreign_commands
 from drivelab.telemetry.log import Source
@@ -28,6 +25,9 @@ from drivelab.virtual.kept_state import KEPT_DRIVES
 
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
+    from drivelab.replay.native import EngineOptions
+    from drivelab.replay.once import Manner
+    from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
 

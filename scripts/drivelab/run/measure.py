@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import drivelab
-from drivelab.analysis.exclusions import VERSIONS
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.units import format_amount
 from drivelab.drives.seal import counters_lost
@@ -19,8 +18,7 @@ from drivelab.drives.sysfs import SECTOR_BYTES, Wear, read_text
 from drivelab.fio.job_run import fio_version
 from drivelab.host.settings import snapshot
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import Recording
-from drivelab.run.application import run_application
+from drivelab.recording.writer import VERSIONS, Recording
 from drivelab.run.condition import check_seal, note_scenario, prepare, require_scenario
 from drivelab.run.device import Device, open_device
 from drivelab.run.fio_cell import Bench
@@ -28,7 +26,6 @@ from drivelab.run.idle import run_idle
 from drivelab.run.loop import run_loop
 from drivelab.run.places import place
 from drivelab.run.progress import Progress
-from drivelab.run.replay import run_replay
 from drivelab.run.schedules import Schedules
 from drivelab.run.soak import run_soak
 from drivelab.run.together import NOT_RESUMED, Barrier, start_together
@@ -147,8 +144,14 @@ def _rates(samples: Sequence[tuple[float, int]]) -> Iterator[float]:
             yield (end[1] - start) / (end[0] - start_s)
 
 
-_STEPS = {"loop": run_loop, "soak": run_soak, "idle": run_idle, "replay": run_replay,
-          "application": run_application}  # fmt: skip
+def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: Mapping[str, Any]) -> None:
+    if kind == "replay":
+        from drivelab.run.replay import run_replay as run  # imports pandas, which loops and soaks do not need
+    elif kind == "application":
+        from drivelab.run.application import run_application as run
+    else:
+        run = {"loop": run_loop, "soak": run_soak, "idle": run_idle}[kind]
+    run(bench, progress, number, fields)
 
 
 def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
@@ -232,7 +235,7 @@ def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> No
             if barrier is not None:
                 start_together(barrier, recording, number)
             try:
-                _STEPS[kind](bench, progress, number, fields)
+                _run_step(kind, bench, progress, number, fields)
             except CellFailed as failure:
                 recording.append("failed", step=number, reason=str(failure))
                 action = "to resume" if barrier is None else "to restart"

@@ -8,16 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from drivelab.core.errors import UserError
 from drivelab.plan.cell import COMPOSITE, Cell
 from drivelab.plan.plan import Plan
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.recording.writer import Recording
-from drivelab.replay.prepare import Prepared, prepare
 from drivelab.run.device import Device
 from drivelab.trace.trace_catalogue import sha256_of
+
+if TYPE_CHECKING:
+    from drivelab.replay.prepare import Prepared
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Schedules:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _make(self, body: Mapping[str, Any], number: int) -> list[Scheduled]:
+        from drivelab.replay.prepare import prepare  # imports pandas, which loops and soaks do not need
+
         device, folder = self._device, self._folder / str(number)
         folder.mkdir(parents=True)
         choice = self._within_range(ReplayChoice.from_mapping(body))
