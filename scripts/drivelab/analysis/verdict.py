@@ -45,3 +45,8 @@ DELTA_VERDICTS = (FASTER_BEYOND, FASTER, SAME, SLOWER, SLOWER_BEYOND, CANNOT_TEL
 BETTER = (FASTER_BEYOND, FASTER)
 WORSE = (SLOWER_BEYOND, SLOWER)
 DECIDED = (*BETTER, SAME, *WORSE)
+
+
+def direction(verdict: str) -> str:
+    """Return `better` or `worse`, or nothing without a verdict on the difference."""
+    return "better" if verdict in BETTER else "worse" if verdict in WORSE else ""

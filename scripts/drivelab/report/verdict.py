@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, DECIDED, DELTA_VERDICTS, NOT_COMPARED, SAME, WORSE
+from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, NOT_COMPARED, SAME, direction
 from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
@@ -115,7 +115,7 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
         return _in_these_recordings(inputs, few, total)
     groups = [_group(delta) for delta in deltas]
     counts = Counter(groups)
-    every = "the only headline test" if total == 1 else f"all {total} headline tests"
+    every = _every(total)
     if counts[SAME] == total:
         return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}."
     if counts[NOT_COMPARED] == total:
@@ -127,7 +127,7 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
         return f"No verdict on {drive} against {basis} in {any_test}: {why_in_doubt(deltas)}.{remedy(deltas)}"
     parts = [
         (_graded([delta for delta, group in zip(deltas, groups, strict=True) if group == name]), counts[name])
-        for name in (_BETTER, _WORSE)
+        for name in ("better", "worse")
         if counts[name]
     ]
     rest = [f"{adjective} in {counts[group]}" for group, adjective in _UNDECIDED.items() if counts[group]]
@@ -136,10 +136,13 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
     return f"{drive} is {_in_tests(parts, basis, total, rest)}."
 
 
+def _every(total: int) -> str:
+    return "the only headline test" if total == 1 else f"all {total} headline tests"
+
+
 def _in_tests(parts: list[tuple[str, int]], basis: str, total: int, rest: list[str]) -> str:
     (first, count), *others = parts
-    every = "the only headline test" if total == 1 else f"all {total} headline tests"
-    tests = every if count == total else f"{count} of {total} headline tests"
+    tests = _every(total) if count == total else f"{count} of {total} headline tests"
     others_and_rest = [*(f"{grade} in {number}" for grade, number in others), *rest]
     return names([f"{first} than {basis} in {tests}", *others_and_rest])
 
@@ -161,16 +164,16 @@ def _in_these_recordings(inputs: Inputs, few: list[Row], total: int) -> str:
     return f"In these recordings, {drive} {seen}. For a verdict on the drives: {more}."
 
 
-_BETTER, _WORSE, _NOT_TESTED = "better", "worse", "not tested"
+_NOT_TESTED = "not tested"
 _UNDECIDED = {SAME: "the same", CANNOT_TELL: "undecided", _NOT_TESTED: "not tested", NOT_COMPARED: "not compared"}
 
 
 def _group(delta: Row) -> str:
     """Return what to count a verdict as; _NOT_TESTED instead of CANNOT_TELL if no test was possible."""
     verdict = outcome(delta)
-    if verdict in BETTER or verdict in WORSE:
-        return _BETTER if verdict in BETTER else _WORSE
-    return _NOT_TESTED if verdict == CANNOT_TELL and not tested(delta) else verdict
+    if verdict == CANNOT_TELL and not tested(delta):
+        return _NOT_TESTED
+    return direction(verdict) or verdict
 
 
 def _graded(deltas: list[Row]) -> str:

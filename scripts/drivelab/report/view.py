@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, WORSE
+from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, WORSE, direction
 from drivelab.report.numbers import DASH
 
 
@@ -155,7 +155,7 @@ class Headline:
     @property
     def direction(self) -> str:
         """Return `better` or `worse`, or nothing without a verdict on the difference."""
-        return "better" if self.outcome in BETTER else "worse" if self.outcome in WORSE else ""
+        return direction(self.outcome)
 
 
 IN_RECORDINGS = "in these recordings"

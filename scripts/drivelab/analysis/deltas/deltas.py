@@ -158,20 +158,15 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
     reasons = np.select([within, by_chance], [_NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
-    needed = np.where(recordings < FEWEST, FEWEST, recordings_needed(ratios_by_pair, recordings, margin, alpha))
-    open_pairs = undecided | ((recordings < FEWEST) & table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL))
+    few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
+    needed = np.where(few, FEWEST, np.inf)
+    needed[undecided] = recordings_needed(ratios_by_pair.chosen(undecided), recordings[undecided], margin, alpha)
     return table.assign(
         interval_low_pct=_percent(low),
         interval_high_pct=_percent(high),
         p_adjusted=difference.p,
         equivalence_p_adjusted=equivalence.p,
-        recordings_needed=pd.array(
-            [
-                int(count) if is_open and math.isfinite(count) else None
-                for is_open, count in zip(open_pairs, needed, strict=True)
-            ],
-            dtype="Int32",
-        ),
+        recordings_needed=pd.array([int(count) if math.isfinite(count) else None for count in needed], dtype="Int32"),
         verdict=[
             str(verdict) or (CANNOT_TELL if redo else old)
             for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)

@@ -15,13 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from drivelab.analysis.deltas.recordings import ROUNDING, Ratios
-
-Floats = npt.NDArray[np.float64]
+from drivelab.analysis.deltas.recordings import ROUNDING, Floats, Ratios
 
 MOST_RECORDINGS = 50
 """Largest number of recordings a side that `recordings_needed` returns."""
@@ -43,21 +40,21 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
 
     If the error is 0, the ratio is exact: the p-values are 0 or 1.
     """
-    exact, known = ratios.errors == 0, np.isfinite(ratios.errors)
+    exact = ratios.errors == 0
     size = np.abs(ratios.logs)
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = 2 * stats.t.sf(size / ratios.errors, ratios.freedom)
         # the nearer bound has the larger p of the two one-sided tests
         equivalence = stats.t.sf((margin - size) / ratios.errors, ratios.freedom)
-    difference = np.where(exact, np.where(size <= ROUNDING, 1.0, 0.0), difference)
-    equivalence = np.where(exact, np.where(size < margin, 0.0, 1.0), equivalence)
-    return PValues(np.where(known, difference, np.nan), np.where(known, equivalence, np.nan))
+    return PValues(
+        np.where(exact, np.where(size <= ROUNDING, 1.0, 0.0), difference),
+        np.where(exact, np.where(size < margin, 0.0, 1.0), equivalence),
+    )
 
 
 def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
     half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors
-    half = np.where(ratios.errors == 0, 0.0, half)
     return ratios.logs - half, ratios.logs + half
 
 
@@ -65,7 +62,7 @@ def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: 
     """Return about how many recordings a side would decide each ratio, with power 80 %.
 
     `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
-    the margin, whichever needs fewer. NaN where the error is not known, infinite for more than MOST_RECORDINGS.
+    the margin, whichever needs fewer. Infinite for more than MOST_RECORDINGS.
     """
     distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs))
     needed = np.full(len(recordings), np.inf)
@@ -74,7 +71,7 @@ def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: 
         error = ratios.errors * np.sqrt(recordings / count)
         reached = (stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - _POWER, freedom)) * error <= distance
         needed = np.where(reached & (count > recordings), count, needed)
-    return np.where(np.isfinite(ratios.errors), needed, np.nan)
+    return needed
 
 
 def least_p(basis_n: int, comparison_n: int) -> float:

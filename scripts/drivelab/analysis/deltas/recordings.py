@@ -57,7 +57,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios of two drives, arrays of shape (cells,)."""
+    """Ratios of two drives, arrays of shape (ratios,)."""
 
     logs: Floats
     """Logarithms of the ratios: differences of mean logarithms."""
@@ -65,6 +65,10 @@ class Ratios:
     """Their standard errors; 0 if no recording differs from another of its drive; NaN if unknown."""
     freedom: Floats
     """Degrees of freedom; 1 where the error is 0 or unknown."""
+
+    def chosen(self, places: npt.NDArray[np.bool_]) -> Ratios:
+        """Return some of the ratios."""
+        return Ratios(self.logs[places], self.errors[places], self.freedom[places])
 
 
 def spread(logs: Floats) -> Spread:

@@ -23,7 +23,7 @@ from drivelab.analysis.verdict import (
     STEADY,
     TOO_FEW_RUNS,
 )
-from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
+from drivelab.criteria.repeats import FEWEST, median_of_odd, relative_standard_error_pct
 from drivelab.criteria.steady_state import determine
 from drivelab.tables.labels import KINDS, RELATIVE_STANDARD_ERROR, ROUNDS
 from drivelab.tables.schemas import KEY
@@ -114,7 +114,7 @@ class _Rule:
             verdict = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
             return {**columns, "value": statistics.fmean(values), "statistic": statistic,
                     "verdict": verdict}  # fmt: skip
-        median = {"value": statistics.median(values), "statistic": f"median of {n} warm rounds"}
+        median = {"value": median_of_odd(values), "statistic": f"median of {n} warm rounds"}
         if self.in_phase and self.until == ROUNDS:
             return {**columns, **median, "verdict": IN_CHANGING_PHASE}
         rse_pct = relative_standard_error_pct(values)
