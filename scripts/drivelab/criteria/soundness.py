@@ -123,6 +123,8 @@ def unsound_cells(cells: pd.DataFrame, latency_bins: pd.DataFrame | None = None)
     ios = cells["read_ios"].astype(float) + cells["write_ios"].astype(float)
     without_io = (ios == 0) & (cells["kind"] == "loop")
     _put(reasons, without_io & reasons.isna(), because(NO_IO, "fio did no I/O at all"))
+    at_no_rate = (ios > 0) & (cells["iops"] == 0)
+    _put(reasons, at_no_rate & reasons.isna(), because(CONTRADICTS, "fio did I/Os, but none a second"))
     twice = cells.duplicated(_PLACE)
     _put(reasons, twice & reasons.isna(), because(DUPLICATED, "the journal has the cell twice, the first counts"))
     for fault, bad in _number_faults(cells, ios):

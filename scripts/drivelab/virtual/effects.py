@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from random import Random
 from typing import Any, Self
 
 TELLING = frozenset({"throttle", "disturb"})
@@ -62,6 +63,49 @@ class Throttle(Effect):
             raise ValueError("'resume_c' must be between 'ambient_c' and 'limit_c'")
         if self.slowdown < 1:
             raise ValueError("'slowdown' is below 1")
+
+
+@dataclass(frozen=True)
+class Variation(Effect):
+    """Flash whose times differ between specimens, purges, moments and pages, by lognormal factors of known size.
+
+    The sizes are standard deviations in percent.
+    """
+
+    specimen_pct: float
+    """Between drives with different serial numbers."""
+    purge_pct: float
+    """Between one purge of a drive and the next."""
+    wander_pct: float
+    """Over time; neighbouring moments are alike, so successive rounds correlate."""
+    wander_s: float
+    """Twice this time apart, two moments are independent; half of it apart, they correlate by 0.7."""
+    page_pct: float
+    """Between the times to read single pages."""
+
+    def pace(self, serial: str, purged_at_us: float, now_us: float) -> float:
+        """Return the factor on all times of the flash at a moment; the same arguments give the same factor."""
+        step, share = divmod(now_us / (1e6 * self.wander_s), 1.0)
+        ends = (_normal(f"{serial}/{purged_at_us!r}/{step + place:.0f}") for place in (0, 1))
+        wander = next(ends) * (1 - share) + next(ends) * share
+        exponent = (
+            self.specimen_pct * _normal(serial)
+            + self.purge_pct * _normal(f"{serial}/{purged_at_us!r}")
+            + self.wander_pct * math.sqrt(1.5) * wander  # the mean variance between two ends is 2/3
+        )
+        return math.exp(exponent / 100)
+
+    def of_pages(self, serial: str) -> list[float]:
+        """Return factors on the time to read a page; page n has factor n modulo their number, a prime."""
+        draw = Random(f"pages of {serial}")
+        return [math.exp(draw.gauss(0.0, self.page_pct / 100)) for _ in range(_PAGES)]
+
+
+_PAGES = 1021
+
+
+def _normal(seed: str) -> float:
+    return Random(seed).gauss(0.0, 1.0)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Places 0 to `_pages` - 1 are pages of the main area; higher places are slots of 
 from __future__ import annotations
 
 import json
+import math
 from collections import deque
 from typing import Any
 
@@ -24,6 +25,8 @@ _MEMORY = (
 """Everything that changes while the drive is used; the rest follows from the model."""
 _HEAT = "_temperature"
 """Only in the state of a drive that warms up, so that the format of other states does not change."""
+_PURGED = "_purged_at_us"
+"""Only in the state of a drive with variation, whose times depend on it."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
 
 
@@ -47,6 +50,8 @@ class FlashState:
 
     def _forget(self, now_us: float) -> None:
         """Unmap all pages, mark all blocks erased, and make everything idle from `now_us` on."""
+        self._purged_at_us = now_us
+        self._pace_until_us = -math.inf
         self._controller_free = self._bus_free = self._active_until = now_us
         self._die_free = [now_us] * self.model.dies
         self._die_read_free = [now_us] * self.model.dies
@@ -83,12 +88,15 @@ class FlashState:
         state = {key: getattr(self, key) for key in _MEMORY}
         if self._heat is not None:
             state[_HEAT] = self._heat.state()
+        if self.model.variation is not None:
+            state[_PURGED] = self._purged_at_us
         return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
 
     def load(self, data: bytes) -> None:
         """Load a state from `dump`; raises ValueError if it is invalid or from a drive of another size."""
         state: Any = json.loads(data)
         known = {*_MEMORY, *((_HEAT,) if self._heat is not None else ())}
+        known |= {_PURGED} if self.model.variation is not None else set()
         if not isinstance(state, dict) or set(state) != known:
             raise ValueError("this is not the state of a virtual drive")
         for key in ("_place", "_owner", "_score", "_slc_owner", "_die_free", "_buffer_freed"):
@@ -96,7 +104,7 @@ class FlashState:
                 raise ValueError("this is the state of a virtual drive of another size")
         if self._heat is not None:
             self._heat.restore(state.pop(_HEAT))
-        vars(self).update({**state, "_free": deque(state["_free"])})
+        vars(self).update({**state, "_free": deque(state["_free"]), "_pace_until_us": -math.inf})
 
     def shift(self, us: float) -> None:
         """Change to a clock that is `us` microseconds ahead of the clock of all times so far."""

@@ -11,9 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from drivelab.virtual.effects import Variation
 from drivelab.virtual.flash_state import NONE, OPEN, FlashState
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
+_PACES = 16
+"""Changes of pace within the `wander_s` of a variation."""
 _FREE_BLOCKS = 2
 """Garbage collection starts when fewer blocks are free: one block to write to, one to move pages into."""
 
@@ -28,12 +31,9 @@ class FlashDrive(FlashState):
         scale = 1.0 if model.enabled else 0.0
         self._command_us = scale * model.command_us
         self._transfer_us = scale * model.transfer_us
-        self._read_us = scale * model.read_us
-        self._program_us = scale * model.program_us
-        self._slc_program_us = scale * model.slc_program_us
-        self._copy_us = scale * model.copy_us
-        self._erase_us = scale * model.erase_us
-        self._suspend_us = self._program_us or math.inf
+        self._variation = model.variation if model.enabled else None
+        self._page_factors = [1.0] if self._variation is None else self._variation.of_pages(model.serial)
+        self._set_pace(scale)
         self._is_disturbed = model.enabled and any((model.throttle, model.housekeeping, model.disturb))
         self.before_command: Callable[[float], None] | None = None
         """Called with the time of each command of a drive with effects, before it warms the drive."""
@@ -45,6 +45,8 @@ class FlashDrive(FlashState):
         """
         if offset < 0 or length < (operation != "flush") or offset + length > self.model.capacity_bytes:
             raise ValueError(f"{operation} of {length} bytes at {offset} is beyond the end of the drive")
+        if self._variation is not None and now_us >= self._pace_until_us:
+            self._next_pace(self._variation, now_us)
         if now_us - self._active_until > self.model.idle_after_us:
             self.advance(now_us)
         start = self._controller_free
@@ -68,6 +70,23 @@ class FlashDrive(FlashState):
         if done > self._active_until:
             self._active_until = done
         return done
+
+    def _next_pace(self, variation: Variation, now_us: float) -> None:
+        """Set the pace of the present interval, which starts at a multiple of its length: also after a restart."""
+        length_us = 1e6 * variation.wander_s / _PACES
+        begin_us = now_us // length_us * length_us
+        self._pace_until_us = begin_us + length_us
+        self._set_pace(variation.pace(self.model.serial, self._purged_at_us, begin_us))
+
+    def _set_pace(self, factor: float) -> None:
+        """Set all times of the flash to those of the model, times `factor`."""
+        model = self.model
+        self._read_us = [factor * model.read_us * of_page for of_page in self._page_factors]
+        self._program_us = factor * model.program_us
+        self._slc_program_us = factor * model.slc_program_us
+        self._copy_us = factor * model.copy_us
+        self._erase_us = factor * model.erase_us
+        self._suspend_us = self._program_us or math.inf
 
     def _disturbed(self, start: float, length: int) -> float:
         """Return the start of a command after effects delay or stretch it; from there it takes its usual time."""
@@ -152,12 +171,13 @@ class FlashDrive(FlashState):
         if self._die_read_free[die] > start:
             start = self._die_read_free[die]
         queued_until = self._die_free[die]
+        read_us = self._read_us[place % len(self._page_factors)]
         if queued_until > start:
             start += (queued_until - start) % self._suspend_us
-            self._die_free[die] = queued_until + self._read_us
+            self._die_free[die] = queued_until + read_us
         else:
-            self._die_free[die] = start + self._read_us
-        start += self._read_us
+            self._die_free[die] = start + read_us
+        start += read_us
         self._die_read_free[die] = start
         return start
 

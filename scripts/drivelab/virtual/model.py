@@ -11,7 +11,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size, parse_share, parse_size
-from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle
+from drivelab.virtual.effects import Disturbance, Housekeeping, Throttle, Variation
 
 VIRTUAL_DRIVES = Path("config/virtual_drives.yaml")
 
@@ -73,6 +73,8 @@ class DriveModel:
     """The drive periodically does its own housekeeping."""
     disturb: Disturbance | None = None
     """Neighbours on the host periodically steal CPU time."""
+    variation: Variation | None = None
+    """The times of the flash differ between specimens, purges, moments and pages."""
     firmware: str = FIRMWARE
     """Firmware that the drive reports; use another value to simulate an update."""
 
@@ -242,6 +244,7 @@ KEYS: dict[str, _Key] = {
     "throttle": _Key("throttle", Throttle.read, Throttle.write),
     "housekeeping": _Key("housekeeping", Housekeeping.read, Housekeeping.write),
     "disturb": _Key("disturb", Disturbance.read, Disturbance.write),
+    "variation": _Key("variation", Variation.read, Variation.write),
     "firmware": _Key("firmware", _firmware),
 }
 

@@ -387,6 +387,15 @@ def test_a_slice_may_have_no_io_and_a_cell_may_not() -> None:
     assert [reason is None for reason in unsound_cells(cells)] == [True, False, True, True, True, True]
 
 
+def test_a_cell_with_ios_at_no_rate_contradicts_itself() -> None:
+    cells = table("cells", loop([100.0] * 5))
+    cells.loc[2, "iops"] = 0.0
+    reasons = unsound_cells(cells)
+    assert reasons[2] == "contradicts itself: fio did I/Os, but none a second"
+    assert reasons.str.startswith("contradicts").sum() == 1
+    windows_table(cells.assign(unsound=reasons), {0: UNTIL | {"track": [TRACK | {"read_share": 0}]}})
+
+
 def _other_fio(found: list[dict[str, Any]]) -> None:
     found[0]["fio version"] = "fio-3.99"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
-from drivelab.virtual.effects import Heat, Housekeeping, Throttle
+from drivelab.virtual.effects import Heat, Housekeeping, Throttle, Variation
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
 
@@ -19,7 +20,8 @@ GOOD: dict[str, Any] = {"serial": "S1", "capacity": "4MiB", "over_provisioning":
 THROTTLE = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 4}
 HOUSEKEEPING = {"every_s": 10, "for_s": 0.5}
 DISTURB = {"every_s": 20, "for_s": 4, "stolen_pct": 40}
-ALL = {"throttle": THROTTLE, "housekeeping": HOUSEKEEPING, "disturb": DISTURB}
+VARIATION = {"specimen_pct": 2, "purge_pct": 3, "wander_pct": 1, "wander_s": 10, "page_pct": 20}
+ALL = {"throttle": THROTTLE, "housekeeping": HOUSEKEEPING, "disturb": DISTURB, "variation": VARIATION}
 
 
 def drive(**effects: Any) -> FlashDrive:
@@ -37,8 +39,8 @@ def reads_per_second(flash: FlashDrive, seconds: int) -> list[int]:
 
 def test_absent_effects_do_not_change_mapping_or_state() -> None:
     plain = DriveModel.from_mapping("d", GOOD)
-    assert not {"throttle", "housekeeping", "disturb"} & plain.to_mapping().keys()
-    assert b"temperature" not in FlashDrive(plain).dump()
+    assert not ALL.keys() & plain.to_mapping().keys()
+    assert not {b"temperature", b"purged"} & set(FlashDrive(plain).dump().split(b"_"))
     assert drive().told(0.0) == drive(housekeeping=HOUSEKEEPING).told(0.0) == {}
 
 
@@ -60,6 +62,7 @@ def test_effects_survive_a_round_trip() -> None:
         ("housekeeping", {"every_s": True, "for_s": 1}, "every_s"),
         ("disturb", {**DISTURB, "stolen_pct": 100}, "stolen_pct"),
         ("disturb", {**DISTURB, "extra": 1}, "extra"),
+        ("variation", {**VARIATION, "wander_s": 0}, "wander_s"),
     ],
 )
 def test_a_bad_effect_is_refused_with_its_key(key: str, value: Any, reason: str) -> None:
@@ -157,3 +160,71 @@ def test_a_saved_state_includes_the_temperature() -> None:
 def test_effects_do_nothing_without_timing(small: Callable[..., DriveModel]) -> None:
     flash = FlashDrive(small(**ALL, enabled=False))
     assert flash.submit(9.7e6, "read", 0, 4096) == 9.7e6
+
+
+def test_the_times_of_flash_vary_by_the_given_sizes() -> None:
+    variation = Variation(**dict.fromkeys(VARIATION, 1e-9) | {"wander_s": 10.0})
+
+    def spread_pct(factors: list[float]) -> float:
+        return 100 * float(np.std(np.log(factors)))
+
+    def only(**sizes: float) -> Variation:
+        return replace(variation, **sizes)
+
+    many = range(3000)
+    assert spread_pct([only(specimen_pct=2).pace(f"S{n}", 0, 0) for n in many]) == pytest.approx(2, rel=0.05)
+    assert spread_pct([only(purge_pct=3).pace("S", 1e6 * n, 0) for n in many]) == pytest.approx(3, rel=0.05)
+    assert spread_pct([only(wander_pct=1).pace("S", 0, 7.3e6 * n) for n in many]) == pytest.approx(1, rel=0.05)
+    assert spread_pct(only(page_pct=20).of_pages("S")) == pytest.approx(20, rel=0.05)
+    alike = [only(specimen_pct=2, purge_pct=3).pace("S", 1, at_us) for at_us in (5e6, 9e7)]
+    assert alike[0] == pytest.approx(alike[1])
+
+
+def test_successive_moments_are_alike_and_distant_ones_are_not() -> None:
+    variation = Variation(1e-9, 1e-9, 1.0, 10.0, 1e-9)
+    logs = np.log([variation.pace("S", 0, 1e6 * at_s) for at_s in range(20_000)])
+    assert np.corrcoef(logs[:-1], logs[1:])[0, 1] > 0.9
+    assert np.corrcoef(logs[:-5], logs[5:])[0, 1] == pytest.approx(0.7, abs=0.1)
+    assert abs(np.corrcoef(logs[:-25], logs[25:])[0, 1]) < 0.1
+
+
+def written(flash: FlashDrive, number: int, now: float) -> list[float]:
+    times = []
+    for place in range(number):
+        now = flash.submit(now, "write", 4096 * (place * 37 % 1000), 4096)
+        times.append(now)
+    return times
+
+
+def test_a_drive_with_variation_continues_from_its_state_at_any_moment() -> None:
+    whole, stopped = drive(variation=VARIATION), drive(variation=VARIATION)
+    whole.reset(3e9)
+    stopped.reset(3e9)
+    first, then = written(whole, 5000, 3e9), written(stopped, 1700, 3e9)
+    assert first[:1700] == then
+    resumed = drive(variation=VARIATION)
+    resumed.load(stopped.dump())
+    now = then[-1]
+    for place in range(1700, 5000):
+        now = resumed.submit(now, "write", 4096 * (place * 37 % 1000), 4096)
+        assert now == first[place]
+
+
+def test_a_purge_gives_another_pace_and_a_reset_at_the_same_time_the_same() -> None:
+    def seconds(begin_us: float) -> float:
+        flash = drive(variation=VARIATION, command_us=1)
+        flash.reset(begin_us)
+        return written(flash, 3000, begin_us)[-1] - begin_us
+
+    assert seconds(86400e6) == seconds(86400e6) != seconds(2 * 86400e6)
+
+
+def test_reads_of_a_varying_drive_have_a_distribution() -> None:
+    flash = drive(variation=VARIATION, read_us=100, command_us=1, transfer_us=1)
+    now, latencies = written(flash, 1000, 0.0)[-1] + 1e9, []
+    for place in range(1000):
+        done = flash.submit(now, "read", 4096 * place, 4096)
+        latencies.append(done - now)
+        now = done + 1000
+    assert np.std(np.log(latencies)) == pytest.approx(0.2, abs=0.03)
+    assert len(set(np.round(latencies, 3))) > 300

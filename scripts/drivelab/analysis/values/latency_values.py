@@ -26,6 +26,14 @@ HEAT_BINS_PER_DECADE = 20
 """Rows of the heat map per decade: 12 % each, coarser than fio's bins and finer than the eye can resolve (ours)."""
 
 
+def has_ios_beyond(ios: float, percent: float) -> bool:
+    """Return whether an I/O lies beyond a percentile; without, the percentile would be just the slowest I/O.
+
+    The median always has its I/Os.
+    """
+    return percent <= 50 or ios * (100 - percent) / 100 >= 1 - 1e-9
+
+
 def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     """Add up bins: columns `by`, latency_ns (ascending), count."""
     return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
@@ -100,7 +108,7 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
     I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
     """
     total = int(bins["count"].sum())
-    percents = [percent for percent in NINES.values() if percent <= 50 or total * (100 - percent) / 100 >= 1 - 1e-9]
+    percents = [percent for percent in NINES.values() if has_ios_beyond(total, percent)]
     return pd.DataFrame(
         {
             "quantile_pct": percents,

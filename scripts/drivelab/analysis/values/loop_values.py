@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.values.latency_values import NINES
+from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.recovery import without_idle_time
 from drivelab.analysis.values.rows import evidence, gravest, key_of, odd, row, rse_verdict, taint, taint_reason
 from drivelab.analysis.verdict import (
@@ -72,7 +72,7 @@ def power_words(cells: pd.DataFrame) -> str | None:
 
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
-_NUMBERS = (*_METRICS, *NINES, IOPS_PER_WATT)
+_NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
 _COLUMNS = ("cell_label", "measured_as", "direction", "threads", "queue_depth", "round", "tainted", "directory")
 _ALSO_USED = ("step", "until", "reached", "phase", "power_source", "taint_reason")
 _Places = npt.NDArray[np.intp]
@@ -203,8 +203,8 @@ def loop_rows(
     * Other loops: a value is the median of an odd number of rounds, which are n repeats. With one or two rounds it is
       their mean, and nothing is said about agreement.
     * IOPS per watt are added where power was measured throughout.
-    * Percentiles are added for repeats with one outstanding I/O: the median of the percentile of each round. In a
-      window they would have to be averaged.
+    * Percentiles are added for repeats with one outstanding I/O: the median of the percentile of each round, if each
+      round has an I/O beyond it. In a window they would have to be averaged.
     * Bursts of an idle phase count only if the drive was idle before them, so the first burst is left out.
 
     Raises ValueError for a loop until steady state without a window.
@@ -247,7 +247,12 @@ def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
     label, metrics = columns["cell_label"][first], list(_METRICS)
     both = not isinstance(columns["direction"][first], str)
     if rule.reached is None and both and columns["threads"][first] * columns["queue_depth"][first] == 1:
-        metrics += [metric for metric in NINES if not np.isnan(columns[metric][places]).any()]
+        ios = columns["read_ios"][places] + columns["write_ios"][places]
+        metrics += [
+            metric
+            for metric, percent in NINES.items()
+            if not np.isnan(columns[metric][places]).any() and has_ios_beyond(float(ios.min()), percent)
+        ]
     shared = loop.shared(places)
     for metric in metrics:
         is_tracked = (columns["measured_as"][first], metric) in loop.tracked

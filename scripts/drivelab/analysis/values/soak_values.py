@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.doubts import at_points
-from drivelab.analysis.values.latency_values import NINES
+from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.values.rows import evidence, gravest, key_of, row, taint, taint_reason
 from drivelab.analysis.values.saturation_values import Level, level
@@ -85,7 +85,7 @@ def _tail(slices: pd.DataFrame, by_step: _Bins) -> Iterator[tuple[str, dict[str,
     total = int(counts.sum())
     (values,), by_part = _percentiles_us(latency_us, counts.sum(axis=0)[None, :]), _percentiles_us(latency_us, counts)
     for number, (metric, percent) in enumerate(_TAIL.items()):
-        if total * (100 - percent) / 100 < 1 - 1e-9:
+        if not has_ios_beyond(total, percent):
             continue
         samples, value = by_part[:, number], float(values[number])
         yield (
