@@ -35,11 +35,11 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | N
 def running(*arguments: str) -> list[int]:
     """Return the processes that have all these words in their command line."""
     pids: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            words = path.read_bytes().split(b"\0")
+            words = (path / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
         if all(argument.encode() in words for argument in arguments):
-            pids.append(int(path.parent.name))
+            pids.append(int(path.name))
     return pids

@@ -167,10 +167,7 @@ class Blktrace:
         own = os.getpid()
         body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
                 "owner": own, "owner_started": started(own)}  # fmt: skip
-        journal = self._run / f"blktrace-{self._disk.name}.json"
-        part = journal.with_suffix(".part")
-        part.write_text(json.dumps(body))
-        part.replace(journal)
+        tracer.save_journal(self._run / f"blktrace-{self._disk.name}.json", body)
 
 
 def recover(run: Path = RUN) -> None:

@@ -154,10 +154,10 @@ def marked(mark: str) -> list[int]:
     """Return the running processes with this value of MARK in their environment."""
     variable = f"{MARK}={mark}".encode()
     pids: list[int] = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
+    for path in Path("/proc").glob("[0-9]*"):  # not */environ: glob raises ESRCH for a process that ends meanwhile
         with suppress(OSError):
-            if variable in path.read_bytes().split(b"\0"):
-                pids.append(int(path.parent.name))
+            if variable in (path / "environ").read_bytes().split(b"\0"):
+                pids.append(int(path.name))
     return pids
 
 

@@ -16,7 +16,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
 from drivelab.trace.capturing.capture_report import alive, started
-from drivelab.trace.capturing.tracer import RUN
+from drivelab.trace.capturing.tracer import RUN, save_journal
 
 MIB = 1 << 20
 LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB}
@@ -58,7 +58,7 @@ def mounted(kind: str, device: str, *, discard: bool = True) -> Iterator[Path]:
     RUN.mkdir(parents=True, exist_ok=True)
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
     journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
-    journal.write_text(json.dumps({"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)}))
+    save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})
     try:
         _mount(kind, device, mount, discard=discard)
         yield mount

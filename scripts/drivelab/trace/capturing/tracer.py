@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -53,7 +54,7 @@ def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
     """
     if (tracing / "available_tracers").exists():
         return
-    _write_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
+    save_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
     mounted = programs.run([*_MOUNT.split(), str(tracing)])
     if mounted.returncode:
         (run / MOUNT_JOURNAL).unlink()
@@ -162,10 +163,11 @@ def lock(run: Path = RUN) -> TextIO:
 
 def write_journal(run: Path, before: dict[str, str], device_trace: Path) -> None:
     """Write state `before` to the journal, so that it outlives this process."""
-    _write_journal(run / JOURNAL, {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before})
+    save_journal(run / JOURNAL, {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before})
 
 
-def _write_journal(path: Path, body: dict[str, Any]) -> None:
+def save_journal(path: Path, body: Mapping[str, Any]) -> None:
+    """Write a journal that is there completely or not at all, also after kill -9 or a crash of the host."""
     part = path.with_name(f"{path.name}.part")
     with part.open("w") as file:
         json.dump(body, file)

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from captures import background
 
 from drivelab.plan.schema import ROOT
 from drivelab.trace.capturing import command, disk, mounts
-from drivelab.trace.capturing.capture_report import alive, started
+from drivelab.trace.capturing.capture_report import MARK, alive, marked, started
 from drivelab.trace.capturing.disk import Disk
 
 
@@ -124,6 +125,26 @@ def test_recovery_unmounts_only_for_dead_processes(tmp_path: Path) -> None:
         (tmp_path / f"mount-1-{name}.json").write_text(json.dumps(body))
     mounts.recover_mounts(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mount-1-living.json", "mount.living"]
+
+
+def test_a_process_that_ends_during_the_search_does_not_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel says ESRCH, not ENOENT, for a path below a process that has just ended."""
+    monkeypatch.setenv(MARK, "1.2")
+    process = subprocess.Popen(["sleep", "1000"])
+
+    stat = os.stat
+
+    def gone(path: Any, **options: Any) -> os.stat_result:
+        if Path(path).name == "environ":
+            raise ProcessLookupError
+        return stat(path, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "stat", gone)
+        pids = marked("1.2")
+    process.kill()
+    process.wait()
+    assert process.pid in pids
 
 
 def test_the_guardian_starts_quickly() -> None:
