@@ -10,12 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import CellFailed
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
 
 Completion = tuple[float, float, bool, int]
 """Time of completion and of submission in microseconds, whether it reads, length in bytes."""
@@ -108,9 +111,6 @@ class EarlyEnd:
         return False
 
 
-Floats = npt.NDArray[np.float64]
-
-
 class Cut:
     """The answers of a stop rule so far."""
 
@@ -143,6 +143,8 @@ def rows_until(
     applies `cut` to it. If that was the last slice, this function sends True to the generator: no more I/O is issued,
     and I/Os in flight complete.
     """
+    import numpy as np  # only the virtual clock needs it
+
     rows: list[Completion] = []
     boundary_us = slice_us
     halt: bool | None = None

@@ -11,8 +11,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-
 from drivelab.core.errors import UserError
 from drivelab.plan.yaml_file import Keys, key_text, load_yaml
 
@@ -42,6 +40,8 @@ def load_schema(name: str) -> dict[str, Any]:
 
 @cache
 def _validator(name: str) -> Any:
+    import jsonschema  # half of the time in which the program starts
+
     return jsonschema.Draft202012Validator(load_schema(name))
 
 
@@ -76,7 +76,9 @@ def _foremost(errors: Iterable[Any]) -> Any:
 
     If only one alternative has the value's type, an error within it.
     """
-    error = max(errors, key=jsonschema.exceptions.relevance, default=None)
+    from jsonschema.exceptions import relevance
+
+    error = max(errors, key=relevance, default=None)
     if error is None or not error.context:
         return error
     branches: dict[int, list[Any]] = {}
