@@ -76,9 +76,9 @@ measurements:
 """
 MEASUREMENTS = 3
 KINDS = {
-    "run": 6, "snakemake": 7, "measure": 20, "precondition": 4, "purge": 2, "server": 3, "fork": 4, "any": 2, "all": 2,
+    "run": 3, "snakemake": 4, "measure": 9, "precondition": 2, "purge": 1, "server": 2, "fork": 2, "any": 1, "all": 1,
 }  # fmt: skip
-"""Number of kills per kind of process in fifty: `all` is the whole tree at once, `any` a random process of it."""
+"""Number of kills per kind of process in twenty-five: `all` is the whole tree at once, `any` a random process of it."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
