@@ -85,7 +85,8 @@ def test_an_interrupted_run_ends_cleanly(study: FaultStudy, number: signal.Signa
     check_failed(done, "interrupted", "run again")
     assert done.status == 130
     check_nothing_left()
-    check_complete(plan, study.drivelab_run(), kept_cells(plan), gaps=1)
+    kept = kept_cells(plan)
+    check_complete(plan, study.drivelab_run(), kept, gaps=1)
     assert leftovers() == []
 
 
@@ -97,7 +98,8 @@ def test_drivelab_run_is_killed(study: FaultStudy) -> None:
     outcome(running)
     wait_until(lambda: processes("measure") == processes("snakemake") == processes("fio") == [])
     assert not complete(plan), "orphans continued to the end"
-    check_complete(plan, study.drivelab_run(), kept_cells(plan), gaps=1)
+    kept = kept_cells(plan)
+    check_complete(plan, study.drivelab_run(), kept, gaps=1)
     assert leftovers() == []
     study.check_tables()
 
