@@ -134,7 +134,8 @@ def write_evidence(
     if cut is not None:
         assert slice_s is not None
         assert isinstance(completions, Generator)
-        chunks = rows_until(completions, start_us, 1e6 * slice_s, cut, _CHUNK)
+        slices = rows_until(completions, start_us, 1e6 * slice_s, cut, _CHUNK)
+        chunks = (np.array(rows, dtype=np.float64) for rows in slices)
     return write_rows(
         directory, chunks, start_us=start_us, threads=threads, job=job, slice_s=slice_s, until_s=until_s, cut=cut,
         least_s=least_s,

@@ -10,15 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drivelab.core.errors import CellFailed
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    Floats = npt.NDArray[np.float64]
 
 Completion = tuple[float, float, bool, int]
 """Time of completion and of submission in microseconds, whether it reads, length in bytes."""
@@ -136,15 +130,13 @@ class Cut:
 
 def rows_until(
     completions: Generator[Completion, bool | None, None], start_us: float, slice_us: float, cut: Cut, most: int
-) -> Iterator[Floats]:
-    """Yield completions as arrays of at most `most` rows; no array crosses the end of a slice.
+) -> Iterator[list[Completion]]:
+    """Yield at most `most` completions at a time, which never cross the end of a slice.
 
-    The first completion of a slice is a separate array. Its consumer writes the document of the slice before and
+    The first completion of a slice comes alone. Its consumer writes the document of the slice before and
     applies `cut` to it. If that was the last slice, this function sends True to the generator: no more I/O is issued,
     and I/Os in flight complete.
     """
-    import numpy as np  # only the virtual clock needs it
-
     rows: list[Completion] = []
     boundary_us = slice_us
     halt: bool | None = None
@@ -158,14 +150,14 @@ def rows_until(
         elapsed_us = completion[0] - start_us
         if elapsed_us > boundary_us:
             if len(rows) > 1:
-                yield np.array(rows[:-1], dtype=np.float64)
-            yield np.array(rows[-1:], dtype=np.float64)
+                yield rows[:-1]
+            yield rows[-1:]
             rows = []
             halt = cut.reached
             while boundary_us < elapsed_us:
                 boundary_us += slice_us
         elif len(rows) == most:
-            yield np.array(rows, dtype=np.float64)
+            yield rows
             rows = []
     if rows:
-        yield np.array(rows, dtype=np.float64)
+        yield rows

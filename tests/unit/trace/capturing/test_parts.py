@@ -139,11 +139,13 @@ def test_a_process_that_ends_during_the_search_does_not_stop_it(monkeypatch: pyt
             raise ProcessLookupError
         return stat(path, **options)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "stat", gone)
-        pids = marked("1.2")
-    process.kill()
-    process.wait()
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "stat", gone)
+            pids = marked("1.2")
+    finally:
+        process.kill()
+        process.wait()
     assert process.pid in pids
 
 
