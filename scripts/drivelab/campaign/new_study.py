@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from drivelab.analysis.deltas.power import ASSUMED_SCATTER, MOST_RECORDINGS, recordings_for
+from drivelab.campaign.budget import exceeded
+from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import PROTOCOLS, Campaign
 from drivelab.core.errors import UserError
+from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import UnfitError
 from drivelab.plan.grammar import load
@@ -31,24 +37,55 @@ basis: {basis}
 measurements:
 {measurements}
 # Recordings of each measurement, with purge and preconditioning. Fewer than 3 give no verdict on the drives.
-runs: 3
+runs: {runs}
 # Order: fixed, as above, or random, so that no drive is always the last: {{random: 1}}
 order: fixed
 # Measurements at a time on each host; concurrent measurements disturb each other.
 concurrency: 1
 # drivelab runs nothing beyond the budget. 'endurance: 5%' also works, if the drive sheet has the endurance.
-# budget: {{time: 3d, written: 20TB}}
+{budget}
 # Combinations to leave out, to add, or to repeat more often.
 # exclude: [{{drives: [{basis}], measurements: [{first}]}}]
 # include: [{{drives: [{basis}], measurements: [{first}], runs: 5}}]
 """
 
 
-def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str]) -> Path:
+@dataclass(frozen=True)
+class Wish:
+    """How many recordings a study shall have."""
+
+    runs: int = FEWEST
+    budget: str = "# budget: {time: 3d, written: 20TB}"
+    """Line of the study: the limits, or a comment with an example."""
+
+    @classmethod
+    def of(cls, detect: float | None, time: str | None, written: str | None) -> Wish:
+        """Return the wish to show a difference (0.05 for 5 %) within limits such as `3d` and `20TB`.
+
+        Raises UserError for a difference that would need more recordings than can be planned.
+        """
+        limits = ", ".join(f"{key}: {limit}" for key, limit in (("time", time), ("written", written)) if limit)
+        budget = f"budget: {{{limits}}}" if limits else cls.budget
+        if detect is None:
+            return cls(budget=budget)
+        runs = recordings_for(ASSUMED_SCATTER, math.log1p(detect), 0.05)
+        if runs is None:
+            raise UserError(
+                f"--detect {100 * detect:g}%: needs more than {MOST_RECORDINGS} recordings of each drive, if they "
+                f"scatter by {100 * ASSUMED_SCATTER:g} %; name a larger difference"
+            )
+        return cls(runs, budget)
+
+
+_USUAL = Wish()
+
+
+def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str], wish: Wish = _USUAL) -> Path:
     """Write config/NAME.yaml and return its path.
 
-    Without `drives`, use all drives that may be written to. Raises UserError for invalid, unknown or taken names, an
-    existing file, or an invalid study.
+    Without `drives`, use all drives that may be written to. Within a budget the study has as many recordings as fit,
+    up to those of the wish. Raises UserError for invalid, unknown or taken names, an existing file, an invalid study,
+    or a budget that does not permit FEWEST recordings.
     """
     if not _NAME.fullmatch(name):
         raise UserError(f"'{name}' is not a valid study name; use lower-case letters, digits and hyphens")
@@ -61,7 +98,7 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
     sheet = load_sheet(SHEET)
     chosen, wanted = _drives(sheet, drives), list(dict.fromkeys(protocols))
     try:
-        text = _checked_text(path, name, chosen, wanted)
+        text = _within_budget(path, name, chosen, wanted, wish)
     except UnfitError as error:
         able = [row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted)]
         known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in _FIRST, stem))
@@ -82,6 +119,20 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
     return path
 
 
+def _within_budget(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> str:
+    """Return the study with the most recordings that the budget permits, up to the wish."""
+    beyond: list[str] = []
+    for runs in range(wish.runs, FEWEST - 1, -1):
+        text, campaign = _checked(path, name, drives, protocols, replace(wish, runs=runs))
+        beyond = exceeded(campaign, outlook(campaign))
+        if not beyond:
+            return text
+    raise UserError(
+        f"{path} (not written): {FEWEST} recordings of each drive and measurement may exceed the budget: "
+        f"{'; '.join(beyond)}; raise it, or name fewer drives or protocols"
+    )
+
+
 def _refuse_taken(name: str) -> None:
     """Raise UserError if another study has this name, or its results folder."""
     for path in sorted(Path("config").glob("*.yaml")):
@@ -97,27 +148,29 @@ def _refuse_taken(name: str) -> None:
             raise UserError(f"{path}: already {reason}; choose another name than '{name}'")
 
 
-def _checked_text(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> str:
-    """Return the text of a study after validating it; raises UserError if it is invalid."""
+def _checked(
+    path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish
+) -> tuple[str, Campaign]:
+    """Return the text of a study and the study; raises UserError if it is invalid."""
     text = _DRAFT.format(
         path=path, name=name, drives=", ".join(drives), basis=drives[0], first=protocols[0],
+        runs=wish.runs, budget=wish.budget,
         measurements="\n".join(f"  - {{protocol: {protocol}}}  # {_title(protocol)}" for protocol in protocols),
     )  # fmt: skip
     with TemporaryDirectory() as folder:
         trial = Path(folder) / path.name
         trial.write_text(text, encoding="utf-8")
         try:
-            Campaign.load(trial, everywhere=True)
+            return text, Campaign.load(trial, everywhere=True)
         except UnfitError:
             raise
         except UserError as error:
             raise UserError(str(error).replace(str(trial), f"{path} (not written)")) from None
-    return text
 
 
 def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> bool:
     try:
-        _checked_text(path, name, drives, protocols)
+        _checked(path, name, drives, protocols, _USUAL)
     except UserError:
         return False
     return True

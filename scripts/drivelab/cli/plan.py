@@ -36,6 +36,7 @@ def _plan(options: argparse.Namespace) -> int:
     from drivelab.campaign.introduction import headline
     from drivelab.campaign.outlook import outlook
     from drivelab.campaign.planning import Campaign
+    from drivelab.campaign.verdict_outlook import verdict_outlook
     from drivelab.workflow.layout import Layout
 
     campaign = Campaign.load(in_project(options.study), everywhere=options.everywhere)
@@ -46,6 +47,8 @@ def _plan(options: argparse.Namespace) -> int:
     for row in rows:
         print("\n".join(row.lines()))
     print("\n".join(_totals(campaign, rows)))
+    if (verdicts := verdict_outlook(campaign)) is not None:
+        print(verdicts)
     beyond = exceeded(campaign, rows)
     for excess in beyond:
         print(f"Over budget: {excess}")

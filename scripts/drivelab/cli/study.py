@@ -12,7 +12,7 @@ from typing import Any
 
 from drivelab.cli.run import in_project
 from drivelab.core.errors import UserError
-from drivelab.core.units import counted, format_duration
+from drivelab.core.units import counted, format_duration, parse_share
 from drivelab.plan.study import DEFAULT_STUDY
 
 
@@ -29,6 +29,11 @@ def add_parser(commands: Any) -> None:
     action.add_argument("--protocols", nargs="+", metavar="PROTOCOL",
                         default=["pts-throughput", "pts-write-saturation"],
                         help="protocols of config/protocols (default: %(default)s)")  # fmt: skip
+    action.add_argument(
+        "--detect", metavar="SHARE", help="difference to show, such as 5%%: sets how many recordings each drive needs"
+    )
+    action.add_argument("--time", metavar="TIME", help="limit of the study's time, such as 3d, which --detect keeps")
+    action.add_argument("--written", metavar="AMOUNT", help="limit of the bytes written to each drive, such as 20TB")
     action.set_defaults(handler=_new)
 
     action = actions.add_parser(
@@ -50,11 +55,19 @@ def add_parser(commands: Any) -> None:
 
 
 def _new(options: argparse.Namespace) -> int:
-    from drivelab.campaign.new_study import write_study
+    from drivelab.campaign.new_study import Wish, write_study
+    from drivelab.campaign.planning import Campaign
+    from drivelab.campaign.verdict_outlook import verdict_outlook
 
     in_project(DEFAULT_STUDY)
-    path = write_study(options.name, options.drives, options.protocols)
+    wish = Wish.of(parse_share(options.detect) if options.detect else None, options.time, options.written)
+    path = write_study(options.name, options.drives, options.protocols, wish)
+    campaign = Campaign.load(path, everywhere=True)
     print(f"{path}: written; check it, then run: ./drivelab study check {path}, ./drivelab run {path}")
+    if campaign.study.runs < wish.runs:
+        print(f"The budget permits {campaign.study.runs} of the {wish.runs} recordings that --detect needs.")
+    if (verdicts := verdict_outlook(campaign)) is not None:
+        print(verdicts)
     return 0
 
 

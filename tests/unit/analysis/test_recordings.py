@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from drivelab.analysis.deltas.inference import interval, p_values, recordings_needed
+from drivelab.analysis.deltas.inference import interval, p_values
+from drivelab.analysis.deltas.power import recordings_needed
 from drivelab.analysis.deltas.recordings import Ratios, ratios, shrunk, spread
 
 

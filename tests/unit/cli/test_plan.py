@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from doc_pages import blocks
 
@@ -65,6 +66,41 @@ def test_host_takes_at_least_as_long_as_its_drives(project: Path, drives: str, p
     least, most = (format_duration(share * span_s) for span_s in (rows[0].estimate.least_s, rows[0].estimate.most_s))
     (line,) = command._totals(campaign, rows)
     assert re.fullmatch(rf"Total: \d drives?, {least} to {most},.*", line)
+
+
+SHOWN = "a difference of {} % or more with probability 80 %, tested alone, if recordings scatter by 3.0 % (assumed)"
+
+
+@pytest.mark.parametrize(
+    ("runs", "sentence"),
+    [
+        (1, "none with 1 recording of each drive and measurement; 3 would show " + SHOWN.format("9.5")),
+        (3, f"{SHOWN.format('9.5')}; 8 would show the margin of 5.0 %."),
+        (8, f"Verdicts: 8 recordings of each drive and measurement show {SHOWN.format('4.6')}."),
+    ],
+)
+def test_the_difference_that_a_study_can_show_is_printed(
+    runs: int, sentence: str, own: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert planned(f"{STUDY}runs: {runs}\n") == 0
+    assert sentence in capsys.readouterr().out
+
+
+def test_the_scatter_of_earlier_recordings_counts(
+    own: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Path("results/tables/summary.parquet")
+    table.parent.mkdir(parents=True)
+    table.touch()
+    samples = pd.DataFrame({"scope": ["recordings"], "samples": [[1000.0, 1010.0, 1020.0]]})
+    monkeypatch.setattr("drivelab.tables.io.read", lambda *_: samples)
+    assert planned(f"{STUDY}runs: 3\n") == 0
+    assert "if recordings scatter by 0.99 % (as those so far)." in capsys.readouterr().out
+
+
+def test_a_study_of_one_drive_has_no_verdicts(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(STUDY.replace("op7, op28", "op7")) == 0
+    assert "Verdicts" not in capsys.readouterr().out
 
 
 def test_campaign_of_the_docs_is_valid(project: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from drivelab.campaign.new_study import write_study
 from drivelab.campaign.planning import Campaign
+from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.study import load_study
 from drivelab.workflow import locks
@@ -56,6 +57,46 @@ def test_commented_keys_of_a_draft_are_valid(project: Path) -> None:
 
 def test_a_draft_of_all_drives(project: Path) -> None:
     assert len(load_study(write_study("mine", None, ["pts-throughput"])).drives) > 2
+
+
+@pytest.fixture
+def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The project in which commands run."""
+    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    return project
+
+
+def test_a_draft_has_the_recordings_that_a_difference_needs(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "new", "mine", "--drives", "op7", "op28", "--detect", "6%"]) == 0
+    assert load_study(Path("config/mine.yaml")).runs == 6
+    said = capsys.readouterr().out
+    assert "Verdicts: 6 recordings of each drive and measurement show a difference of 5.5 % or more" in said
+    assert "8 would show the margin of 5.0 %" in said
+
+
+def test_a_draft_keeps_its_budget(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The budget counts the upper estimate: 25 rounds of all cells."""
+    new = ["study", "new", "mine", "--drives", "op7", "op28", "--protocols", "pts-throughput", "--detect", "5%"]
+    study = Path("config/mine.yaml")
+    runs = {}
+    for written in ("1PB", "3TB", "1GB"):
+        done = main([*new, "--written", written])
+        said = capsys.readouterr()
+        if study.exists():
+            runs[written] = load_study(study).runs
+            assert load_study(study).budget.written_bytes is not None
+            limited = f"The budget permits {runs[written]} of the 8 recordings that --detect needs."
+            assert (limited in said.out) == (runs[written] < 8)
+            study.unlink()
+        else:
+            assert done == 2
+            assert "3 recordings of each drive and measurement may exceed the budget" in said.err
+    assert runs == {"1PB": 8, "3TB": 4}
+
+
+def test_a_difference_that_no_study_shows_is_refused(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "new", "mine", "--drives", "op7", "op28", "--detect", "0.5%"]) == 2
+    assert "needs more than 50 recordings of each drive" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing
 from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
-from drivelab.analysis.deltas.inference import Adjusted, adjusted, interval, p_values, recordings_needed
+from drivelab.analysis.deltas.inference import Adjusted, adjusted, interval, p_values
+from drivelab.analysis.deltas.power import recordings_needed
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
 from drivelab.analysis.verdict import (
     CANNOT_TELL,

@@ -20,10 +20,6 @@ from scipy import stats
 
 from drivelab.analysis.deltas.recordings import ROUNDING, Floats, Ratios
 
-MOST_RECORDINGS = 50
-"""Largest number of recordings a side that `recordings_needed` returns."""
-_POWER = 0.8
-
 
 @dataclass(frozen=True)
 class PValues:
@@ -56,22 +52,6 @@ def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
     half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors
     return ratios.logs - half, ratios.logs + half
-
-
-def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: float) -> Floats:
-    """Return about how many recordings a side would decide each ratio, with power 80 %.
-
-    `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
-    the margin, whichever needs fewer. Infinite for more than MOST_RECORDINGS.
-    """
-    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs))
-    needed = np.full(len(recordings), np.inf)
-    for count in range(MOST_RECORDINGS, 1, -1):
-        freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
-        error = ratios.errors * np.sqrt(recordings / count)
-        reached = (stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - _POWER, freedom)) * error <= distance
-        needed = np.where(reached & (count > recordings), count, needed)
-    return needed
 
 
 def least_p(basis_n: int, comparison_n: int) -> float:

@@ -1,0 +1,71 @@
+"""Say which difference a number of recordings can show, and how many recordings a difference needs.
+
+Both are for one comparison of two drives whose recordings scatter alike, by a two-sided t-test. A study adjusts its
+tests for their number, which needs more recordings if most cells are equal; shrinking the variances over cells
+(drivelab.analysis.deltas.recordings) needs fewer. docs/method.md has the power of the whole by simulation.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from drivelab.analysis.deltas.recordings import Floats, Ratios
+from drivelab.criteria.repeats import FEWEST
+
+POWER = 0.8
+"""Probability of showing a difference that is there."""
+MOST_RECORDINGS = 50
+"""Largest number of recordings a side that is worth planning."""
+ASSUMED_SCATTER = 0.03
+"""Standard deviation of the logarithm between recordings of a drive that is assumed before there are any: purged and
+preconditioned drives repeat within 1 to 5 % (ours)."""
+
+
+def detectable(scatter: float, recordings: int, alpha: float) -> float:
+    """Return the smallest logarithm of a ratio that `recordings` a side show with probability POWER.
+
+    `scatter` is the standard deviation of the logarithm between recordings, `alpha` one minus the confidence.
+    """
+    freedom = 2 * (recordings - 1)
+    error = scatter * math.sqrt(2 / recordings)
+    return float((stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - POWER, freedom)) * error)
+
+
+def recordings_for(scatter: float, difference: float, alpha: float) -> int | None:
+    """Return how many recordings a side show a logarithm of a ratio, at least FEWEST; None for more than can be."""
+    counts = range(FEWEST, MOST_RECORDINGS + 1)
+    return next((count for count in counts if detectable(scatter, count, alpha) <= difference), None)
+
+
+def scatter_of(summary: pd.DataFrame) -> float | None:
+    """Return the standard deviation of the logarithm between recordings, pooled over all values of table `summary`.
+
+    None if no drive and measurement has two recordings.
+    """
+    squares, freedom = 0.0, 0
+    for samples in summary.loc[summary["scope"] == "recordings", "samples"]:
+        values = np.asarray(samples, dtype=float)
+        if len(values) > 1 and bool((values > 0).all()):
+            squares += float(np.log(values).var()) * len(values)
+            freedom += len(values) - 1
+    return math.sqrt(squares / freedom) if freedom else None
+
+
+def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: float) -> Floats:
+    """Return about how many recordings a side would decide each ratio, with probability POWER.
+
+    `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
+    the margin, whichever needs fewer. Infinite for more than MOST_RECORDINGS.
+    """
+    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs))
+    needed = np.full(len(recordings), np.inf)
+    for count in range(MOST_RECORDINGS, 1, -1):
+        freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
+        error = ratios.errors * np.sqrt(recordings / count)
+        reached = (stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - POWER, freedom)) * error <= distance
+        needed = np.where(reached & (count > recordings), count, needed)
+    return needed
