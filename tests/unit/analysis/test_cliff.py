@@ -22,7 +22,7 @@ from .test_saturation import soak
 
 Floats = npt.NDArray[np.float64]
 MIB = 1 << 20
-MODEL = load_yaml(Path(__file__).parents[3] / "config/virtual_drives.yaml")["op7"]
+MODEL = load_yaml(Path(__file__).parents[3] / "config/virtual_drives.yaml")["op7-512e"]
 CAPACITY_BYTES = 64 * MIB
 SECONDS_OF_OP7 = [11764, 5416, 5060, 4255, 3699, 3342, 3115, 2864, 2719, 2566, 2432, 2310, 2234, 2176, 2071, 2025]
 

@@ -29,8 +29,8 @@ WAITING_READS = {"pages_per_block": 64, "dies": 64, "program_us": 5000, "read_us
 
 
 def recorded(measurement: str, **model: Any) -> Path:
-    """Record a measurement of a drive with this `model`, or of op7 without one."""
-    drive = "own" if model else "op7"
+    """Record a measurement of a drive with this `model`, or of op7-512e without one."""
+    drive = "own" if model else "op7-512e"
     if model:
         Path("config/virtual_drives.yaml").write_text(yaml.safe_dump({"own": {**MODEL, **model}}))
         Path("config/drives.tsv").write_text(
@@ -101,7 +101,7 @@ def test_mixes_of_a_drive_whose_controller_is_the_limit_are_no_bathtub(project: 
 
 
 def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
-    """op7 detects idle time after 5 s; then a burst goes to the SLC cache at the controller's rate, 85 us a command."""
+    """Idle time begins after 5 s; then a burst goes to the SLC cache at the controller's rate, 85 us a command."""
     place = recorded("protocol: pts-idle-recovery, scale: demo, set: {repeat: {over: {time: [3s, 8s]}, "
                      "loop: {runtime: 500ms}}}")  # fmt: skip
     (row,) = findings(place, "recovery")
@@ -111,7 +111,7 @@ def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
 
 
 def test_recovery_ends_with_the_first_slice_at_the_settled_rate(project: Path) -> None:
-    """op7 writes at random, then sequentially again; the truth comes from fio's output of the three soaks."""
+    """The drive writes at random, then sequentially again; the truth comes from fio's output of the three soaks."""
     place = recorded("protocol: pts-cross-stimulus-recovery, scale: demo")
     first, _, third = (_slices(place, step) for step in range(3))
     settled = [part["bandwidth_mib_s"] for part in first[-max(len(first) // 5, 5) :]]

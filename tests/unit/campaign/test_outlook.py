@@ -206,7 +206,8 @@ def test_streams_are_estimated_without_their_trace() -> None:
 def test_phases_add_up(project: Path) -> None:
     """Trace consistency: soaks of 220 + 225 minutes, 25 minutes of idle time, and 18 passes over the set."""
     Path("config/mine.yaml").write_text(
-        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
+        "name: mine\nclock: virtual\ndrives: [op7-512e]\n"
+        "traces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
         "measurements: [{protocol: trace-consistency, traces: [b, a]}]\n"
     )
     campaign = Campaign.load("config/mine.yaml")
@@ -224,7 +225,8 @@ def test_phases_add_up(project: Path) -> None:
 
 def test_steps_without_a_command_are_described(project: Path) -> None:
     Path("config/mine.yaml").write_text(
-        "name: mine\nclock: virtual\ndrives: [op7]\ntraces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
+        "name: mine\nclock: virtual\ndrives: [op7-512e]\n"
+        "traces: {a: {shipped: sqlite-inserts}, b: {shipped: boot-read}}\n"
         "measurements:\n  - {protocol: trace-consistency, scale: demo, traces: [b, a]}\n"
         "  - {protocol: rwsw-sweep, scale: demo, trace: a}\n  - {protocol: trace-replay-asap, trace: b}\n"
     )

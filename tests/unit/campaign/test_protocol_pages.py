@@ -128,6 +128,6 @@ def test_a_protocol_that_does_not_fit_the_drive_is_refused(capsys: pytest.Captur
     assert "block size 512B is not a multiple of the drive's logical block of 4KiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e"]) == 0
     assert main(["protocol", "show", "qos-nines", "--drive", "op7"]) == 2
-    assert "8GiB is larger than the drive of 64MiB" in capsys.readouterr().err
+    assert "8GiB is larger than the drive of 32MiB" in capsys.readouterr().err
     assert main(["protocol", "show", "pts-iops", "--drive", "op7-512e", "--capacity", "1TB"]) == 2
     assert "--drive sets capacity and speed" in capsys.readouterr().err

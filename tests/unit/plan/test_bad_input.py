@@ -60,7 +60,7 @@ CASES = {
     "no runtime": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtime: 0s}}}"), ["0s"]),
     "active range beyond the drive": (IOPS, swap("active_range: 100%", "active_range: 150%"), ["pts-iops", "150%"]),
     "one size in two units": (IOPS, swap("[1024KiB, 128KiB", "[1024KiB, 1MiB, 128KiB"), ["pts-iops", "twice"]),
-    "number out of range": (STUDY, swap("basis: op7", "basis: op7\nruns: 0"), ["demo.yaml", "runs"]),
+    "number out of range": (STUDY, swap("runs: 3", "runs: 0"), ["demo.yaml", "runs"]),
     "no YAML": (STUDY, swap("drives: [op7, op28]", "drives: [op7, op28"), ["demo.yaml line"]),
     "set for a missing step": (STUDY, swap("scale: demo}", "scale: demo, set: {soak: {slice: 1s}}}"), ["demo.yaml", "soak"]),
     "set with an unknown field": (STUDY, swap("scale: demo}", "scale: demo, set: {loop: {runtme: 1s}}}"), ["demo.yaml", "runtme"]),

@@ -18,11 +18,11 @@ Measured = Callable[[str], list[pd.DataFrame]]
 
 @pytest.fixture
 def measured(project: Path) -> Measured:
-    """Return a function that gives table `cells` of each measurement of a protocol on the drive op7."""
+    """Return a function that gives table `cells` of each measurement of a protocol on a drive that does not vary."""
 
     def run(protocol: str) -> list[pd.DataFrame]:
         Path("config/mine.yaml").write_text(
-            f"name: mine\nclock: virtual\ndrives: [op7]\nmeasurements: [{{protocol: {protocol}, scale: demo}}]\n"
+            f"name: mine\nclock: virtual\ndrives: [op7-512e]\nmeasurements: [{{protocol: {protocol}, scale: demo}}]\n"
         )
         tables = []
         for planned in Campaign.load("config/mine.yaml").plans:
