@@ -136,7 +136,7 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
         deltas, truth = study(scenario, random)
         errors, freedom = (deltas[name].to_numpy(float) for name in ("log_error", "freedom"))
         logs = np.log1p(deltas["delta_pct"].to_numpy(float) / 100)
-        low, high = interval(Ratios(logs, errors, freedom), np.full(len(deltas), ALPHA))
+        low, high = interval(Ratios(logs, errors, freedom, np.zeros(len(logs))), np.full(len(deltas), ALPHA))
         adjusted = [np.log1p(deltas[f"interval_{end}_pct"].to_numpy(float) / 100) for end in ("low", "high")]
         beside = (truth < adjusted[0]) | (truth > adjusted[1])
         better, worse, same = (deltas["verdict"].isin(of).to_numpy() for of in (BETTER, WORSE, (SAME,)))

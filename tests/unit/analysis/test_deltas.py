@@ -15,7 +15,7 @@ from scipy import stats
 
 from drivelab.analysis.deltas.deltas import delta, deltas_table
 from drivelab.analysis.deltas.inference import adjusted, least_p, one_of_each
-from drivelab.analysis.verdict import BETTER, FASTER, FASTER_BEYOND, SAME, SLOWER_BEYOND, WORSE
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, FASTER_BEYOND, SAME, SLOWER_BEYOND, WORSE
 from drivelab.tables import io
 
 GOLDEN = Path(__file__).parents[2] / "golden/solidigm_p41_plus.csv"
@@ -197,6 +197,18 @@ def test_a_sample_of_zero_cannot_tell() -> None:
 def test_all_doubts_are_listed() -> None:
     result = doubts(row("a", 100.0, verdict="not steady"), row("b", 100.0, verdict="tainted", reduced=True))
     assert result == ["a: not steady", "b: tainted", "only one of them is reduced"]
+
+
+@pytest.mark.parametrize(("bins", "verdict"), [(1, CANNOT_TELL), (3, FASTER_BEYOND)])
+def test_neighbouring_bins_do_not_make_a_difference(bins: int, verdict: str) -> None:
+    """A percentile is the middle of a bin of 1/64: values in neighbouring bins may be equal."""
+    tail = {"metric": "p99_latency_us", "kind": "time", "unit": "us", "samples": [200.0] * 3}
+    value = 200.0 / (1 + bins / 64)
+    (result,) = compare(row("a", 200.0, **tail), row("b", value, **{**tail, "samples": [value] * 3}), margin_pct=1.0)
+    assert result["verdict"] == verdict
+    least, most = (1 + bins / 64) / (129 / 128) ** 2, (1 + bins / 64) * (129 / 128) ** 2
+    assert result["interval_low_pct"] == pytest.approx(100 * (least - 1))
+    assert result["interval_high_pct"] == pytest.approx(100 * (most - 1))
 
 
 def test_a_tainted_value_names_the_reasons() -> None:

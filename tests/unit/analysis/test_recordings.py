@@ -83,7 +83,7 @@ def test_ten_percent_are_found_with_three_recordings_a_side() -> None:
 
 
 def test_the_recordings_needed_decide_in_four_of_five_studies() -> None:
-    one = Ratios(np.array([math.log(1.07)]), np.array([0.05 * math.sqrt(2 / 3)]), np.array([4.0]))
+    one = Ratios(np.array([math.log(1.07)]), np.array([0.05 * math.sqrt(2 / 3)]), np.array([4.0]), np.zeros(1))
     (needed,) = recordings_needed(one, np.array([3.0]), math.log(1.05), 0.05)
     random, found = np.random.default_rng(7), []
     for _ in range(2000):

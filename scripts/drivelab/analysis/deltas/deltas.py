@@ -19,6 +19,7 @@ from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, do
 from drivelab.analysis.deltas.inference import Adjusted, adjusted, interval, p_values
 from drivelab.analysis.deltas.power import recordings_needed
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
+from drivelab.analysis.values.latency_values import HALF_BIN, NINES
 from drivelab.analysis.verdict import (
     CANNOT_TELL,
     FASTER,
@@ -144,6 +145,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
         np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
         table["log_error"].to_numpy(dtype=float),
         table["freedom"].fillna(1.0).to_numpy(dtype=float),
+        _bins(table["metric"]),
     )
     same = (equivalence.p <= alpha / 2).to_numpy()
     differs = ~same & (difference.p <= alpha).to_numpy()
@@ -259,7 +261,12 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
         sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
         of_cells = ratios(*sides)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
-    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom)
+    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, _bins(pairs["metric"]))
+
+
+def _bins(metrics: pd.Series) -> Floats:
+    """Return half a bin of both values of percentiles, as a logarithm, and 0 for other metrics."""
+    return np.where(metrics.isin(NINES), 2 * math.log1p(HALF_BIN), 0.0)
 
 
 def _percent(logs: Floats) -> Floats:

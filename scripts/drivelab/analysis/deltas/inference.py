@@ -37,20 +37,20 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
     If the error is 0, the ratio is exact: the p-values are 0 or 1.
     """
     exact = ratios.errors == 0
-    size = np.abs(ratios.logs)
+    least, most = np.maximum(np.abs(ratios.logs) - ratios.bins, 0.0), np.abs(ratios.logs) + ratios.bins
     with np.errstate(divide="ignore", invalid="ignore"):
-        difference = 2 * stats.t.sf(size / ratios.errors, ratios.freedom)
+        difference = 2 * stats.t.sf(least / ratios.errors, ratios.freedom)
         # the nearer bound has the larger p of the two one-sided tests
-        equivalence = stats.t.sf((margin - size) / ratios.errors, ratios.freedom)
+        equivalence = stats.t.sf((margin - most) / ratios.errors, ratios.freedom)
     return PValues(
-        np.where(exact, np.where(size <= ROUNDING, 1.0, 0.0), difference),
-        np.where(exact, np.where(size < margin, 0.0, 1.0), equivalence),
+        np.where(exact, np.where(least <= ROUNDING, 1.0, 0.0), difference),
+        np.where(exact, np.where(most < margin, 0.0, 1.0), equivalence),
     )
 
 
 def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
-    half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors
+    half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors + ratios.bins
     return ratios.logs - half, ratios.logs + half
 
 

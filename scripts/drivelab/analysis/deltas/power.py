@@ -61,7 +61,7 @@ def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: 
     `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
     the margin, whichever needs fewer. Infinite for more than MOST_RECORDINGS.
     """
-    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs))
+    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs)) - ratios.bins
     needed = np.full(len(recordings), np.inf)
     for count in range(MOST_RECORDINGS, 1, -1):
         freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)

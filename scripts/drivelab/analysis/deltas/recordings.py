@@ -65,10 +65,12 @@ class Ratios:
     """Their standard errors; 0 if no recording differs from another of its drive; NaN if unknown."""
     freedom: Floats
     """Degrees of freedom; 1 where the error is 0 or unknown."""
+    bins: Floats
+    """Largest error that more recordings do not reduce: half a bin for each value that comes from bins, else 0."""
 
     def chosen(self, places: npt.NDArray[np.bool_]) -> Ratios:
         """Return some of the ratios."""
-        return Ratios(self.logs[places], self.errors[places], self.freedom[places])
+        return Ratios(self.logs[places], self.errors[places], self.freedom[places], self.bins[places])
 
 
 def spread(logs: Floats) -> Spread:
@@ -124,7 +126,7 @@ def ratios(basis: Floats, comparison: Floats) -> Ratios:
     )
     with np.errstate(divide="ignore", invalid="ignore"):
         freedom = np.where(variances > 0, variances**2 / squares, 1.0)
-    return Ratios(comparison.mean(axis=1) - basis.mean(axis=1), np.sqrt(variances), freedom)
+    return Ratios(comparison.mean(axis=1) - basis.mean(axis=1), np.sqrt(variances), freedom, np.zeros(len(basis)))
 
 
 def _trigamma_inverse(value: float) -> float:

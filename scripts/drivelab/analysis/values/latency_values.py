@@ -22,6 +22,8 @@ NINES = {
     "p999999_latency_us": 99.9999,
 }
 """Percent of each percentile metric: the usual "nines"."""
+HALF_BIN = 1 / 128
+"""Largest relative error of a latency that is the middle of its bin."""
 HEAT_BINS_PER_DECADE = 20
 """Rows of the heat map per decade: 12 % each, coarser than fio's bins and finer than the eye can resolve (ours)."""
 
