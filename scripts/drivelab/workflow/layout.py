@@ -117,7 +117,12 @@ class Layout(FigureLayout):
         """Return the study's settings for deltas, as keyword arguments of
         `drivelab.analysis.deltas.deltas.deltas_table`."""
         study = self.campaign.study
-        return {"margin_pct": study.margin_pct, "confidence_pct": study.confidence_pct, "unintended": study.unintended}
+        return {
+            "margin_pct": study.margin_pct,
+            "confidence_pct": study.confidence_pct,
+            "unintended": study.unintended,
+            "blocks": study.order is not None and not self.campaign.fleet,
+        }
 
     def altered(self) -> dict[str, list[str]]:
         """Return descriptions of each recording's protocol changes; empty for an unchanged protocol."""

@@ -97,3 +97,18 @@ def test_the_scatter_of_log_variances_is_a_trigamma() -> None:
     random = np.random.default_rng(8)
     logs = np.log(random.chisquare(4, 200_000))
     assert logs.var() == pytest.approx(float(special.polygamma(1, 2)), rel=0.02)
+
+
+def test_what_shifts_a_whole_block_cancels_in_pairs() -> None:
+    """The room warms by 20 % from run to run; the drives differ by 10 %."""
+    random, covered, widths = np.random.default_rng(9), [], {True: [], False: []}
+    for _ in range(100):
+        block = np.array([0.0, 0.2, 0.4]) + random.normal(0, 0.01, 3)
+        basis, comparison = (block + random.normal(0, 0.01, (8, 3)) for _ in range(2))
+        for paired, found in widths.items():
+            low, high = interval(ratios(basis, comparison + math.log(1.1), paired=paired), np.full(8, 0.05))
+            found.append((high - low).mean())
+            if paired:
+                covered.append(((low < math.log(1.1)) & (math.log(1.1) < high)).mean())
+    assert 0.93 < np.mean(covered) < 0.99
+    assert np.mean(widths[True]) < 0.1 * np.mean(widths[False])

@@ -40,7 +40,7 @@ _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
-_SHARED_FIELDS = ("cell_label", "metric", "kind", "alike")
+_SHARED_FIELDS = ("cell_label", "metric", "kind", "alike", "paired")
 _SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
@@ -72,6 +72,7 @@ def deltas_table(
     confidence_pct: float = CONFIDENCE_PCT,
     differences: pd.DataFrame | None = None,
     unintended: str = "show",
+    blocks: bool = False,
     workloads: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Make table `deltas`: every drive of table `summary` against the drive `basis`.
@@ -92,9 +93,10 @@ def deltas_table(
 
     Intervals of decided pairs are adjusted for selection; all others have the confidence alone.
 
-    `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null where a facet does not
-    apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of `basis`,
-    and for values that are not positive.
+    With `blocks`, the order was random within each run of the study: two drives with the same runs are compared within
+    them. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null where a facet
+    does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of
+    `basis`, and for values that are not positive.
     """
     if workloads is not None:
         summary = summary.join(workloads)
@@ -102,6 +104,7 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
+    pairs = pairs.assign(paired=[blocks and _same_runs(pair) for pair in pairs.itertuples()])
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)
@@ -205,6 +208,14 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(alike=alike)
 
 
+def _same_runs(pair: Any) -> bool:
+    """Return whether both sides have recordings of the same runs, which are in the order of their runs."""
+    basis, comparison = (
+        [str(name).rpartition("-run")[2] for name in getattr(pair, f"recordings_{side}")] for side in _SIDES
+    )
+    return basis == comparison
+
+
 def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a mapping for each pair with what doubts and remarks need.
 
@@ -254,12 +265,12 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     for place, pair in enumerate(pairs.itertuples()):
         both = pair.logs_basis, pair.logs_comparison
         if comparable[place] and min(map(len, both)) >= FEWEST and np.isfinite(np.concatenate(both)).all():
-            key = (pair.drive_comparison, pair.measurement, pair.metric, without_doubt[place], *map(len, both),
-                   *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
+            key = (pair.paired, pair.drive_comparison, pair.measurement, pair.metric, without_doubt[place],
+                   *map(len, both), *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
             same_recordings.setdefault(key, []).append(place)
-    for places in same_recordings.values():
+    for (paired, *_), places in same_recordings.items():
         sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
-        of_cells = ratios(*sides)
+        of_cells = ratios(*sides, paired=paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
     return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, _bins(pairs["metric"]))
 

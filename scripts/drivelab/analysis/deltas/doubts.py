@@ -111,7 +111,7 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
     if unknown:
         notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
     counts = sorted(len(pair[f"logs_{side}"]) for side in _SIDES)
-    if counts[0] >= FEWEST and (least := least_p(*counts)) > alpha:
+    if counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
         notes.append(
             f"{counts[0]} against {counts[1]} recordings: a rank test cannot reach below p = {least:.2f}, "
             "so the verdict assumes log-normal values"

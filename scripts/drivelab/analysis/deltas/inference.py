@@ -54,9 +54,9 @@ def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     return ratios.logs - half, ratios.logs + half
 
 
-def least_p(basis_n: int, comparison_n: int) -> float:
-    """Return the smallest two-sided p-value that a rank test can reach."""
-    return 2 / math.comb(basis_n + comparison_n, basis_n)
+def least_p(basis_n: int, comparison_n: int, *, paired: bool = False) -> float:
+    """Return the smallest two-sided p-value that a rank test can reach; of pairs, a signed-rank test."""
+    return 2 / (2**basis_n if paired else math.comb(basis_n + comparison_n, basis_n))
 
 
 TWINS = ("iops", "bandwidth_mib_s", "mean_latency_us")

@@ -5,8 +5,9 @@ The unit of replication is the recording: purge, precondition, measure. The mode
     drive and cell + effect of the recording + rest,
 
 where the effect of a recording is the same for all cells of a measurement and metric: one purge, one state of the
-flash. Each drive has its own variances; the error of a ratio is Welch's (Biometrika 34, 1947), with the degrees of
-freedom of Satterthwaite (Biometrics Bulletin 2, 1946) over all parts.
+flash. If the order was random within blocks of one recording of each drive, the model is that of the differences within
+blocks (Fisher, The Design of Experiments, 1935). Else each drive has its own variances, and the error of a ratio is
+Welch's (Biometrika 34, 1947), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946) over all parts.
 
 The variance of the rest is shrunk towards that of the other cells: moderated variances (Smyth, Statistical Applications
 in Genetics and Molecular Biology 3, 2004, section 6.2). Two things are more careful than there, because a study has
@@ -109,12 +110,13 @@ def _log_bias(freedom: float) -> float:
     return float(special.digamma(freedom / 2)) - math.log(freedom / 2)
 
 
-def ratios(basis: Floats, comparison: Floats) -> Ratios:
+def ratios(basis: Floats, comparison: Floats, *, paired: bool = False) -> Ratios:
     """Return the ratios comparison/basis of all cells of a measurement and metric.
 
-    Both are logarithms of shape (cells, recordings), with at least two recordings.
+    Both are logarithms of shape (cells, recordings), with at least two recordings. If they are `paired`, recordings at
+    the same place are of one block: what shifts a whole block, such as a warming room, cancels.
     """
-    sides = spread(basis), spread(comparison)
+    sides = (spread(comparison - basis),) if paired else (spread(basis), spread(comparison))
     variances = sum((side.error for side in sides), np.zeros(len(basis)))
     squares = sum(
         (
