@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.deltas.deltas import deltas_table, judged
+from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.deltas.differences import differences_table
 from drivelab.analysis.deltas.inference import adjusted
+from drivelab.analysis.deltas.judging import judged
 from drivelab.analysis.exclusions import counted
 from drivelab.analysis.fleet_statistics import FROM_SUMMARY, deviations_table, drive_columns, hosts_table, spread_table
 from drivelab.analysis.verdict import NOT_STEADY, STEADY

@@ -23,7 +23,7 @@ from drivelab.report.numbers import (
 )
 from drivelab.report.sections.all_numbers import all_numbers
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
-from drivelab.report.sections.proof import window_proof
+from drivelab.report.sections.proof import asymptote, level_change, window_proof
 from drivelab.report.sections.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.sections.replay_result import passes_table
 from drivelab.report.sections.replay_runs import operations_table, run_latencies_table, runs_table, streams_table
@@ -209,6 +209,8 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
             _across(
                 "Residual drift over the window", windows, lambda r: percent_cell(r["residual_drift_pct"], signed=True)
             ),
+            _across("Fitted asymptote, from the average", windows, lambda r: Cell(asymptote(r))),
+            _across("Second opinion: change of level", windows, lambda r: Cell(level_change(r))),
         ),
         note=taint_note(rows_of(cells)),
         sources=inputs.sources(row["recording"] for row in windows),

@@ -91,6 +91,9 @@ STEADY_STATE = schema(
     "float: allowed_slope_excursion measured_slope_excursion",
     "float: slope intercept",  # fit: slope * round + intercept
     "float: residual_drift_pct",
+    "float: asymptote_pct?",  # fitted asymptote relative to the average; 0: the rounds approach none
+    "int32: change_round?",  # first round of another level within the window, by change points; null: none
+    "float: change_pct?",  # change to it
 )
 
 TELEMETRY = schema(

@@ -121,7 +121,7 @@ class Layout(FigureLayout):
             "margin_pct": study.margin_pct,
             "confidence_pct": study.confidence_pct,
             "unintended": study.unintended,
-            "blocks": study.order is not None and not self.campaign.fleet,
+            "blocks": study.in_blocks and not self.campaign.fleet,
         }
 
     def altered(self) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from drivelab.analysis.values.saturation_values import LASTING, LEAST_DROP, Cliff, find_cliff
@@ -96,6 +96,7 @@ def test_a_longer_soak_has_the_same_cliff(fresh: int, drop: float, gradual: int,
 @given(st.lists(st.floats(1, 2), min_size=1, max_size=40), st.integers(1, 500))
 def test_a_longer_soak_does_not_move_the_cliff_of_any_fall(falls: list[float], more: int) -> None:
     course = (1e5 / np.cumprod(falls)).tolist()
+    assume(not LEAST_DROP < course[0] / course[-1] < 1.1 * LEAST_DROP)  # only a longer soak shows falls that just count
     course += [course[-1]] * 2 * len(course) + [course[-1]] * 10
     assert cliff_at(course) == cliff_at(course + [course[-1]] * more)
 

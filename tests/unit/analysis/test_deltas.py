@@ -515,3 +515,22 @@ def test_rounding_is_neither_scatter_nor_a_difference() -> None:
     )  # fmt: skip
     assert [delta["verdict"] for delta in result] == [SAME, FASTER_BEYOND]
     assert [(delta["p_value"], delta["equivalence_p"]) for delta in result] == [(1.0, 0.0), (0.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("value", "asymptote_pct", "verdict"),
+    [
+        (115.0, 0.0, FASTER_BEYOND),
+        (115.0, -5.0, FASTER_BEYOND),
+        (115.0, -11.0, "faster (size unsure)"),
+        (115.0, -14.0, CANNOT_TELL),  # both drives tend to the same
+        (101.0, 2.0, SAME),
+        (101.0, 6.0, CANNOT_TELL),
+    ],
+)
+def test_verdicts_that_the_asymptotes_contradict_are_weaker(value: float, asymptote_pct: float, verdict: str) -> None:
+    (result,) = compare(row("a", 100.0, asymptote_pct=0.0), row("b", value, asymptote_pct=asymptote_pct))
+
+    assert result["verdict"] == verdict
+    assert result["asymptote_delta_pct"] == pytest.approx(value * (1 + asymptote_pct / 100) - 100)
+    assert any("not settled" in doubt for doubt in result["doubts"]) == (verdict == CANNOT_TELL)

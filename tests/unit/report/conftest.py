@@ -67,7 +67,7 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "kind": KINDS[metric], "unit": UNITS.get(metric, "us"), "value": value,
         "n": 5, "rse_pct": None, "spread_low": value * 0.97, "spread_high": value * 1.03, "statistic": "window average",
         "samples": [value * factor for factor in (0.97, 0.99, 1.0, 1.01, 1.03)], "scope": "rounds", "mad": value * 0.01,
-        "interval_low": value * 0.98, "interval_high": value * 1.02,
+        "interval_low": value * 0.98, "interval_high": value * 1.02, "asymptote_pct": None,
         "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
         "verdict": "steady", "taint_reason": None, "reduced": True, "virtual": True, "clock": "wall",
         "recordings": [recording(drive, measurement)], **other,
@@ -127,6 +127,7 @@ def deltas(summary: pd.DataFrame) -> pd.DataFrame:
                 "basis_n": basis.n,
                 "comparison_n": other.n,
                 "delta_pct": delta_pct,
+                "asymptote_delta_pct": None,
                 "interval_low_pct": delta_pct - 4,
                 "interval_high_pct": delta_pct + 4,
                 "p_value": 0.001 if apart else 0.9,
@@ -173,6 +174,9 @@ def steady_state() -> pd.DataFrame:
                     "slope": -0.0055 * average,
                     "intercept": 1.033 * average,
                     "residual_drift_pct": -2.2,
+                    "asymptote_pct": -3.4,
+                    "change_round": 6 if block == 4096 else None,
+                    "change_pct": -5.5 if block == 4096 else None,
                 }
             )
     return pd.DataFrame(rows)

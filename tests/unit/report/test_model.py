@@ -257,7 +257,7 @@ def test_determination_block(report: Report) -> None:
     block = rows(table)
     assert [values[0] for values in block.values()] == [
         "YES", "4\u20138 of 8", "1,457 · 1,414 · 1,443 · 1,407 · 1,421", "1,428", "285.7", "49.99", "142.8", "31.42",
-        "\u22127.856 · R + 1,476", "\u22122.2 %",
+        "\u22127.856 · R + 1,476", "\u22122.2 %", "\u22123.4 %", "\u22125.5 % at round 6",
     ]  # fmt: skip
     assert table.sources == ("op7/pts-iops/1a2b3c4d5e6f-run1 (results/recordings/op7/pts-iops/1a2b3c4d5e6f-run1)",)
 

@@ -16,19 +16,10 @@ import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing
 from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
-from drivelab.analysis.deltas.inference import Adjusted, adjusted, interval, p_values
-from drivelab.analysis.deltas.power import recordings_needed
+from drivelab.analysis.deltas.inference import adjusted, p_values
+from drivelab.analysis.deltas.judging import bins, judged, percent
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
-from drivelab.analysis.values.latency_values import HALF_BIN, NINES
-from drivelab.analysis.verdict import (
-    CANNOT_TELL,
-    FASTER,
-    FASTER_BEYOND,
-    NOT_COMPARED,
-    SAME,
-    SLOWER,
-    SLOWER_BEYOND,
-)
+from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
 from drivelab.tables.schemas import SCHEMAS
 
@@ -37,9 +28,6 @@ MARGIN_PCT = 5.0
 CONFIDENCE_PCT = 95.0
 _SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
-_WITHIN_SCATTER = "the difference is within the scatter of the recordings"
-_BY_CHANCE = "different alone, not after adjusting for all comparisons"
-_NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
 _SHARED_FIELDS = ("cell_label", "metric", "kind", "alike", "paired")
 _SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
@@ -88,6 +76,7 @@ def deltas_table(
       1 + `margin_pct` / 100 in both directions.
     * FASTER_BEYOND, FASTER, SLOWER, SLOWER_BEYOND: the adjusted test of no difference keeps the level; the whole
       interval lies beyond the margin, or not.
+    * A verdict that the fitted asymptotes of the windows contradict is weaker, see `judged`.
     * NOT_COMPARED: `unintended` is "forbid", and table `differences` lists an unintended difference for the pair.
     * CANNOT_TELL: all others, and every pair with a doubt about the values or about comparing them; `doubts` says why.
 
@@ -116,7 +105,8 @@ def deltas_table(
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
     tested = {
-        "delta_pct": pd.Series(_percent(ratios_by_pair.logs), index=pairs.index).where(comparable),
+        "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(comparable),
+        "asymptote_delta_pct": _of_asymptotes(pairs, ratios_by_pair.logs).where(comparable),
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
         "p_value": pd.Series(p.difference, index=pairs.index),
@@ -134,54 +124,6 @@ def deltas_table(
         for name, level in (("p_value", alpha), ("equivalence_p", alpha / 2))
     )
     return judged(table, difference, equivalence, confidence_pct)[SCHEMAS["deltas"].names]
-
-
-def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
-    """Return table `deltas` with verdicts and intervals by adjusted p-values, of this table or of a whole fleet.
-
-    `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
-    doubts, and gets the interval of the confidence alone.
-    """
-    alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
-    margin = math.log1p(margin_pct / 100)
-    ratios_by_pair = Ratios(
-        np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
-        table["log_error"].to_numpy(dtype=float),
-        table["freedom"].fillna(1.0).to_numpy(dtype=float),
-        _bins(table["metric"]),
-    )
-    same = (equivalence.p <= alpha / 2).to_numpy()
-    differs = ~same & (difference.p <= alpha).to_numpy()
-    outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
-    low, high = interval(ratios_by_pair, outside)
-    beyond, better = differs & ((low > margin) | (high < -margin)), ratios_by_pair.logs > 0
-    verdicts = np.select(
-        [same, beyond & better, beyond, differs & better, differs],
-        [SAME, FASTER_BEYOND, SLOWER_BEYOND, FASTER, SLOWER],
-        "",
-    )
-    undecided = difference.p.notna().to_numpy() & (verdicts == "")
-    within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
-    reasons = np.select([within, by_chance], [_NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
-    recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
-    few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
-    needed = np.where(few, FEWEST, np.inf)
-    needed[undecided] = recordings_needed(ratios_by_pair.chosen(undecided), recordings[undecided], margin, alpha)
-    return table.assign(
-        interval_low_pct=_percent(low),
-        interval_high_pct=_percent(high),
-        p_adjusted=difference.p,
-        equivalence_p_adjusted=equivalence.p,
-        recordings_needed=pd.array([int(count) if math.isfinite(count) else None for count in needed], dtype="Int32"),
-        verdict=[
-            str(verdict) or (CANNOT_TELL if redo else old)
-            for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)
-        ],
-        doubts=[
-            [str(reason)] if redo else [] if verdict else list(old)
-            for verdict, redo, reason, old in zip(verdicts, undecided, reasons, table["doubts"], strict=True)
-        ],
-    )
 
 
 def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
@@ -272,16 +214,13 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
         sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
         of_cells = ratios(*sides, paired=paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
-    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, _bins(pairs["metric"]))
+    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, bins(pairs["metric"]))
 
 
-def _bins(metrics: pd.Series) -> Floats:
-    """Return half a bin of both values of percentiles, as a logarithm, and 0 for other metrics."""
-    return np.where(metrics.isin(NINES), 2 * math.log1p(HALF_BIN), 0.0)
-
-
-def _percent(logs: Floats) -> Floats:
-    return 100 * np.expm1(logs) + 0.0  # no negative zero
+def _of_asymptotes(pairs: pd.DataFrame, logs: Floats) -> pd.Series:
+    """Return the deltas in percent that the fitted asymptotes have; NaN where a value has none."""
+    basis, comparison = (np.log1p(pairs[f"asymptote_pct_{side}"].astype(float) / 100) for side in _SIDES)
+    return pd.Series(percent(logs + pairs["kind"].map(_SIGNS).to_numpy() * (comparison - basis)), index=pairs.index)
 
 
 def _positive(values: pd.Series) -> pd.Series:

@@ -29,6 +29,7 @@ from drivelab.tables.labels import KINDS, RELATIVE_STANDARD_ERROR, ROUNDS
 from drivelab.tables.schemas import KEY
 
 FIGURE_OF_MERIT = "figure_of_merit"
+WINDOW_AVERAGE = "window average"
 
 
 def figure_of_merit(loop: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -107,7 +108,7 @@ class _Rule:
                  "scope": "rounds"}  # fmt: skip
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
-            return {**columns, "n": 1, "value": statistics.fmean(values), "statistic": "window average",
+            return {**columns, "n": 1, "value": statistics.fmean(values), "statistic": WINDOW_AVERAGE,
                     "verdict": verdict}  # fmt: skip
         if n < FEWEST:
             statistic = "one warm round" if n == 1 else f"mean of {n} warm rounds"

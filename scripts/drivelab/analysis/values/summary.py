@@ -14,7 +14,8 @@ from scipy import stats
 
 from drivelab.analysis.deltas.doubts import at_all, without_load
 from drivelab.analysis.values.application_values import application_rows, replay_rows
-from drivelab.analysis.values.loop_values import loop_rows
+from drivelab.analysis.values.asymptotes import asymptotes
+from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.slice_counts import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
@@ -72,6 +73,7 @@ _OF_THE_VALUE = (
     "mad",
     "interval_low",
     "interval_high",
+    "asymptote_pct",
     "statistic",
     "verdict",
     "taint_reason",
@@ -120,6 +122,11 @@ def summary_table(
     columns = SCHEMAS["summary"].names
     if not singles:
         return pd.DataFrame(columns=columns)
+    approached = asymptotes(measured[measured["kind"] == "loop"], steady_state)
+    for single in singles:
+        is_average = single["statistic"].startswith(WINDOW_AVERAGE)
+        place = single["recording"], single["cell_label"], single["metric"]
+        single["asymptote_pct"] = approached.get(place) if is_average else None
     same = [column for column in columns if column not in _OF_THE_VALUE]
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for single in singles:
@@ -135,7 +142,7 @@ def with_deviations(rows: pd.DataFrame) -> pd.DataFrame:
             float(np.median(np.abs(samples - np.median(samples)))) if len(samples) >= FEWEST else math.nan
             for samples in rows["samples"]
         ],
-        **{name: rows[name].astype(float) for name in ("interval_low", "interval_high")},
+        **{name: rows[name].astype(float) for name in ("interval_low", "interval_high", "asymptote_pct")},
     )
 
 
@@ -159,10 +166,17 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "statistic": f"{without_load(first['statistic'])}{at_all(statistics)}, {mean}",
         "spread_low": float(values.min()),
         "spread_high": float(values.max()),
+        "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
         "verdict": gravest([row["verdict"] for row in recordings]),
         "taint_reason": told(reasons),
         "recordings": names,
     }
+
+
+def _mean_pct(changes: list[float | None]) -> float | None:
+    """Return the geometric mean of changes in percent; None if any is not known."""
+    known = [math.log1p(change / 100) for change in changes if change is not None]
+    return 100 * math.expm1(math.fsum(known) / len(known)) if len(known) == len(changes) else None
 
 
 def _geometric_mean(values: npt.NDArray[np.float64]) -> dict[str, float]:

@@ -9,7 +9,7 @@ from typing import Any
 from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import comparable
-from drivelab.report.numbers import heading, is_missing, number, quantity, unit_of
+from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, unit_of
 from drivelab.report.view import Proof, Report, Table
 
 Fact = tuple[str, str]
@@ -39,6 +39,8 @@ def _value_facts(row: Row) -> Iterator[Fact]:
         yield "Lowest to highest", f"{number(row['spread_low'])} to {quantity(row['spread_high'], unit)}"
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
         yield "95 % confidence interval", f"{number(row['interval_low'])} to {quantity(row['interval_high'], unit)}"
+    if row.get("asymptote_pct"):
+        yield "Fitted asymptote", asymptote(row)
     if not is_missing(row.get("mad")):
         yield "Median absolute deviation", quantity(deviation(row), unit)
     if not is_missing(row.get("rse_pct")):
@@ -86,10 +88,32 @@ def window_proof(row: Row, evidence: Iterable[str] = ()) -> Proof:
             ("Slope", quantity(row["slope"], f"{unit} per round")),
             ("Intercept", quantity(row["intercept"], unit)),
             ("Residual drift", quantity(row["residual_drift_pct"], "%")),
+            ("Fitted asymptote", asymptote(row)),
+            ("Change points", level_change(row)),
         ),
         recordings=(str(row["recording"]),),
         evidence=tuple(dict.fromkeys(map(str, evidence))),
     )
+
+
+def asymptote(row: Row) -> str:
+    """Return where the values of a window tend, relative to their average."""
+    if is_missing(row.get("asymptote_pct")):
+        return MISSING
+    return (
+        percent(row["asymptote_pct"], signed=True)
+        if row["asymptote_pct"]
+        else "none: the rounds approach no other level"
+    )
+
+
+def level_change(row: Row) -> str:
+    """Return the second opinion on a window, from change points."""
+    if is_missing(row.get("asymptote_pct")):
+        return MISSING
+    if is_missing(row.get("change_round")):
+        return "none in the window"
+    return f"{percent(row['change_pct'], signed=True)} at round {int(row['change_round'])}"
 
 
 def delta_proof(inputs: Inputs, delta: Row) -> Proof:
@@ -111,6 +135,8 @@ def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
     yield "Delta", quantity(row["delta_pct"], "%") if comparable(row) else "none: the two values cannot be compared"
     if not is_missing(row.get("interval_low_pct")) and not is_missing(row.get("interval_high_pct")):
         yield "Confidence interval", f"{number(row['interval_low_pct'])} to {quantity(row['interval_high_pct'], '%')}"
+    if not is_missing(settled := row.get("asymptote_delta_pct")) and settled != row["delta_pct"]:
+        yield "Delta of the fitted asymptotes", quantity(settled, "%")
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),

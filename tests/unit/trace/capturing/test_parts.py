@@ -131,6 +131,8 @@ def test_a_process_that_ends_during_the_search_does_not_stop_it(monkeypatch: pyt
     """The kernel says ESRCH, not ENOENT, for a path below a process that has just ended."""
     monkeypatch.setenv(MARK, "1.2")
     process = subprocess.Popen(["sleep", "1000"])
+    while not Path(f"/proc/{process.pid}/environ").read_bytes():
+        pass  # the kernel fills it in a moment after the start
 
     stat = os.stat
 

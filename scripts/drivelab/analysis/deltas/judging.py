@@ -1,0 +1,93 @@
+"""Judge differences by their adjusted tests and intervals, and by what the drives were still approaching."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+
+from drivelab.analysis.deltas.inference import Adjusted, interval
+from drivelab.analysis.deltas.power import recordings_needed
+from drivelab.analysis.deltas.recordings import Floats, Ratios
+from drivelab.analysis.values.latency_values import HALF_BIN, NINES
+from drivelab.analysis.verdict import (
+    CANNOT_TELL,
+    FASTER,
+    FASTER_BEYOND,
+    SAME,
+    SLOWER,
+    SLOWER_BEYOND,
+)
+from drivelab.criteria.repeats import FEWEST
+
+_WITHIN_SCATTER = "the difference is within the scatter of the recordings"
+_BY_CHANCE = "different alone, not after adjusting for all comparisons"
+_NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
+_UNSETTLED = "not settled: the fitted asymptotes of the windows contradict the difference; use longer preconditioning"
+
+
+def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
+    """Return table `deltas` with verdicts and intervals by adjusted p-values, of this table or of a whole fleet.
+
+    `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
+    doubts, and gets the interval of the confidence alone.
+
+    Drives that have not settled may differ less, or more, than in their windows. A verdict that does not hold for the
+    fitted asymptotes as well becomes CANNOT_TELL, or if only its size does not hold, FASTER or SLOWER.
+    """
+    alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
+    margin = math.log1p(margin_pct / 100)
+    ratios_by_pair = Ratios(
+        np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
+        table["log_error"].to_numpy(dtype=float),
+        table["freedom"].fillna(1.0).to_numpy(dtype=float),
+        bins(table["metric"]),
+    )
+    same = (equivalence.p <= alpha / 2).to_numpy()
+    differs = ~same & (difference.p <= alpha).to_numpy()
+    outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
+    low, high = interval(ratios_by_pair, outside)
+    better = ratios_by_pair.logs > 0
+    settled = np.log1p(table["asymptote_delta_pct"].to_numpy(dtype=float) / 100)
+    settled = np.where(np.isfinite(settled), settled, ratios_by_pair.logs)
+    unsettled = (same & (np.abs(settled) > margin)) | (differs & (settled * ratios_by_pair.logs <= 0))
+    same, differs = same & ~unsettled, differs & ~unsettled
+    beyond = differs & ((low > margin) | (high < -margin)) & (np.abs(settled) > margin)
+    verdicts = np.select(
+        [same, beyond & better, beyond, differs & better, differs],
+        [SAME, FASTER_BEYOND, SLOWER_BEYOND, FASTER, SLOWER],
+        "",
+    )
+    undecided = difference.p.notna().to_numpy() & (verdicts == "")
+    within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
+    reasons = np.select([unsettled, within, by_chance], [_UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
+    recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
+    few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
+    needed = np.where(few, FEWEST, np.inf)
+    open_ = undecided & ~unsettled
+    needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
+    return table.assign(
+        interval_low_pct=percent(low),
+        interval_high_pct=percent(high),
+        p_adjusted=difference.p,
+        equivalence_p_adjusted=equivalence.p,
+        recordings_needed=pd.array([int(count) if math.isfinite(count) else None for count in needed], dtype="Int32"),
+        verdict=[
+            str(verdict) or (CANNOT_TELL if redo else old)
+            for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)
+        ],
+        doubts=[
+            [str(reason)] if redo else [] if verdict else list(old)
+            for verdict, redo, reason, old in zip(verdicts, undecided, reasons, table["doubts"], strict=True)
+        ],
+    )
+
+
+def bins(metrics: pd.Series) -> Floats:
+    """Return half a bin of both values of percentiles, as a logarithm, and 0 for other metrics."""
+    return np.where(metrics.isin(NINES), 2 * math.log1p(HALF_BIN), 0.0)
+
+
+def percent(logs: Floats) -> Floats:
+    return 100 * np.expm1(logs) + 0.0  # no negative zero

@@ -1,0 +1,41 @@
+"""Fit the asymptotes that the values of loops approach when their steady-state windows end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from drivelab.criteria.settling import to_asymptote
+
+_POWER = {"iops": 1, "bandwidth_mib_s": 1, "mean_latency_us": -1}
+"""Power that makes each metric a rate: rates decay exponentially, and their reciprocals do not."""
+
+Asymptotes = Mapping[tuple[str, str, str], float]
+"""Asymptote relative to the average of the window, in percent, by recording, cell label and metric."""
+
+
+def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Asymptotes:
+    """Return the asymptotes of all cells with a steady-state window.
+
+    `loops` are rows of table `cells` with `cell_label`, of loops. Cells that lack a warm round up to the end of their
+    window, or occur in several loops, have none.
+    """
+    of_loop = ["recording", "step"]
+    windows = steady_state.groupby(of_loop, as_index=False)[["window_start", "window_end"]].first()
+    rounds = loops[~loops["cold"].astype(bool)].merge(windows, on=of_loop)
+    rounds = rounds[rounds["round"] <= rounds["window_end"]]
+    found: dict[tuple[str, str, str], float] = {}
+    twice = set()
+    for (recording, _), loop in rounds.groupby(of_loop, sort=False):
+        window = int(loop["window_end"].iloc[0] - loop["window_start"].iloc[0]) + 1
+        for metric in _POWER:
+            values = loop.pivot_table(index="cell_label", columns="round", values=metric, dropna=False, sort=False)
+            values = values[(values > 0).all(axis=1)]
+            off = to_asymptote(values.to_numpy(dtype=float) ** _POWER[metric], window) * _POWER[metric]
+            percent = 100 * np.expm1(off)
+            keys = [(str(recording), str(label), metric) for label in values.index]
+            twice.update(found.keys() & keys)
+            found.update(zip(keys, percent.tolist(), strict=True))
+    return {key: percent for key, percent in found.items() if key not in twice}

@@ -1,0 +1,77 @@
+"""Look beyond the rule for steady state: how far from its end a measurement stopped, and whether its level changed.
+
+The rule of the PTS passes windows whose values still fall by up to 10 %, and ends a slow approach long before its end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_ROUNDS = 5
+"""Fewest rounds for a fit of three parameters."""
+_FALSE_ALARM = 0.01
+"""Chance of an approach in independent values without one."""
+_TIME_CONSTANTS = 30
+_LEAST_CHANGE = math.log1p(0.05)
+"""Smallest change of level: half of what the PTS allows a window to fall (ours)."""
+_PENALTY = 8.0
+"""Cost of a change of level, in variances of the values times the logarithm of their number: at most 4 % of windows of
+independent values, and 9 % at a correlation of 0.6, then have one of any size (by simulation)."""
+_FEWEST_OF_LEVEL = 2
+
+
+def to_asymptote(values: Floats, window: int) -> Floats:
+    """Return log(asymptote / mean of the last `window` rounds) of each cell, shape (cells,).
+
+    `values` has shape (cells, rounds), all positive: each cell's rounds from the first to the last of its window. The
+    fit is asymptote + amplitude · exp(-round / time constant), with equal relative errors and a time constant of at
+    most all rounds; a slower approach is a straight line to them. The result is 0 if the amplitude does not differ from
+    zero, or for fewer than FEWEST_ROUNDS.
+    """
+    cells, rounds = values.shape
+    if rounds < FEWEST_ROUNDS:
+        return np.zeros(cells)
+    decays = np.exp(-np.arange(rounds) / np.geomspace(0.5, rounds, _TIME_CONSTANTS)[:, None])
+    weights = values**-2.0
+    total = weights.sum(axis=1, keepdims=True)
+    mean_decay, mean = weights @ decays.T / total, (weights * values).sum(axis=1, keepdims=True) / total
+    of_decay = weights @ (decays**2).T - total * mean_decay**2
+    of_both = (weights * values) @ decays.T - total * mean_decay * mean
+    of_values = (weights * (values - mean) ** 2).sum(axis=1, keepdims=True)
+    rest = np.maximum(of_values - of_both**2 / of_decay, 0.0)
+    best = np.arange(cells), rest.argmin(axis=1)
+    amplitude = (of_both / of_decay)[best]
+    error = np.sqrt(rest[best] / (rounds - 3) / of_decay[best])
+    rounding = 1e-9 * mean[:, 0]
+    approaches = np.abs(amplitude) > stats.t.isf(_FALSE_ALARM / 2, rounds - 3) * error + rounding
+    to_come = -amplitude * decays[best[1], -window:].mean(axis=1) / values[:, -window:].mean(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(approaches & (to_come > -1), np.log1p(to_come), 0.0)
+
+
+def level_change(values: Sequence[float], window: int) -> tuple[int, float] | None:
+    """Return the last change of level within the last `window` values: the position after it, and its logarithm.
+
+    Change points of the mean by PELT (Killick, Fearnhead and Eckley, Journal of the American Statistical Association
+    107, 2012). The scatter is that of successive differences. None without a change of at least 5 %.
+    """
+    import ruptures  # slow to import
+
+    logs = np.log(np.asarray(values, dtype=float))
+    if len(logs) < 2 * _FEWEST_OF_LEVEL:
+        return None
+    scatter = float(np.median(np.abs(np.diff(logs)))) / (stats.norm.ppf(0.75) * math.sqrt(2))
+    search = ruptures.Pelt(model="l2", min_size=_FEWEST_OF_LEVEL, jump=1).fit(logs / max(scatter, 1e-9))
+    *changes, _ = search.predict(pen=_PENALTY * math.log(len(logs)))
+    if not changes or changes[-1] <= len(logs) - window:
+        return None
+    before, after = logs[changes[-2] if len(changes) > 1 else 0 : changes[-1]], logs[changes[-1] :]
+    change = float(after.mean() - before.mean())
+    return (changes[-1], change) if abs(change) >= _LEAST_CHANGE else None
