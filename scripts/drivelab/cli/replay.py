@@ -141,11 +141,17 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     if report["score"] is not None:
         yield f"score {_number(report['score'])}: {report['score_formula']}"
     spread = report["latency_us"]
-    yield "latency: " + ", ".join(f"{name} {_us(value)}" for name, value in spread.items() if value is not None)
+    yield f"latency: {_spread(spread)}"
+    if spread := report["response_us"]:
+        yield "response, from when a request was due: " + _spread(spread)
     trace_mean = report["comparison"]["trace_latency_us"]["mean"]
     if trace_mean is not None:
         yield f"in the trace the mean was {_us(trace_mean)}"
     yield f"requests: {output}"
+
+
+def _spread(spread: Mapping[str, float | None]) -> str:
+    return ", ".join(f"{name} {_us(value)}" for name, value in spread.items() if value is not None)
 
 
 def _fidelity(report: Mapping[str, Any]) -> str:

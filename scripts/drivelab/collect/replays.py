@@ -151,6 +151,7 @@ def _seen(report: Mapping[str, Any], operation: str) -> Columns:
 def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
     planned, issued = report["planned"], report["issued"]
     errors, wakeup = report["issue_error_us"] or {}, report["host"]["wakeup_us"] or {}
+    response = report.get("response_us") or {}  # older reports lack it
     return {
         **{name: report[name] for name in _SAME_NAME},
         "timing": ReplayChoice.from_mapping(line["choice"]).timing.words(),
@@ -171,6 +172,8 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         "read_bytes": _count(report["completed"], "read", "bytes"),
         "write_bytes": _count(report["completed"], "write", "bytes"),
         **{f"{name}_latency_us": report["latency_us"].get(name) for name in _LATENCIES},
+        "response_time_us": response.get("mean"),
+        **{f"{name}_response_us": response.get(name) for name in _LATENCIES},
         "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
         "dropped": _dropped(report),
     }

@@ -37,7 +37,8 @@ def judged_report(report: Mapping[str, Any]) -> tuple[Facts, str | None]:
         (_ACCESS_TIMES, NEGATIVE_LATENCY, None),
     ):
         reasons += _not_positive({name: report.get(name) for name in names}, negative, zero if complete else None)
-    reasons += _not_positive(report["latency_us"], NEGATIVE_LATENCY, None)
+    for spread in (report["latency_us"], report.get("response_us") or {}):
+        reasons += _not_positive(spread, NEGATIVE_LATENCY, None)
     return _cleaned(report), next(iter(reasons), None)
 
 

@@ -125,6 +125,11 @@ class ReplayChoice:
     def __post_init__(self) -> None:
         _known("dependencies", self.dependencies, DEPENDENCIES)
 
+    @property
+    def is_open_loop(self) -> bool:
+        """Whether each request is due at a time that no completion changes."""
+        return self.timing.has_deadlines and self.dependencies == "none"
+
     def to_mapping(self) -> dict[str, Any]:
         """Return all settings, JSON-able."""
         return {

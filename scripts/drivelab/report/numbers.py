@@ -21,6 +21,8 @@ _METRICS = {
     "read_bandwidth_mib_s": ("read throughput", "MiB/s"),
     "write_bandwidth_mib_s": ("write throughput", "MiB/s"),
     "access_time_us": ("access time", "µs"),
+    "response_time_us": ("response time", "µs"),
+    "p999_response_us": ("99.9 % response time", "µs"),
     "score": ("score", ""),
     "mean_latency_us": ("mean latency", "µs"),
     "read_mean_latency_us": ("mean read latency", "µs"),

@@ -16,6 +16,8 @@ _SPEEDS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "iops_per_watt": "IOPS/W"
 _TIMES = {
     "mean_latency_us": "us",
     "access_time_us": "us",
+    "response_time_us": "us",
+    "p999_response_us": "us",
     "best_mean_latency_us": "us",
     **{f"p{nines}_latency_us": "us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")},
     "duration_s": "s",

@@ -43,6 +43,9 @@ REPLAYS = schema(
     "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes divided by busy time
     "float: access_time_us? score? read_access_time_us? write_access_time_us?",
     "float: p50_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us? max_latency_us?",
+    # From when a request was due, not from its issue; null if deadlines depend on completions, or there are none.
+    "float: response_time_us? p50_response_us? p99_response_us? p999_response_us? p9999_response_us?",
+    "float: p99999_response_us? max_response_us?",
     "float: trace_access_time_us?",  # on the system where the trace was captured
     "str: dropped",  # requests that the engine did not replay; empty if it replayed all
     *TELEMETRY_LINES,

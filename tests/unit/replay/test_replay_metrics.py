@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from replay_outcomes import request, requests_frame
 
-from drivelab.replay.evaluation.metrics import busy_ns, compare_with_trace, score, service
+from drivelab.replay.evaluation.metrics import busy_ns, compare_with_trace, response, score, service
 from drivelab.replay.evaluation.requests import PERCENTS, distribution, percentiles
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 30)), max_size=30)
@@ -63,6 +63,35 @@ def test_metrics_by_hand() -> None:
     assert result["latency_us"]["max"] == 200.0
     assert result["latency_us"]["p50"] == 100.0
     assert result["latency_us"]["p90"] is None
+
+
+def test_response_time_shows_a_stall_that_access_time_hides() -> None:
+    """100 requests a second for 100 s, one at a time, each served in 200 us; the drive stalls once, for 0.5 s."""
+    free_us, rows = 0.0, []
+    for number in range(10_000):
+        due = 10_000.0 * number
+        issue = max(due, free_us)
+        free_us = issue + (500_200.0 if number == 5000 else 200.0)
+        rows.append(request("read", issue, free_us, due=due))
+    requests = requests_frame(rows)
+
+    answered = response(requests)
+
+    assert service(requests)["latency_us"]["p999"] == 200.0
+    assert answered is not None
+    assert answered["p999"] == pytest.approx(402_200)
+    assert answered["p50"] == 200.0
+
+
+def test_response_time_is_of_reads_and_writes_that_were_due_and_completed() -> None:
+    rows = [request("read", 30, 100, due=10), request("flush", 0, 900), request("write", 0, None),
+            request("read", 0, 70, due=None), request("read", 0, 80, error=5)]  # fmt: skip
+
+    answered = response(requests_frame(rows))
+
+    assert answered is not None
+    assert (answered["mean"], answered["max"]) == (90.0, 90.0)
+    assert response(requests_frame(rows[1:])) is None
 
 
 def test_the_score_is_the_geometric_mean_of_bandwidth_and_access_rate() -> None:

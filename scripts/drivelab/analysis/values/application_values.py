@@ -81,7 +81,8 @@ def _phase(runs: pd.DataFrame) -> str:
     return f", {phase} {turn}"
 
 
-_TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us")
+_TRACE_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us",
+                  "response_time_us", "p999_response_us")  # fmt: skip
 _SET_METRICS = ("access_time_us", "bandwidth_mib_s", "score")
 _ASAP_METRICS = ("duration_s",)
 """Metrics of replays as soon as possible; otherwise the trace, not the drive, determines the duration."""

@@ -35,6 +35,8 @@ _DERIVED = {
     "best_mean_latency_us": "Best mean latency",
     "iops_per_watt": "I/O rate per watt",
     "figure_of_merit": "figure of merit",
+    "response_time_us": "response time",
+    "p999_response_us": "99.9 % response time",
     "duration_s": "duration",
 }
 """Names of metrics that are only compared and have no axis."""

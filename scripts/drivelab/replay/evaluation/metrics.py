@@ -92,6 +92,18 @@ def service(requests: pd.DataFrame, last_ns: float | None = None) -> dict[str, A
     }
 
 
+def response(requests: pd.DataFrame) -> dict[str, float | None] | None:
+    """Return the distribution of the time in us from when a read or write was due to its completion.
+
+    Access time begins at the issue, so it hides what a request waited for a full queue or a stalled engine (Schroeder,
+    Wierman and Harchol-Balter, Open Versus Closed, NSDI 2006). Only for a schedule whose deadlines do not depend on
+    completions. None without such times. Columns: operation, deadline_ns, issue_ns, complete_ns, error.
+    """
+    taken = times_ns(requests, "complete_ns") - times_ns(requests, "deadline_ns")
+    used = transfers(requests) & completed(requests) & ~np.isnan(taken)
+    return distribution(taken[used] / 1000) if used.any() else None
+
+
 def compare_with_trace(requests: pd.DataFrame) -> dict[str, Any]:
     """Compare the latency of reads and writes with that in the trace.
 

@@ -21,7 +21,7 @@ from drivelab.replay.evaluation.fidelity import (
     parked,
     span_ratio,
 )
-from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, service
+from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, response, service
 from drivelab.replay.evaluation.requests import (
     answered,
     completed,
@@ -104,6 +104,7 @@ _PLAIN = (
 )
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
 _SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
+_RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
@@ -147,6 +148,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         **stages,
         **times,
         **served,
+        "response_us": response(read_outcome(outcome, _RESPONSE)) if choice.is_open_loop else None,
         "in_flight": in_flight(read_outcome(outcome, _DEPTH), last_ns),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],

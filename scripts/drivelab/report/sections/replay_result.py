@@ -21,7 +21,8 @@ from drivelab.report.numbers import (
 from drivelab.report.table_fields import duration_cell, number_cell, size_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
 
-_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "duration_s")
+_METRICS = ("access_time_us", "bandwidth_mib_s", "score", "p99_latency_us", "p99999_latency_us", "response_time_us",
+            "p999_response_us", "duration_s")  # fmt: skip
 _MOST_NAMES = 4
 """With more traces than this, the caption has their number instead of their names."""
 

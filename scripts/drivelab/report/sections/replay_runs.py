@@ -97,15 +97,19 @@ def run_latencies_table(inputs: Inputs, key: Key) -> Table | None:
     latencies = {name: title for name, title in _LATENCIES.items()
                  if any(not is_missing(row[f"{name}_latency_us"]) for row in runs)}  # fmt: skip
     names = ("access_time", "read_access_time", "write_access_time", "trace_access_time",
-             *(f"{name}_latency" for name in latencies), "max_latency")  # fmt: skip
+             *(f"{name}_latency" for name in latencies), "max_latency", "response_time",
+             *(f"{name}_response" for name in latencies), "max_response")  # fmt: skip
     headings = ("Access time, µs", "of reads, µs", "of writes, µs", "in the trace, µs",
-                *(f"{title}, µs" for title in latencies.values()), "Maximum, µs")  # fmt: skip
+                *(f"{title}, µs" for title in latencies.values()), "Maximum, µs", "Response time, µs",
+                *(f"{title} of it, µs" for title in latencies.values()), "Maximum of it, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-replay-latencies",
         caption="Latencies of every replay",
         columns=(Column("Run", numeric=False), *map(Column, headings)),
         rows=tuple((_run(row, runs), *(_known(row[f"{name}_us"]) for name in names)) for row in runs),
-        note=f"Access time: mean of all reads and writes. {DASH}: no requests, or too few for this percentile.",
+        note="Access time: mean of all reads and writes, from issue to completion. Response time: from when a request "
+        "was due, so it includes what it waited for the depth limit or a stall; only where deadlines do not depend on "
+        f"completions. {DASH}: no requests, or too few for this percentile.",
         sources=inputs.sources(row["recording"] for row in runs),
         collapsed=len(runs) > _MANY_RUNS,
     )
