@@ -12,6 +12,7 @@ with reported(snakemake.log[0]):
     stems = kept.not_right(files, made_from)
     tables = {name: io.read(path, name) for name, path in snakemake.input.items()}
     measurement = snakemake.wildcards.measurement
-    tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in ("deltas", "summary")}
+    of_study = ("deltas", "summary", "variation")
+    tables |= {name: t[t["measurement"] == measurement] for name, t in tables.items() if name in of_study}
     subject = f"{snakemake.wildcards.get('drive', 'all drives')}, {measurement}"
     sheets.draw(stems, tables, subject, png=any(file.suffix == ".png" for file in files), made_from=made_from)

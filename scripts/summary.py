@@ -1,7 +1,8 @@
-"""Summarise each drive, measurement and cell in one value, with spread and verdict."""
+"""Summarise each drive, measurement and cell in one value, with spread and verdict, and say what makes values vary."""
 
+from drivelab.analysis.deltas.variation import variation_table
 from drivelab.analysis.exclusions import counted
-from drivelab.analysis.values.summary import summary_table
+from drivelab.analysis.values.summary import pooled, values_by_recording
 from drivelab.core.errors import reported
 from drivelab.tables import io
 
@@ -10,10 +11,11 @@ with reported(snakemake.log[0]):
     exclusions = io.read(snakemake.input.exclusions, "exclusions")
     tables = {name: counted(io.read(snakemake.input[name], name), exclusions) for name in names}
     columns = ("recording", "step", "round", "direction", "latency_ns", "count")
-    table = summary_table(
+    values = values_by_recording(
         **tables,
         rse_threshold_pct=snakemake.params.rse_threshold_pct,
         soak_bins=io.read_part(snakemake.input.latency_bins, "latency_bins", columns, ("kind", "soak")),
         scores=snakemake.params.scores,
     )
-    io.write(table, snakemake.output.summary, "summary")
+    io.write(pooled(values), snakemake.output.summary, "summary")
+    io.write(variation_table(values, snakemake.params.models), snakemake.output.variation, "variation")

@@ -120,6 +120,19 @@ def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> 
     return {"summary": pd.DataFrame(rows), "drives": drives}
 
 
+def variation() -> pd.DataFrame:
+    """Two specimens of a model: 3 % between rounds, 2 and 0 % between recordings, 4 % between the specimens."""
+    sizes = [("drive-0", "rounds", 3.0, 2.5, 3.6), ("drive-0", "recordings", 2.0, 1.0, 11.0),
+             ("drive-1", "rounds", 3.1, 2.6, 3.7), ("drive-1", "recordings", 0.0, 0.0, 6.0),
+             ("Model 1", "specimens", 4.0, 1.0, 120.0)]  # fmt: skip
+    return pd.DataFrame([
+        {"measurement": "test", "protocol": "test", "metric": "iops", "subject": subject, "source": source, "cells": 9,
+         "n": 3, "sd_pct": sd_pct, "low_pct": low_pct, "high_pct": high_pct, "reduced": False, "virtual": True,
+         "clock": "virtual"}
+        for subject, source, sd_pct, low_pct, high_pct in sizes
+    ])  # fmt: skip
+
+
 def single_sizes(
     sizes: tuple[int, ...] = (1024 * 1024, 128 * 1024), drives: tuple[str, ...] = DRIVES
 ) -> dict[str, pd.DataFrame]:
@@ -153,6 +166,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "relative, far apart": lambda m: (
         "normalised",
         {"deltas": m.deltas(sizes=(4096,), mixes=(0,)).assign(delta_pct=[4200.0, -60.0]), "summary": m.summary()},
+        {},
+    ),
+    "variation, 2 specimens of a model": lambda m: (
+        "variation",
+        {"variation": variation(), "summary": m.summary()},
         {},
     ),
     "capacity, 4 drives": lambda m: ("capacity", capacities(), {}),

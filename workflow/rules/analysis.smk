@@ -56,6 +56,7 @@ rule summary:
         application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
     output:
         summary="<results>/tables/summary.parquet",
+        variation="<results>/tables/variation.parquet",
     log:
         "<results>/logs/summary.log",
     benchmark:
@@ -63,6 +64,7 @@ rule summary:
     params:
         code=code_digest("summary.py"),
         scores=layout.scores(),
+        models=layout.models(),
         rse_threshold_pct=layout.campaign.study.rse_threshold_pct,
     script:
         "../../scripts/summary.py"

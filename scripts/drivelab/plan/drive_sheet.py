@@ -21,11 +21,15 @@ HOST = "host"
 FIRMWARE = "firmware"
 """Optional column: the pinned firmware. A drive that reports another firmware is refused. A changed entry has the
 drive measured again."""
-OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE)
+MODEL = "model"
+"""Optional column: drives with the same entry are specimens of one model. Several specimens on both sides allow a
+verdict on models."""
+OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE, MODEL)
 _MOST_OVER_PROVISIONING_PCT = 400
 """No drive has more: a larger number is a capacity or a number of bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _HOST = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,60}")
 _NUMBER = re.compile(r"\d{1,12}(\.\d+)?", re.ASCII)
 _DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
 
@@ -54,6 +58,9 @@ class SheetRow:
     """The machine that the drive is attached to; None for the host that runs the study."""
     firmware: str | None = None
     """The firmware that the drive is pinned to; None if the sheet does not give it."""
+
+    model: str | None = None
+    """The model that the drive is a specimen of; None if the sheet does not give it."""
 
     @property
     def virtual(self) -> str | None:
@@ -110,6 +117,7 @@ def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
         _endurance_bytes(optional.get(ENDURANCE, ""), source),
         _over_provisioning(optional.get(OVER_PROVISIONING, ""), source),
         _host(optional.get(HOST, ""), source), optional.get(FIRMWARE) or None,
+        _model(optional.get(MODEL, ""), source),
     )  # fmt: skip
 
 
@@ -137,6 +145,15 @@ def _host(text: str, source: str) -> str | None:
         raise UserError(
             f"{source}: {HOST} is '{text}'; write the machine's name as uname -n prints it there, or leave the "
             "field empty for the host that runs the study"
+        )
+    return text or None
+
+
+def _model(text: str, source: str) -> str | None:
+    if text and not _MODEL.fullmatch(text):
+        raise UserError(
+            f"{source}: {MODEL} is '{text}'; use letters, digits, spaces and . _ + -, at most 61, beginning with a "
+            "letter or digit"
         )
     return text or None
 

@@ -22,6 +22,7 @@ from drivelab.report.numbers import (
 )
 from drivelab.report.sections.comparison_tables import capacity_tables, deltas_table, differences_table, size_tables
 from drivelab.report.sections.replay_result import basis_scores, relative_score, score_formula
+from drivelab.report.sections.variation import variation_table
 from drivelab.report.table_fields import duration_cell, number_cell, size_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -94,7 +95,10 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     """Return deltas by measurement, values by capacity and block size, other differences, and traces."""
     tables = [differences_table(inputs)]
     for name in inputs.measurements:
-        tables += [table and replace(table, group=name) for table in (scores(inputs, name), deltas_table(inputs, name))]
+        tables += [
+            table and replace(table, group=name)
+            for table in (scores(inputs, name), deltas_table(inputs, name), variation_table(inputs, name))
+        ]
     tables += [*capacity_tables(inputs), *size_tables(inputs)]
     drives = {
         name: {k: each(show, inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives

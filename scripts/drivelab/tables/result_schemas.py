@@ -47,6 +47,16 @@ DELTAS = schema(
     "strs: remarks",  # caveats that the verdict does not show
 )
 
+VARIATION = schema(
+    # What makes the values of a measurement vary, as standard deviations of the logarithm.
+    "str: measurement protocol metric subject",  # subject: a drive, a model, or a drive on several platforms
+    "str: source",  # "rounds" of a recording | "recordings" of a drive | "specimens" of a model | "hosts" of a drive
+    "int32: cells n",  # n: rounds, recordings, specimens or platforms
+    "float: sd_pct low_pct high_pct",  # beyond what the sources above explain; 95 % interval
+    "bool: reduced virtual",
+    "str: clock",
+)
+
 CONDITIONS = schema(
     # The conditions of a recording, one row for each facet: a property in which two recordings may differ.
     "str: recording drive measurement facet",  # facet: "kernel", "firmware", "setting: cpu governor" …
@@ -104,6 +114,7 @@ RESULT_TABLES = {
     "saturation": SATURATION,
     "summary": SUMMARY,
     "deltas": DELTAS,
+    "variation": VARIATION,
     "conditions": CONDITIONS,
     "differences": DIFFERENCES,
     "exclusions": EXCLUSIONS,

@@ -28,7 +28,8 @@ _CONDITIONS = (
     "steady", "grid", "surface", "repeats", "reads", "maximum", "maximum_surface", "demand", "demand_cpu", "pre_writes",
     "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes",
     "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency", "drives_ramp",
-    "drives_mixes", "drives_alignment", "drives_strip", "drives_application", "head_to_head", "sizes", "trace",
+    "drives_mixes", "drives_alignment", "drives_strip", "drives_variation", "drives_application", "head_to_head",
+    "sizes", "trace",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {

@@ -9,7 +9,7 @@ from drivelab.figures.registry import FIGURES
 from drivelab.plan.plan import Plan, canonical
 from drivelab.workflow.figure_kinds import FIGURES_OF, OVER_DRIVES, figure_kinds
 
-OF_THE_STUDY = ("deltas", "summary", "drives", "exclusions")
+OF_THE_STUDY = ("deltas", "summary", "variation", "drives", "exclusions")
 """Tables of the whole study; each recording has its own of the others."""
 
 _OVER_DRIVES_OF = {
@@ -40,6 +40,8 @@ def kinds_over_drives(plans: Sequence[Plan], basis: str) -> tuple[str, ...]:
             kinds.add("comparison")
             if len({_capacity(plan) for plan in plans}) > 1:
                 kinds.add("drives_capacity")
+    if len(plans) > len(subjects) > 1:
+        kinds.add("drives_variation")
     if len({canonical(_last_soak(plan.subject)) for plan in plans}) > 1:  # latencies of different workloads
         kinds.discard("drives_latency")
     if "head_to_head" in kinds:

@@ -90,7 +90,17 @@ class Layout(FigureLayout):
 
     def tables(self) -> list[str]:
         """Return all tables of the study, its recordings and its traces."""
-        study = ("exclusions", "summary", "conditions", "differences", "deltas", "drives", "hosts", "traces")
+        study = (
+            "exclusions",
+            "summary",
+            "conditions",
+            "differences",
+            "deltas",
+            "variation",
+            "drives",
+            "hosts",
+            "traces",
+        )
         recording = (
             "cells",
             "latency_bins",
@@ -112,6 +122,15 @@ class Layout(FigureLayout):
         """Return pairs of the basis and each subject that is compared with it."""
         basis = self.campaign.study.basis
         return [(basis, subject) for subject in self.campaign.study.subjects if subject != basis]
+
+    def models(self) -> dict[str, str]:
+        """Return the model of each subject whose drive has one in the sheet; on platforms, the model there."""
+        named = {}
+        for subject in self.campaign.study.subjects:
+            drive, at, platform = subject.partition("@")
+            if model := self.campaign.sheet[drive].model:
+                named[subject] = f"{model}{at}{platform}"
+        return named
 
     def comparison(self) -> dict[str, Any]:
         """Return the study's settings for deltas, as keyword arguments of

@@ -35,12 +35,13 @@ def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
         "latency_bins": made.latency_bins(),
         **made.replayed(traces=("a", "b"), phases=(("steady", 2),)),
         "deltas": made.deltas(),
+        "variation": comparison_frames.variation(),
         "summary": comparison_frames.capacities()["summary"],
     }
 
 
-MAY_BE_EMPTY = {"replay_issue_errors", "replay_over_time", "replay_latency"}
-"""Tables that are empty for engines that do not report requests, or without deadlines."""
+MAY_BE_EMPTY = {"replay_issue_errors", "replay_over_time", "replay_latency", "variation"}
+"""Tables that are empty for engines that do not report requests, without deadlines, or without undisturbed values."""
 
 WITHOUT_SAMPLES = {"telemetry", "series"}
 """Tables that are empty for cells below a second, or on a host without samples."""

@@ -53,7 +53,7 @@ UNITS = (
     "(°C)",
     "(MiB, GB",
 )
-BARS_BY_NAME = ("comparison", "normalised", "alignment", "application_durations")
+BARS_BY_NAME = ("comparison", "normalised", "variation", "alignment", "application_durations")
 DEMANDS = (1, 2, 4, 6, 8, 16, 32)
 """Threads and depths of the PTS."""
 FALLING = (90e3, 80e3, 61e3, 70e3, 55e3)

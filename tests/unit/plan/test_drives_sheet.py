@@ -12,7 +12,8 @@ from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import OPTIONAL, SheetRow, load_sheet
 from drivelab.virtual.model import DriveModel
 
-VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5", "host": "bench-a.lab", "firmware": "EDA7 202Q"}
+VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5", "host": "bench-a.lab", "firmware": "EDA7 202Q",
+          "model": "Vendor 990 Pro"}  # fmt: skip
 RAW_FILL = {"condition": {"purge": "none", "fill": [{"raw_capacity_multiple": 2.0}]}}
 
 
@@ -31,8 +32,14 @@ def test_optional_columns_in_any_order_and_number(tmp_path: Path, columns: tuple
     assert sheet_row.over_provisioning == (0.285 if "over_provisioning_pct" in columns else None)
     assert sheet_row.host == ("bench-a.lab" if "host" in columns else None)
     assert sheet_row.firmware == ("EDA7 202Q" if "firmware" in columns else None)
+    assert sheet_row.model == ("Vendor 990 Pro" if "model" in columns else None)
     empty = row(tmp_path / "drives.tsv", **dict.fromkeys(columns, ""))
     assert (empty.endurance_bytes, empty.over_provisioning, empty.host, empty.firmware) == (None, None, None, None)
+
+
+def test_a_model_is_a_plain_name(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"drives\.tsv line 2: model is 'a/b'.*use letters"):
+        row(tmp_path / "drives.tsv", model="a/b")
 
 
 @pytest.mark.parametrize("wrong", ["28%", "-1", "0.28x", "480000"])
@@ -75,7 +82,8 @@ def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields
         load_sheet(path)
     assert str(caught.value) == (
         f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
-        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware) in the header"
+        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware, model) in the "
+        "header"
     )
 
 

@@ -50,6 +50,11 @@ def test_a_single_drive_has_no_comparison() -> None:
     assert kinds_over_drives([plan("a", SOAK), plan("a", SOAK)], "a") == ()
 
 
+def test_drives_with_several_recordings_show_their_variation() -> None:
+    plans = [plan("a", SOAK), plan("a", SOAK), plan("b", SOAK), plan("b", SOAK)]
+    assert "drives_variation" in kinds_over_drives(plans, "a")
+
+
 def test_without_the_basis_there_are_lines_but_no_deltas() -> None:
     assert set(kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")) == {"drives_latency", "drives_strip"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -83,7 +83,7 @@ _OF_THE_VALUE = (
 """Columns that may differ between pooled recordings; all others must be equal."""
 
 
-def summary_table(
+def values_by_recording(
     cells: pd.DataFrame,
     steady_state: pd.DataFrame,
     replays: pd.DataFrame,
@@ -93,19 +93,16 @@ def summary_table(
     soak_bins: pd.DataFrame | None = None,
     scores: Mapping[str, Mapping[str, str]] | None = None,
     application_runs: pd.DataFrame | None = None,
-) -> pd.DataFrame:
-    """Make table `summary` of any recordings from their tables.
+) -> list[dict[str, Any]]:
+    """Return the values of each recording, as rows like those of table `summary`.
 
     `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, direction, latency_ns, count;
     without them soaks have no percentiles. `scores` has the `analysis` key of each measurement's protocol, by
     measurement. `application_runs` is the table of that name.
 
-    * One recording: see `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload
-      are one soak. Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two
-      workloads at the same time have separate rows, see `by_direction`.
-    * Several recordings of a drive and measurement: the geometric mean of the values of all n of them, with their
-      spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). The verdict is
-      the gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval.
+    See `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload are one soak.
+    Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two workloads at
+    the same time have separate rows, see `by_direction`.
 
     Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """
@@ -119,18 +116,33 @@ def summary_table(
         *replay_rows(replays, replay_passes, rse_threshold_pct),
         *(() if application_runs is None else application_rows(application_runs, rse_threshold_pct)),
     ]
-    columns = SCHEMAS["summary"].names
-    if not singles:
-        return pd.DataFrame(columns=columns)
     approached = asymptotes(measured[measured["kind"] == "loop"], steady_state)
     for single in singles:
         is_average = single["statistic"].startswith(WINDOW_AVERAGE)
         place = single["recording"], single["cell_label"], single["metric"]
         single["asymptote_pct"] = approached.get(place) if is_average else None
+    return singles
+
+
+def summary_table(*args: Any, **kwargs: Any) -> pd.DataFrame:
+    """Make table `summary` from the arguments of `values_by_recording`; see `pooled`."""
+    return pooled(values_by_recording(*args, **kwargs))
+
+
+def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
+    """Make table `summary` from the values of each recording.
+
+    Several recordings of a drive and measurement have the geometric mean of the values of all n of them, with their
+    spread, and from 3 on with the confidence interval of the mean of their logarithms (Student's t). The verdict is the
+    gravest of the recordings. Values that are not all positive have their arithmetic mean, without an interval.
+    """
+    columns = SCHEMAS["summary"].names
     same = [column for column in columns if column not in _OF_THE_VALUE]
     alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for single in singles:
+    for single in values:
         alike.setdefault(tuple(single[column] for column in same), []).append(single)
+    if not alike:
+        return pd.DataFrame(columns=columns)
     rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]
     return with_deviations(pd.DataFrame(rows, columns=columns))
 
