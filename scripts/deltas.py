@@ -1,6 +1,7 @@
-"""Compute the deltas of every drive against the basis, with verdicts."""
+"""Compute the deltas of every drive against the basis, with verdicts, and those of models."""
 
 from drivelab.analysis.deltas.deltas import deltas_table
+from drivelab.analysis.deltas.models import model_deltas
 from drivelab.core.errors import reported
 from drivelab.tables import io
 
@@ -8,10 +9,9 @@ with reported(snakemake.log[0]):
     summary = io.read(snakemake.input.summary, "summary")
     if not snakemake.params.basis_is_there:  # another host still has to measure it
         summary = summary.head(0)
-    table = deltas_table(
-        summary,
-        snakemake.params.basis,
-        **snakemake.params.comparison,
-        differences=io.read(snakemake.input.differences, "differences"),
-    )
-    io.write(table, snakemake.output.deltas, "deltas")
+    terms, basis = snakemake.params.comparison, snakemake.params.basis
+    differences = io.read(snakemake.input.differences, "differences")
+    io.write(deltas_table(summary, basis, **terms, differences=differences), snakemake.output.deltas, "deltas")
+    terms = {name: terms[name] for name in ("margin_pct", "confidence_pct")}
+    models = model_deltas(summary, snakemake.params.models, basis, **terms)
+    io.write(models, snakemake.output.model_deltas, "model_deltas")

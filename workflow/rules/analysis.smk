@@ -99,6 +99,7 @@ rule deltas:
         differences="<results>/tables/differences.parquet",
     output:
         deltas="<results>/tables/deltas.parquet",
+        model_deltas="<results>/tables/model_deltas.parquet",
     log:
         "<results>/logs/deltas.log",
     benchmark:
@@ -108,6 +109,7 @@ rule deltas:
         basis=layout.campaign.study.basis,
         basis_is_there=layout.campaign.basis_is_there,
         comparison=layout.comparison(),
+        models=layout.models(),
     script:
         "../../scripts/deltas.py"
 

@@ -18,6 +18,7 @@ rule report:
         differences="<results>/tables/differences.parquet",
         summary="<results>/tables/summary.parquet",
         deltas="<results>/tables/deltas.parquet",
+        model_deltas="<results>/tables/model_deltas.parquet",
         variation="<results>/tables/variation.parquet",
         drives="<results>/tables/drives.parquet",
         hosts="<results>/tables/hosts.parquet",

@@ -20,7 +20,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.sections.comparison_tables import capacity_tables, deltas_table, differences_table, size_tables
+from drivelab.report.sections.comparison_tables import capacity_tables, deltas_tables, differences_table, size_tables
 from drivelab.report.sections.replay_result import basis_scores, relative_score, score_formula
 from drivelab.report.sections.variation import variation_table
 from drivelab.report.table_fields import duration_cell, number_cell, size_cell, summary_cell, value_cell
@@ -97,7 +97,7 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     for name in inputs.measurements:
         tables += [
             table and replace(table, group=name)
-            for table in (scores(inputs, name), deltas_table(inputs, name), variation_table(inputs, name))
+            for table in (scores(inputs, name), *deltas_tables(inputs, name), variation_table(inputs, name))
         ]
     tables += [*capacity_tables(inputs), *size_tables(inputs)]
     drives = {

@@ -73,6 +73,7 @@ _MEANINGS = {
     "application_runs": "every run of an application: duration and its parts, bytes, CPU time",
     "drives": "the drives, as they identify themselves",
     "hosts": "the hosts",
+    "model_deltas": "each model against the basis, from its specimens",
     "variation": "what makes the values of each test vary",
     "traces": "the replayed traces",
     "trace_overview": "each trace: requests, bytes, footprint, randomness, unknown properties",

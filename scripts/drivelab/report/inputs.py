@@ -22,7 +22,7 @@ Key = tuple[str, str]
 NAMES = (
     "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
     "replay_mappings", "application_runs", "latency_bins", "drives", "hosts", "traces", "differences", "findings",
-    "saturation", "exclusions", "variation",
+    "saturation", "exclusions", "variation", "model_deltas",
 )  # fmt: skip
 _OF_A_TEST = ["drive", "measurement"]
 

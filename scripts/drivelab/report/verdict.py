@@ -96,15 +96,22 @@ def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headli
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:
-    """Return the verdict in one sentence for each compared drive."""
+    """Return the verdict in one sentence for each compared drive, those of models first."""
     deltas = headline_deltas(inputs)
     if not deltas:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
         return (f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare.",)
-    return tuple(
-        _lead(inputs, [row for row in deltas if row["comparison"] == drive])
-        for drive in dict.fromkeys(row["comparison"] for row in deltas)
+    headline = {_subject(row) for row in deltas}
+    of_models = [row for row in inputs.tables["model_deltas"] if _subject(row) in headline]
+    return (
+        *(f"As models: {_lead(inputs, rows)}" for rows in _by_comparison(of_models)),
+        *(_lead(inputs, rows) for rows in _by_comparison(deltas)),
     )
+
+
+def _by_comparison(deltas: list[Row]) -> list[list[Row]]:
+    names_compared = dict.fromkeys(row["comparison"] for row in deltas)
+    return [[row for row in deltas if row["comparison"] == name] for name in names_compared]
 
 
 def _lead(inputs: Inputs, deltas: list[Row]) -> str:

@@ -114,6 +114,7 @@ RESULT_TABLES = {
     "saturation": SATURATION,
     "summary": SUMMARY,
     "deltas": DELTAS,
+    "model_deltas": DELTAS,  # as deltas; basis and comparison are models, and specimens count instead of recordings
     "variation": VARIATION,
     "conditions": CONDITIONS,
     "differences": DIFFERENCES,

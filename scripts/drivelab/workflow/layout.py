@@ -96,6 +96,7 @@ class Layout(FigureLayout):
             "conditions",
             "differences",
             "deltas",
+            "model_deltas",
             "variation",
             "drives",
             "hosts",

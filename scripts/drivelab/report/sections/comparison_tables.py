@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
 from drivelab.core.units import format_size
 from drivelab.report.inputs import Inputs, Row
@@ -17,11 +19,16 @@ _BARS = "Bars have a logarithmic scale."
 _ADJECTIVES = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}
 
 
-def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
-    """Return a row for each value and compared drive, metric by metric; None without deltas."""
-    deltas = inputs.deltas_of(measurement)
-    if not deltas:
-        return None
+def deltas_tables(inputs: Inputs, measurement: str) -> Iterator[Table]:
+    """Yield the deltas of the drives, then those of the models, if there are any."""
+    of_models = [row for row in inputs.tables["model_deltas"] if row["measurement"] == measurement]
+    for deltas, prefix, compared in ((inputs.deltas_of(measurement), "", "drive"), (of_models, "model-", "model")):
+        if deltas:
+            yield _deltas_table(inputs, measurement, deltas, prefix, compared)
+
+
+def _deltas_table(inputs: Inputs, measurement: str, deltas: list[Row], prefix: str, compared: str) -> Table:
+    """Return a row for each value and compared drive or model, metric by metric."""
     longest = longest_of(deltas)
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
     several = len(others) > 1
@@ -35,15 +42,15 @@ def deltas_table(inputs: Inputs, measurement: str) -> Table | None:
         name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
     ]
     return Table(
-        id=f"deltas-{inputs.measurements.index(measurement) + 1}",
-        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis",
+        id=f"{prefix}deltas-{inputs.measurements.index(measurement) + 1}",
+        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis{' (models)' if prefix else ''}",
         columns=(
             Column("Cell", numeric=False),
             Column("Δ"),
             Column("Verdict", numeric=False),
             Column("Metric", numeric=False),
             Column(f"{basis} (basis)"),
-            Column("Compared drive" if several else str(deltas[0]["comparison"])),
+            Column(f"Compared {compared}" if several else str(deltas[0]["comparison"])),
             Column("Direction", numeric=False),
         ),
         rows=tuple(

@@ -1,0 +1,49 @@
+"""Compare models of drives: the unit of replication is the specimen, and its value the mean of its recordings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
+from drivelab.analysis.values.summary import pooled
+from drivelab.tables.schemas import SCHEMAS
+
+
+def model_deltas(
+    summary: pd.DataFrame,
+    models: Mapping[str, str],
+    basis: str,
+    *,
+    margin_pct: float = MARGIN_PCT,
+    confidence_pct: float = CONFIDENCE_PCT,
+) -> pd.DataFrame:
+    """Make a table like `deltas` of the other models against that of the drive `basis`.
+
+    `models` has the model of each drive that has one. A verdict needs three specimens a side. `basis_n` and
+    `comparison_n` count specimens, and so do `recordings_needed`, doubts and remarks. Empty without a second model.
+    """
+    chosen = summary[summary["drive"].isin(models)]
+    if basis not in models or len({models[drive] for drive in chosen["drive"]}) < 2:
+        return pd.DataFrame(columns=SCHEMAS["deltas"].names)
+    specimens = (_specimen(row, models[row["drive"]]) for row in chosen.to_dict("records"))
+    deltas = deltas_table(pooled(specimens), models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
+    return deltas.assign(**{
+        column: [[_of_specimens(sentence) for sentence in sentences] for sentences in deltas[column]]
+        for column in ("doubts", "remarks")
+    })  # fmt: skip
+
+
+def _specimen(row: Mapping[str, Any], model: str) -> dict[str, Any]:
+    """Return a row of `summary` as one value of a model, for `pooled`."""
+    known = row["asymptote_pct"] if row["asymptote_pct"] == row["asymptote_pct"] else None
+    return {
+        **row, "drive": model, "recording": row["drive"], "run": 1, "samples": [row["value"]], "n": 1,
+        "scope": "recordings", "evidence": list(row["evidence"]), "asymptote_pct": known,
+    }  # fmt: skip
+
+
+def _of_specimens(sentence: str) -> str:
+    return sentence.replace("recordings", "specimens").replace("verdict on the drives", "verdict on the models")
