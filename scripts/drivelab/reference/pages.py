@@ -105,7 +105,7 @@ def table_sections() -> str:
     abouts = docstrings(columns)
     for name, heading in _COMMON.items():
         parts.append(_table_section(heading, abouts.get(name, ""), _rows(columns, _assigned(columns)[name])))
-    names = {id(schema): name for name, schema in schemas.SCHEMAS.items()}
+    names = {id(schema): name for name, schema in reversed(schemas.SCHEMAS.items())}  # the first name of several
     for module in _MODULES:
         for constant, node in _assigned(module).items():
             table_name = names.get(id(getattr(module, constant)))

@@ -29,6 +29,7 @@ SUMMARY = schema(
 )
 
 DELTAS = schema(
+    # Also of the table model_deltas, whose basis and comparison are models: specimens count instead of recordings.
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
     "int32: basis_n comparison_n",  # recordings on each side
@@ -114,7 +115,7 @@ RESULT_TABLES = {
     "saturation": SATURATION,
     "summary": SUMMARY,
     "deltas": DELTAS,
-    "model_deltas": DELTAS,  # as deltas; basis and comparison are models, and specimens count instead of recordings
+    "model_deltas": DELTAS,
     "variation": VARIATION,
     "conditions": CONDITIONS,
     "differences": DIFFERENCES,
