@@ -18,13 +18,18 @@ from rows import table
 
 from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
 from drivelab.analysis.deltas.inference import interval
+from drivelab.analysis.deltas.judging import bins
 from drivelab.analysis.deltas.recordings import Ratios
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
+from drivelab.criteria.settling import to_asymptote
+from drivelab.criteria.steady_state import find_window
 
 Floats = npt.NDArray[np.float64]
 ALPHA = 1 - CONFIDENCE_PCT / 100
 ROUNDS = 5
 """Rounds whose average is the value of a recording."""
+MOST_ROUNDS = 25
+"""Most rounds of a loop until steady state."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,12 @@ class Scenario:
     faster_pct: float = 0.0
     """True difference of a share `differing` of the cells."""
     differing: float = 1.0
+    blocks_pct: float = 0.0
+    """Between runs, for both drives alike, such as a warming room; the order is then random within each run."""
+    decays: tuple[float, float] | None = None
+    """Time constants in rounds of both drives: values begin at three times their end, and the PTS rule stops a loop."""
+    binned: bool = False
+    """Values are percentiles from a histogram, rounded to the middle of a bin."""
 
 
 SCENARIOS = (
@@ -68,10 +79,16 @@ SCENARIOS = (
     Scenario("cells of very unequal scatter", unequal=0.8, shared_pct=0, own_pct=3),
     Scenario("second drive with a fifth of the scatter", second=0.2),
     Scenario("second drive with a fifth, 6 recordings", second=0.2, recordings=6),
+    Scenario("runs differ by 5 %, random order", blocks_pct=5),
+    Scenario("percentiles from bins", shared_pct=0.2, own_pct=0.2, rounds_pct=0.2, binned=True),
+    Scenario("decays to the same end, constants 3 and 8", decays=(3, 8)),
+    Scenario("decays to the same end, constants 2 and 2", decays=(2, 2)),
     Scenario("+10 % in all cells, 3 % between recordings", shared_pct=0, own_pct=3, faster_pct=10),
     Scenario("+10 % in a quarter of the cells, 3 %", shared_pct=0, own_pct=3, faster_pct=10, differing=0.25),
     Scenario("+10 % in all cells, as a whole 3 %", shared_pct=3, own_pct=0.3, faster_pct=10),
     Scenario("+7 % in all cells, margin 5 %", faster_pct=7),
+    Scenario("+10 % in all cells, runs differ by 5 %, random order", faster_pct=10, blocks_pct=5),
+    Scenario("+10 % in all cells, decays with constants 2 and 2", faster_pct=10, decays=(2, 2)),
 )
 
 
@@ -94,19 +111,39 @@ class Result:
     half_width_pct: float
 
 
-def recorded(scenario: Scenario, truth: Floats, scale: float, random: np.random.Generator) -> Floats:
-    """Return the logarithms of a drive's recorded values, shape (cells, recordings): averages of its rounds."""
+def recorded(
+    scenario: Scenario, truth: Floats, scale: float, decay: float | None, blocks: Floats, random: np.random.Generator
+) -> tuple[Floats, Floats]:
+    """Return logarithms of a drive's recorded values, and of asymptote / value, both of shape (cells, recordings).
+
+    A value is the average of its rounds; `decay` is the drive's time constant in rounds, `blocks` what shifts a run.
+    """
+    count = ROUNDS if decay is None else MOST_ROUNDS
     shape = scenario.cells, scenario.recordings
     of_cell = np.exp(random.normal(0, scenario.unequal, (scenario.cells, 1)))
     own = random.standard_t(3, shape) / math.sqrt(3) if scenario.heavy_tails else random.normal(size=shape)
     shared = random.normal(0, scenario.shared_pct / 100, scenario.recordings)
-    steps = random.normal(size=(ROUNDS, *shape))
+    steps = random.normal(size=(count, *shape))
     rounds = [steps[0]]
     for step in steps[1:]:
         rounds.append(scenario.correlation * rounds[-1] + math.sqrt(1 - scenario.correlation**2) * step)
-    levels = truth[:, None] + scale * (shared + of_cell * own * scenario.own_pct / 100)
-    values: Floats = np.exp(levels + scale * np.stack(rounds) * scenario.rounds_pct / 100).mean(axis=0)
-    return np.log(values)
+    levels = truth[:, None] + blocks + scale * (shared + of_cell * own * scenario.own_pct / 100)
+    values: Floats = np.exp(levels + scale * np.stack(rounds) * scenario.rounds_pct / 100)
+    if decay is None:
+        logs = np.log(values.mean(axis=0))
+        if scenario.binned:  # of 1 / 64 of a power of two, as fio's
+            octave = np.floor(logs / math.log(2)) * math.log(2)
+            logs = octave + np.log((np.floor(64 * (np.exp(logs - octave) - 1)) + 0.5) / 64 + 1)
+        return logs, np.zeros(shape)
+    values *= (1 + 2 * np.exp(-np.arange(count) / decay))[:, None, None]
+    logs, off = np.empty(shape), np.empty(shape)
+    criterion = {"window": ROUNDS, "data_excursion": 0.2, "slope_excursion": 0.1}
+    for run in range(scenario.recordings):
+        tracked = {str(cell): values[:, cell, run].tolist() for cell in range(min(3, scenario.cells))}
+        window = find_window(tracked, criterion)
+        logs[:, run] = np.log(values[window.first_round - 1 : window.last_round, :, run].mean(axis=0))
+        off[:, run] = to_asymptote(values[: window.last_round, :, run].T, ROUNDS)
+    return logs, off
 
 
 def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
@@ -114,18 +151,21 @@ def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame
     differs = np.arange(scenario.cells) < scenario.differing * scenario.cells
     truth = np.where(differs, math.log1p(scenario.faster_pct / 100), 0.0)
     rows = []
-    for drive, logs in (
-        ("a", recorded(scenario, np.zeros(scenario.cells), 1.0, random)),
-        ("b", recorded(scenario, truth, scenario.second, random)),
+    blocks = random.normal(0, scenario.blocks_pct / 100, scenario.recordings)
+    first, second = scenario.decays or (None, None)
+    for drive, (logs, off) in (
+        ("a", recorded(scenario, np.zeros(scenario.cells), 1.0, first, blocks, random)),
+        ("b", recorded(scenario, truth, scenario.second, second, blocks, random)),
     ):
         names = [f"{drive}/m/0-run{run}" for run in range(1, scenario.recordings + 1)]
         rows += [
-            {"drive": drive, "cell_label": str(cell), "metric": "iops", "kind": "speed", "verdict": "steady",
+            {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
+             "kind": "speed", "verdict": "steady", "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
              "statistic": "window average", "scope": "recordings", "recordings": names, "samples": np.exp(values),
              "value": float(np.exp(values.mean()))}
             for cell, values in enumerate(logs)
         ]  # fmt: skip
-    return deltas_table(table("summary", rows), "a"), truth
+    return deltas_table(table("summary", rows), "a", blocks=scenario.blocks_pct > 0), truth
 
 
 def judge(scenario: Scenario, studies: int, seed: int) -> Result:
@@ -136,7 +176,7 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
         deltas, truth = study(scenario, random)
         errors, freedom = (deltas[name].to_numpy(float) for name in ("log_error", "freedom"))
         logs = np.log1p(deltas["delta_pct"].to_numpy(float) / 100)
-        low, high = interval(Ratios(logs, errors, freedom, np.zeros(len(logs))), np.full(len(deltas), ALPHA))
+        low, high = interval(Ratios(logs, errors, freedom, bins(deltas["metric"])), np.full(len(deltas), ALPHA))
         adjusted = [np.log1p(deltas[f"interval_{end}_pct"].to_numpy(float) / 100) for end in ("low", "high")]
         beside = (truth < adjusted[0]) | (truth > adjusted[1])
         better, worse, same = (deltas["verdict"].isin(of).to_numpy() for of in (BETTER, WORSE, (SAME,)))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.report.inputs import Inputs
+from drivelab.report.numbers import is_missing
 from drivelab.report.verdict import headline_deltas, headlines
 from drivelab.tables import io
 
@@ -17,14 +18,15 @@ def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, mos
     `tables` gives the paths of `summary`, `deltas`, `steady_state` and `replays`.
     """
     inputs = Inputs.of({name: io.read(paths, name) for name, paths in tables.items()}, {"basis": basis}, ())
-    chosen: dict[str, str] = {}
+    chosen: dict[str, tuple[str, str, str]] = {}
     for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
-        chosen.setdefault(str(delta["measurement"]), f"{headline.delta:>8}  {headline.sentence}")
+        text = f"{headline.delta:>8}  {headline.sentence}"
+        chosen.setdefault(str(delta["measurement"]), (delta["cell_label"], delta["metric"], text))
     single_drive = [] if chosen else inputs.tables["summary"]
     for row in sorted(single_drive, key=lambda row: _place(inputs.tracked(row["measurement"]), row)):
-        value = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
-        chosen.setdefault(str(row["measurement"]), value)
-    return [f"{name}{_caveats(inputs, name)}: {text}" for name, text in list(chosen.items())[:most]]
+        text = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
+        chosen.setdefault(str(row["measurement"]), (row["cell_label"], row["metric"], text))
+    return [f"{name}{_caveats(inputs, name, *value)}: {text}" for name, (*value, text) in list(chosen.items())[:most]]
 
 
 def _place(tracked: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> int:
@@ -33,13 +35,16 @@ def _place(tracked: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> int:
     return tracked.index(variable) if variable in tracked else len(tracked)
 
 
-def _caveats(inputs: Inputs, measurement: str) -> str:
-    """Return the caveats that must accompany a number shown alone."""
-    rows = [row for row in inputs.tables["summary"] if row["measurement"] == measurement]
+def _caveats(inputs: Inputs, *value: str) -> str:
+    """Return the caveats that must accompany a number shown alone; `value` is measurement, cell label and metric."""
+    names = ("measurement", "cell_label", "metric")
+    rows = [row for row in inputs.tables["summary"] if tuple(row[name] for name in names) == value]
     caveats = {
         "reduced": any(row["reduced"] for row in rows),
         "virtual drives": any(row["virtual"] for row in rows),
         "virtual clock": any(row["clock"] == "virtual" for row in rows),
+        "tainted": any(not is_missing(row["taint_reason"]) for row in rows),
+        "single recording": any(len(row["recordings"]) == 1 for row in rows),
     }
     applicable = ", ".join(caveat for caveat, applies in caveats.items() if applies)
     return f" ({applicable})" if applicable else ""

@@ -20,7 +20,9 @@ def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
 def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     lines = first_headlines(paths, "op7")
     names = ["pts-iops", "pts-write-saturation", "trace-replay"]
-    assert [line.split(":")[0] for line in lines] == [f"{name} (reduced, virtual drives)" for name in names]
+    assert [line.split(":")[0] for line in lines] == [
+        f"{name} (reduced, virtual drives, single recording)" for name in names
+    ]
     assert "random write 4\u00a0KiB" in lines[0]
     assert len(first_headlines(paths, "op7", most=1)) == 1
 

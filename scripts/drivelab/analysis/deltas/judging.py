@@ -24,7 +24,7 @@ from drivelab.criteria.repeats import FEWEST
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
-_UNSETTLED = "not settled: the fitted asymptotes of the windows contradict the difference; use longer preconditioning"
+_UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; precondition longer"
 
 
 def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
@@ -33,8 +33,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     `difference` and `equivalence` have the index of `table`. A pair without an adjusted p-value keeps its verdict and
     doubts, and gets the interval of the confidence alone.
 
-    Drives that have not settled may differ less, or more, than in their windows. A verdict that does not hold for the
-    fitted asymptotes as well becomes CANNOT_TELL, or if only its size does not hold, FASTER or SLOWER.
+    Drives that have not settled may differ less, or more, than in their windows. A difference of which the fitted
+    asymptotes keep less than half becomes CANNOT_TELL, as does SAME if they lie beyond the margin; a difference that
+    they have within the margin becomes FASTER or SLOWER.
     """
     alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
     margin = math.log1p(margin_pct / 100)
@@ -51,7 +52,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     better = ratios_by_pair.logs > 0
     settled = np.log1p(table["asymptote_delta_pct"].to_numpy(dtype=float) / 100)
     settled = np.where(np.isfinite(settled), settled, ratios_by_pair.logs)
-    unsettled = (same & (np.abs(settled) > margin)) | (differs & (settled * ratios_by_pair.logs <= 0))
+    logs = ratios_by_pair.logs
+    explained = settled * np.sign(logs) < np.abs(settled - logs)  # the larger part of the difference is still to settle
+    unsettled = (same & (np.abs(settled) > margin)) | (differs & explained)
     same, differs = same & ~unsettled, differs & ~unsettled
     beyond = differs & ((low > margin) | (high < -margin)) & (np.abs(settled) > margin)
     verdicts = np.select(
