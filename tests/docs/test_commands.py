@@ -138,7 +138,7 @@ class Page:
         """Return the command line with placeholders replaced by a recording's digest and the study's name."""
         line = re.sub(r"(?<!\.)\bNAME\b", "demo", command.line)
         if "DIGEST" in line:
-            place = next((self._folder / "results/recordings/op7/pts-iops").iterdir()).name.removesuffix("-run1")
+            place = next((self._folder / "results/recordings/op7/pts-iops").iterdir()).name.partition("-run")[0]
             line = line.replace("DIGEST", place)
         return line
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 NINES = {
     "p50_latency_us": 50.0,
@@ -24,6 +25,7 @@ NINES = {
 """Percent of each percentile metric: the usual "nines"."""
 HALF_BIN = 1 / 128
 """Largest relative error of a latency that is the middle of its bin."""
+_OUTSIDE = 0.05
 HEAT_BINS_PER_DECADE = 20
 """Rows of the heat map per decade: 12 % each, coarser than fio's bins and finer than the eye can resolve (ours)."""
 
@@ -41,7 +43,7 @@ def merge_bins(bins: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return bins.groupby([*by, "latency_ns"], as_index=False, observed=True)["count"].sum()
 
 
-def percentiles_us(bins: pd.DataFrame, percents: Sequence[float]) -> npt.NDArray[np.float64]:
+def percentiles_us(bins: pd.DataFrame, percents: Sequence[float] | npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Return the percentiles of `bins` in us, one for each of `percents`.
 
     A percentile is the first bin that reaches its share of the I/Os, as in fio. Raises ValueError for bins without I/O.
@@ -105,16 +107,23 @@ def latency_heat(bins: pd.DataFrame, *, bins_per_decade: int = HEAT_BINS_PER_DEC
 def nines(bins: pd.DataFrame) -> pd.DataFrame:
     """Return the quantiles of merged bins.
 
-    Columns: quantile_pct (50, 90, 99 … 99.9999), latency_us, ios_above.
+    Columns: quantile_pct (50, 90, 99 … 99.9999), latency_us, low_us, high_us, ios_above. `low_us` to `high_us` is the
+    exact 95 % interval by order statistics (David and Nagaraja, Order Statistics, 2003, section 7.1) of independent
+    I/Os, with half a bin on each side; `high_us` is NaN where so few I/Os have no upper bound.
     `ios_above` is the number of I/Os above the quantile. With fewer than one, the quantile would be just the slowest
     I/O and has no row; the median always has a row. Raises ValueError for bins without I/O.
     """
     total = int(bins["count"].sum())
     percents = [percent for percent in NINES.values() if has_ios_beyond(total, percent)]
+    shares = np.asarray(percents) / 100
+    ranks = stats.binom.ppf(_OUTSIDE / 2, total, shares), stats.binom.ppf(1 - _OUTSIDE / 2, total, shares) + 1
+    low_us, high_us = (percentiles_us(bins, 100 * np.clip(rank, 1, total) / total) for rank in ranks)
     return pd.DataFrame(
         {
             "quantile_pct": percents,
             "latency_us": percentiles_us(bins, percents),
+            "low_us": low_us * (1 - HALF_BIN),
+            "high_us": np.where(ranks[1] > total, np.nan, high_us * (1 + HALF_BIN)),
             "ios_above": [total * (100 - percent) / 100 for percent in percents],
         }
     )

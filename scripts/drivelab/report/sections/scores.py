@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from drivelab.analysis.values.latency_values import nines
 from drivelab.report.inputs import Inputs, Key
-from drivelab.report.numbers import DASH, number
+from drivelab.report.numbers import DASH, is_missing, number
 from drivelab.report.sections.proof import value_proof
 from drivelab.report.table_fields import number_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
 _FEW_IOS = 10
@@ -34,7 +39,9 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
             (
                 Cell(f"{percent:g} %"),
                 *(
-                    value_cell(table["latency_us"].iloc[place]) if place < len(table) else Cell(DASH)
+                    value_cell(table["latency_us"].iloc[place], small=_interval(table, place))
+                    if place < len(table)
+                    else Cell(DASH)
                     for table in runs.values()
                 ),
                 *(
@@ -44,10 +51,18 @@ def nines_table(inputs: Inputs, key: Key) -> Table | None:
             )
             for place, percent in enumerate(quantiles)
         ),
-        note="From merged histograms of all slices. A percentile with fewer than ten I/Os above it is uncertain. A "
-        "percentile without any I/O above it equals the maximum and is omitted.",
+        note="From merged histograms of all slices. Below a latency: its 95 % interval by order statistics, which "
+        "takes I/Os as independent; slow I/Os that come in bursts make it too narrow. A percentile with fewer than ten "
+        "I/Os above it is uncertain. A percentile without any I/O above it equals the maximum and is omitted.",
         sources=inputs.sources(bins["recording"].drop_duplicates()),
     )
+
+
+def _interval(table: pd.DataFrame, place: int) -> str:
+    low_us, high_us = float(table["low_us"].iloc[place]), float(table["high_us"].iloc[place])
+    if is_missing(high_us):
+        return f"from {number(low_us)}, no upper bound"
+    return f"{number(low_us)} to {number(high_us)}"
 
 
 def _above(ios: float) -> Cell:
