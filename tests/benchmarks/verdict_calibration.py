@@ -165,7 +165,8 @@ def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame
              "value": float(np.exp(values.mean()))}
             for cell, values in enumerate(logs)
         ]  # fmt: skip
-    return deltas_table(table("summary", rows), "a", blocks=scenario.blocks_pct > 0), truth
+    started = {name: name[-1] for row in rows for name in row["recordings"]} if scenario.blocks_pct else None
+    return deltas_table(table("summary", rows), "a", started=started), truth
 
 
 def judge(scenario: Scenario, studies: int, seed: int) -> Result:

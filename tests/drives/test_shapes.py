@@ -73,9 +73,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory, _possible: str | None) ->
 
 
 def planned() -> list[Planned]:
-    """Plan each protocol on a drive like op7 with the protocol's name."""
+    """Plan each protocol on a drive like op7-512e, which has known shapes, with the protocol's name."""
     models, sheet = Path("config/virtual_drives.yaml"), Path("config/drives.tsv")
-    op7 = yaml.safe_load(models.read_text())["op7"]
+    op7 = yaml.safe_load(models.read_text())["op7-512e"]
     more = {name: {**op7, "serial": f"VIRTUAL-{name.upper()}"} for name in PROTOCOLS}
     models.write_text(models.read_text() + yaml.safe_dump(more))
     rows = (f"{name}\tvirtual:{name}\tVIRTUAL-{name.upper()}\tyes\t\n" for name in PROTOCOLS)

@@ -220,7 +220,7 @@ def column(name: str, of_op7: str) -> Change:
 
 def moved_drive(project: Project) -> None:
     """Change the path of a drive, as in another slot, with the same serial."""
-    project.edit("config/virtual_drives.yaml", "op7: &op7\n", "slot2: &op7\n")
+    project.edit("config/virtual_drives.yaml", "op7:\n  <<: *op28\n", "slot2:\n  <<: *op28\n")
     project.edit("config/drives.tsv", "\tvirtual:op7\t", "\tvirtual:slot2\t")
 
 
@@ -231,7 +231,8 @@ def renamed_drive(project: Project) -> None:
 
 def updated(firmware: str) -> Change:
     """Give the drive op7 another firmware, whatever the sheet says."""
-    return edit("config/virtual_drives.yaml", "op28:\n", f"  firmware: {firmware}\nop28:\n")
+    serial = "  serial: VIRTUAL-OP7\n"
+    return edit("config/virtual_drives.yaml", serial, f"{serial}  firmware: {firmware}\n")
 
 
 FIRMWARE_A, FIRMWARE_B = "VFTL0001", "VFTL0002"

@@ -97,6 +97,7 @@ rule deltas:
     input:
         summary="<results>/tables/summary.parquet",
         differences="<results>/tables/differences.parquet",
+        manifests=expand("<results>/recordings/{recording}/recording.json", recording=layout.recordings),
     output:
         deltas="<results>/tables/deltas.parquet",
         model_deltas="<results>/tables/model_deltas.parquet",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ _HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "op
          "drivelab": "drivelab"}  # fmt: skip
 _NO_FACETS = ("serial", "enabled", "capacity", "over_provisioning", "logical_block")
 """Keys of a virtual drive model that its identity already contains."""
-_EFFECTS = ("throttle", "housekeeping", "disturb")
+_EFFECTS = ("throttle", "housekeeping", "disturb", "variation")
 """Optional keys of a model; a model without such an effect omits them."""
 
 Facets = Iterator[tuple[str, str, Any]]
@@ -64,6 +64,11 @@ def conditions(
         for facet, kind, value in (*_facets(path, plan, altered.get(name, ())), temperature):
             rows.append({**key, "facet": facet, "kind": kind, "value": UNKNOWN if value is None else str(value)})
     return pd.DataFrame(rows, columns=SCHEMAS["conditions"].names)
+
+
+def start_times(manifests: Iterable[Path]) -> dict[str, str]:
+    """Return the start of each recording, ISO 8601, by the recording's name."""
+    return {"/".join(path.parts[-4:-1]): str(_read(path)["started"]) for path in manifests}
 
 
 def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:

@@ -106,11 +106,6 @@ class Study:
         return replace(self, drives=(drive,), basis=basis, results=results, fleet=False)
 
     @property
-    def in_blocks(self) -> bool:
-        """Return whether each run goes through all drives in random order; a fleet's part knows only its own drive."""
-        return self.order is not None and self.results.parent.name != PARTS
-
-    @property
     def subjects(self) -> tuple[str, ...]:
         """Return the compared drives, or each drive on each platform as DRIVE@PLATFORM."""
         return _subjects(self.drives, self.platforms)

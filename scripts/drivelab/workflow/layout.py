@@ -141,7 +141,6 @@ class Layout(FigureLayout):
             "margin_pct": study.margin_pct,
             "confidence_pct": study.confidence_pct,
             "unintended": study.unintended,
-            "blocks": study.in_blocks and not self.campaign.fleet,
         }
 
     def altered(self) -> dict[str, list[str]]:

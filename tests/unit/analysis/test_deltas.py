@@ -535,3 +535,26 @@ def test_verdicts_that_the_asymptotes_contradict_are_weaker(value: float, asympt
     assert result["verdict"] == verdict
     assert result["asymptote_delta_pct"] == pytest.approx(value * (1 + asymptote_pct / 100) - 100)
     assert any("not settled" in doubt for doubt in result["doubts"]) == (verdict == CANNOT_TELL)
+
+
+@pytest.mark.parametrize(
+    ("starts", "narrow"),
+    [
+        ({"a": "036", "b": "147"}, True),  # run by run
+        ({"a": "147", "b": "036"}, True),
+        ({"a": "012", "b": "345"}, False),  # one drive after the other
+        ({"a": "036", "b": "14"}, False),  # one start is not known
+    ],
+)
+def test_drives_are_compared_within_runs_that_followed_each_other(starts: dict[str, str], narrow: bool) -> None:
+    """The runs differ by 20 %, the drives by 10 % in each."""
+    rows = [
+        row(drive, factor * 120.0, samples=[factor * level for level in (100.0, 120.5, 144.0)],
+            recordings=[f"{drive}/m/0-run{run}" for run in (1, 2, 3)])
+        for drive, factor in (("a", 1.0), ("b", 1.1))
+    ]  # fmt: skip
+    started = {f"{drive}/m/0-run{run}": at for drive, times in starts.items() for run, at in enumerate(times, 1)}
+
+    (result,) = compare(*rows, started=started)
+
+    assert (result["interval_high_pct"] - result["interval_low_pct"] < 1) == narrow

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -60,7 +62,7 @@ def deltas_table(
     confidence_pct: float = CONFIDENCE_PCT,
     differences: pd.DataFrame | None = None,
     unintended: str = "show",
-    blocks: bool = False,
+    started: Mapping[str, str] | None = None,
     workloads: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Make table `deltas`: every drive of table `summary` against the drive `basis`.
@@ -82,9 +84,9 @@ def deltas_table(
 
     Intervals of decided pairs are adjusted for selection; all others have the confidence alone.
 
-    With `blocks`, the order was random within each run of the study: two drives with the same runs are compared within
-    them. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null where a facet
-    does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of
+    `started` has the start of recordings (ISO 8601): two drives are compared within runs if each run of both began
+    after the one before. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null
+    where a facet does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of
     `basis`, and for values that are not positive.
     """
     if workloads is not None:
@@ -93,7 +95,7 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
-    pairs = pairs.assign(paired=[blocks and _same_runs(pair) for pair in pairs.itertuples()])
+    pairs = pairs.assign(paired=[_in_blocks(pair, started or {}) for pair in pairs.itertuples()])
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)
@@ -150,12 +152,17 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(alike=alike)
 
 
-def _same_runs(pair: Any) -> bool:
-    """Return whether both sides have recordings of the same runs, which are in the order of their runs."""
-    basis, comparison = (
-        [str(name).rpartition("-run")[2] for name in getattr(pair, f"recordings_{side}")] for side in _SIDES
-    )
-    return basis == comparison
+def _in_blocks(pair: Any, started: Mapping[str, str]) -> bool:
+    """Return whether both sides have the same runs, and each run of both began after the one before had begun on both.
+
+    Then what shifts a whole run, such as a warming room, is in the recordings of both sides.
+    """
+    sides = [[str(name) for name in getattr(pair, f"recordings_{side}")] for side in _SIDES]
+    runs = [[name.rpartition("-run")[2] for name in names] for names in sides]
+    if not sides[0] or runs[0] != runs[1] or not all(name in started for names in sides for name in names):
+        return False
+    times = [sorted((started[basis], started[comparison])) for basis, comparison in zip(*sides, strict=True)]
+    return all(before[1] < after[0] for before, after in pairwise(times))
 
 
 def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:

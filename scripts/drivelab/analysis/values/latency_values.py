@@ -115,13 +115,14 @@ def nines(bins: pd.DataFrame) -> pd.DataFrame:
     """
     total = int(bins["count"].sum())
     percents = [percent for percent in NINES.values() if has_ios_beyond(total, percent)]
+    latency_us = percentiles_us(bins, percents)
     shares = np.asarray(percents) / 100
     ranks = stats.binom.ppf(_OUTSIDE / 2, total, shares), stats.binom.ppf(1 - _OUTSIDE / 2, total, shares) + 1
     low_us, high_us = (percentiles_us(bins, 100 * np.clip(rank, 1, total) / total) for rank in ranks)
     return pd.DataFrame(
         {
             "quantile_pct": percents,
-            "latency_us": percentiles_us(bins, percents),
+            "latency_us": latency_us,
             "low_us": low_us * (1 - HALF_BIN),
             "high_us": np.where(ranks[1] > total, np.nan, high_us * (1 + HALF_BIN)),
             "ios_above": [total * (100 - percent) / 100 for percent in percents],
