@@ -86,8 +86,8 @@ def deltas_table(
 
     `started` has the start of recordings (ISO 8601): two drives are compared within runs if each run of both began
     after the one before. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null
-    where a facet does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has rows but none of
-    `basis`, and for values that are not positive.
+    where a facet does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has
+    rows but none of `basis`, and for values that are not positive.
     """
     if workloads is not None:
         summary = summary.join(workloads)
