@@ -27,14 +27,17 @@ independent values, and 9 % at a correlation of 0.6, then have one of any size (
 _FEWEST_OF_LEVEL = 2
 
 
-def to_asymptote(values: Floats, window: int) -> Floats:
+def to_asymptote(values: Floats, window: int, *, of_times: bool = False) -> Floats:
     """Return log(asymptote / mean of the last `window` rounds) of each cell, shape (cells,).
 
     `values` has shape (cells, rounds), all positive: each cell's rounds from the first to the last of its window. The
     fit is asymptote + amplitude · exp(-round / time constant), with equal relative errors and a time constant of at
     most all rounds; a slower approach is a straight line to them. The result is 0 if the amplitude does not differ from
-    zero, or for fewer than FEWEST_ROUNDS.
+    zero, or for fewer than FEWEST_ROUNDS. Values that are times are fitted by their reciprocals: rates decay
+    exponentially.
     """
+    if of_times:
+        return -to_asymptote(1 / values, window)
     cells, rounds = values.shape
     if rounds < FEWEST_ROUNDS:
         return np.zeros(cells)

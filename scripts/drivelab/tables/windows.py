@@ -12,7 +12,7 @@ import pandas as pd
 from drivelab.criteria.settling import level_change, to_asymptote
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.steady_state import Window, find_window
-from drivelab.tables.labels import UNITS
+from drivelab.tables.labels import KINDS, UNITS
 from drivelab.tables.schemas import KEY, SCHEMAS
 
 _DETERMINATION = (
@@ -114,6 +114,7 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
                 [rounds[number] for number in sorted(rounds) if number <= before + window.last_round],
                 window.last_round - window.first_round + 1,
                 before + window.last_round,
+                KINDS[metric] == "time",
             ),
         }
         for name, metric, rounds in variables
@@ -121,9 +122,9 @@ def _rows(loop: pd.DataFrame, step: int, criterion: Mapping[str, Any]) -> list[d
     ]
 
 
-def _second_opinion(values: list[float], window: int, last_round: int) -> dict[str, Any]:
+def _second_opinion(values: list[float], window: int, last_round: int, of_times: bool) -> dict[str, Any]:
     """Return the fitted asymptote and the change of level of a variable; `values` end in its window."""
-    off = float(to_asymptote(np.array([values]), window)[0])
+    off = float(to_asymptote(np.array([values]), window, of_times=of_times)[0])
     change = level_change(values, window)
     return {
         "asymptote_pct": 100 * math.expm1(off),

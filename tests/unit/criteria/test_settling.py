@@ -39,6 +39,12 @@ def test_a_rise_without_an_end_has_no_asymptote_below_zero() -> None:
     assert np.isfinite(to_asymptote(steep, 5)).all()
 
 
+def test_a_time_settles_as_its_rate_does() -> None:
+    rates = _decay(3)[None, :13]
+
+    assert to_asymptote(1 / rates, 5, of_times=True) == pytest.approx(-to_asymptote(rates, 5))
+
+
 def test_a_change_of_level_within_the_window_is_found_with_its_round() -> None:
     noise = np.random.default_rng(1).normal(1, 0.005, 12)
     values = noise * np.r_[np.full(9, 100.0), np.full(3, 92.0)]

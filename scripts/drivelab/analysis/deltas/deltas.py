@@ -95,7 +95,7 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
-    pairs = pairs.assign(paired=[_in_blocks(pair, started or {}) for pair in pairs.itertuples()])
+    pairs = pairs.assign(paired=[_in_blocks(pair, started) for pair in pairs.itertuples()] if started else False)
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)

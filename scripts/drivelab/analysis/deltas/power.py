@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from drivelab.analysis.deltas.recordings import Floats, Ratios
+from drivelab.analysis.deltas.recordings import Floats, Ratios, scatter_within
 from drivelab.criteria.repeats import FEWEST
 
 POWER = 0.8
@@ -46,12 +46,7 @@ def scatter_of(summary: pd.DataFrame) -> float | None:
 
     None if no drive and measurement has two recordings.
     """
-    squares, freedom = 0.0, 0
-    for samples in summary.loc[summary["scope"] == "recordings", "samples"]:
-        values = np.asarray(samples, dtype=float)
-        if len(values) > 1 and bool((values > 0).all()):
-            squares += float(np.log(values).var()) * len(values)
-            freedom += len(values) - 1
+    squares, freedom = scatter_within(summary.loc[summary["scope"] == "recordings", "samples"])
     return math.sqrt(squares / freedom) if freedom else None
 
 

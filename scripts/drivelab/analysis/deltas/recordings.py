@@ -5,9 +5,9 @@ The unit of replication is the recording: purge, precondition, measure. The mode
     drive and cell + effect of the recording + rest,
 
 where the effect of a recording is the same for all cells of a measurement and metric: one purge, one state of the
-flash. If the order was random within blocks of one recording of each drive, the model is that of the differences within
-blocks (Fisher, The Design of Experiments, 1935). Else each drive has its own variances, and the error of a ratio is
-Welch's (Biometrika 34, 1947), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946) over all parts.
+flash. If each run of both drives followed the run before, the runs are blocks, and the model is that of the differences
+within blocks (Fisher, The Design of Experiments, 1935). Else each drive has its own variances, and the error of a ratio
+is Welch's (Biometrika 34, 1947), with Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946) over all parts.
 
 The variance of the rest is shrunk towards that of the other cells: moderated variances (Smyth, Statistical Applications
 in Genetics and Molecular Biology 3, 2004, section 6.2). Two things are more careful than there, because a study has
@@ -20,6 +20,7 @@ as if cells were independent covers 90 % instead of 95 %.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,20 @@ class Ratios:
     def chosen(self, places: npt.NDArray[np.bool_]) -> Ratios:
         """Return some of the ratios."""
         return Ratios(self.logs[places], self.errors[places], self.freedom[places], self.bins[places])
+
+
+def scatter_within(groups: Iterable[npt.ArrayLike]) -> tuple[float, int]:
+    """Return the sum of squared deviations of logarithms from the mean of their group, and its degrees of freedom.
+
+    Groups of one value, or with a value that is not positive, do not count.
+    """
+    squares, freedom = 0.0, 0
+    for group in groups:
+        values = np.asarray(group, dtype=float)
+        if len(values) > 1 and bool((values > 0).all()):
+            squares += float(np.log(values).var()) * len(values)
+            freedom += len(values) - 1
+    return squares, freedom
 
 
 def spread(logs: Floats) -> Spread:

@@ -15,16 +15,20 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from drivelab.analysis.deltas.recordings import Floats, scatter_within
 from drivelab.analysis.verdict import PARTIAL, TAINTED
 from drivelab.tables.schemas import SCHEMAS
 
-Floats = npt.NDArray[np.float64]
-
 ROUNDS, RECORDINGS, SPECIMENS, HOSTS = "rounds", "recordings", "specimens", "hosts"
+SOURCES = {
+    ROUNDS: "rounds of a recording",
+    RECORDINGS: "recordings of a drive",
+    SPECIMENS: "specimens of a model",
+    HOSTS: "hosts of a drive",
+}
 METRICS = ("iops", "access_time_us", "duration_s")
 """Metrics whose variation is shown; others of a cell follow from them, or are percentiles."""
 _OUTSIDE = 0.05
@@ -111,8 +115,10 @@ def _of_test(test: pd.DataFrame, models: Mapping[str, str]) -> Iterator[dict[str
         if drive in several:
             within = [] if rounds is None else [rounds.times(-1 / per_value)]
             yield _row(RECORDINGS, drive, rows, logs[drive].shape, [*several[drive], *within])
-    for source, groups in ((SPECIMENS, _by_model(several, models)), (HOSTS, _by_drive(several))):
-        for name, members in groups.items():
+    by_model = {drive: models[drive] for drive in several if drive in models}
+    by_drive = {subject: subject.partition("@")[0] for subject in several if "@" in subject}  # DRIVE@PLATFORM
+    for source, group_of in ((SPECIMENS, by_model), (HOSTS, by_drive)):
+        for name, members in _grouped(group_of).items():
             means = pd.concat([logs[member].mean(axis=1) for member in members], axis=1, join="inner")
             if len(members) > 1 and len(means):
                 within = [
@@ -132,32 +138,19 @@ def _logs(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _rounds(rows: pd.DataFrame) -> tuple[Term | None, float, int]:
     """Return the variance of one round or warm run, how many a value has (harmonic mean), and how many there are."""
-    squares, freedom, counts = 0.0, 0, []
-    for samples, scope in zip(rows["samples"], rows["scope"], strict=True):
-        values = np.asarray(samples, dtype=float)
-        if scope in ("rounds", "runs") and len(values) > 1 and bool((values > 0).all()):
-            squares += float(np.log(values).var()) * len(values)
-            freedom += len(values) - 1
-            counts.append(len(values))
+    repeats = rows.loc[rows["scope"].isin(("rounds", "runs")), "samples"]
+    repeats = [samples for samples in repeats if len(samples) > 1 and min(samples) > 0]
+    squares, freedom = scatter_within(repeats)
     if not freedom:
         return None, 1.0, 0
+    counts = [len(samples) for samples in repeats]
     return Term(1.0, squares / freedom, freedom), len(counts) / sum(1 / count for count in counts), sum(counts)
 
 
-def _by_model(drives: Iterable[str], models: Mapping[str, str]) -> dict[str, list[str]]:
+def _grouped(group_of: Mapping[str, str]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for drive in drives:
-        if drive in models:
-            groups.setdefault(models[drive], []).append(drive)
-    return groups
-
-
-def _by_drive(subjects: Iterable[str]) -> dict[str, list[str]]:
-    """Return the subjects DRIVE@PLATFORM of each drive."""
-    groups: dict[str, list[str]] = {}
-    for subject in subjects:
-        if "@" in subject:
-            groups.setdefault(subject.partition("@")[0], []).append(subject)
+    for subject, group in group_of.items():
+        groups.setdefault(group, []).append(subject)
     return groups
 
 

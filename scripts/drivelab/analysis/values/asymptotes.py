@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from drivelab.criteria.settling import to_asymptote
+from drivelab.tables.labels import KINDS
 
-_POWER = {"iops": 1, "bandwidth_mib_s": 1, "mean_latency_us": -1}
-"""Power that makes each metric a rate: rates decay exponentially, and their reciprocals do not."""
+_METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 
 Asymptotes = Mapping[tuple[str, str, str], float]
 """Asymptote relative to the average of the window, in percent, by recording, cell label and metric."""
@@ -30,10 +30,10 @@ def asymptotes(loops: pd.DataFrame, steady_state: pd.DataFrame) -> Asymptotes:
     twice = set()
     for (recording, _), loop in rounds.groupby(of_loop, sort=False):
         window = int(loop["window_end"].iloc[0] - loop["window_start"].iloc[0]) + 1
-        for metric in _POWER:
+        for metric in _METRICS:
             values = loop.pivot_table(index="cell_label", columns="round", values=metric, dropna=False, sort=False)
             values = values[(values > 0).all(axis=1)]
-            off = to_asymptote(values.to_numpy(dtype=float) ** _POWER[metric], window) * _POWER[metric]
+            off = to_asymptote(values.to_numpy(dtype=float), window, of_times=KINDS[metric] == "time")
             percent = 100 * np.expm1(off)
             keys = [(str(recording), str(label), metric) for label in values.index]
             twice.update(found.keys() & keys)

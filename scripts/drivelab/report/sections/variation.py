@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
+from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, ROUNDS, SOURCES, SPECIMENS
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import heading, number, percent
 from drivelab.report.table_fields import number_cell, percent_cell
 from drivelab.report.view import Cell, Column, Table
 
-_SOURCES = {
-    "rounds": ("rounds of a recording", "rounds"),
-    "recordings": ("recordings of a drive", "recordings"),
-    "specimens": ("specimens of a model", "drives"),
-    "hosts": ("hosts of a drive", "platforms"),
-}
+_COUNTED = {ROUNDS: "rounds", RECORDINGS: "recordings", SPECIMENS: "drives", HOSTS: "platforms"}
+"""What `n` counts, by source."""
 
 
 def variation_table(inputs: Inputs, measurement: str) -> Table | None:
@@ -34,11 +31,11 @@ def variation_table(inputs: Inputs, measurement: str) -> Table | None:
         rows=tuple(
             (
                 Cell(str(row["subject"]), small=heading(row["metric"], None)),
-                Cell(_SOURCES[row["source"]][0]),
+                Cell(SOURCES[row["source"]]),
                 percent_cell(row["sd_pct"]),
                 Cell(f"{percent(row['low_pct'])} to {percent(row['high_pct'])}"),
                 number_cell(row["cells"]),
-                Cell(f"{number(row['n'])} {_SOURCES[row['source']][1]}"),
+                Cell(f"{number(row['n'])} {_COUNTED[row['source']]}"),
             )
             for row in rows
         ),

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from drivelab.analysis.deltas.variation import SOURCES
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import short_name
@@ -30,12 +31,8 @@ FIGURES = (
     ),
 )
 
-_LOOKS = {
-    "rounds": ("rounds of a recording", "#7a7a7a", "o"),
-    "recordings": ("recordings of a drive", "#0072b2", "s"),
-    "specimens": ("specimens of a model", "#d55e00", "D"),
-    "hosts": ("hosts of a drive", "#009e73", "^"),
-}
+_LOOKS = dict(zip(SOURCES, (("#7a7a7a", "o"), ("#0072b2", "s"), ("#d55e00", "D"), ("#009e73", "^")), strict=True))
+"""Colour and marker of each source."""
 _LINE_IN = 0.24
 _ROOM = 1.25
 _MOST_WIDE = 4.0
@@ -64,7 +61,7 @@ def variation(variation: pd.DataFrame) -> Figure:
     widest = float(min(shown["high_pct"].max(), _MOST_WIDE * shown["sd_pct"].max())) or 1.0
     end = _ROOM * widest
     axes.set_xlim(-0.02 * end, end)
-    for source, (_, colour, marker) in _LOOKS.items():
+    for source, (colour, marker) in _LOOKS.items():
         rows = shown[shown["source"] == source]
         if rows.empty:
             continue
@@ -86,7 +83,10 @@ def variation(variation: pd.DataFrame) -> Figure:
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.set_xlabel("Standard deviation (%)")
     axes.grid(visible=False, axis="y")
-    present = [_LOOKS[source] for source in _LOOKS if (shown["source"] == source).any()]
-    ax.legend(figure, axes, handles=[Line2D([], [], color=colour, marker=marker, linestyle="none", label=name)
-                                     for name, colour, marker in present])  # fmt: skip
+    handles = [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", label=SOURCES[source])
+        for source, (colour, marker) in _LOOKS.items()
+        if (shown["source"] == source).any()
+    ]
+    ax.legend(figure, axes, handles=handles)
     return figure
