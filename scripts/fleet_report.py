@@ -11,5 +11,6 @@ TABLES = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
 with reported(snakemake.log[0]):
     outcomes = outcomes_of(map(Path, snakemake.input.outcomes))
     tables = {name: Path(snakemake.input[name]) for name in TABLES}
+    tables["model_deltas"] = Path(snakemake.input.models)
     tables["deltas"] = Path(snakemake.input.deltas).parent
     write_report(tables, outcomes, snakemake.params.study, Path(snakemake.output[0]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -146,27 +146,41 @@ def recorded(
     return logs, off
 
 
-def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
-    """Return table `deltas` of a simulated study, and the true logarithms of its ratios."""
+Sides = tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
+"""What `recorded` returns, of both drives."""
+
+
+def simulated(scenario: Scenario, random: np.random.Generator, recordings: int) -> tuple[Sides, Floats]:
+    """Return the recordings of both drives, and the true logarithms of their ratios."""
+    scenario = replace(scenario, recordings=recordings)
     differs = np.arange(scenario.cells) < scenario.differing * scenario.cells
     truth = np.where(differs, math.log1p(scenario.faster_pct / 100), 0.0)
-    rows = []
-    blocks = random.normal(0, scenario.blocks_pct / 100, scenario.recordings)
+    blocks = random.normal(0, scenario.blocks_pct / 100, recordings)
     first, second = scenario.decays or (None, None)
-    for drive, (logs, off) in (
-        ("a", recorded(scenario, np.zeros(scenario.cells), 1.0, first, blocks, random)),
-        ("b", recorded(scenario, truth, scenario.second, second, blocks, random)),
-    ):
-        names = [f"{drive}/m/0-run{run}" for run in range(1, scenario.recordings + 1)]
-        rows += [
-            {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
-             "kind": "speed", "verdict": "steady", "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
-             "statistic": "window average", "scope": "recordings", "recordings": names, "samples": np.exp(values),
-             "value": float(np.exp(values.mean()))}
-            for cell, values in enumerate(logs)
-        ]  # fmt: skip
-    started = {name: name[-1] for row in rows for name in row["recordings"]} if scenario.blocks_pct else None
-    return deltas_table(table("summary", rows), "a", started=started), truth
+    basis = recorded(scenario, np.zeros(scenario.cells), 1.0, first, blocks, random)
+    return (basis, recorded(scenario, truth, scenario.second, second, blocks, random)), truth
+
+
+def summary_of(scenario: Scenario, sides: Sides, recordings: int) -> pd.DataFrame:
+    """Return table `summary` of the first recordings of both drives."""
+    rows = [
+        {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
+         "kind": "speed", "verdict": "steady", "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
+         "statistic": "window average", "scope": "recordings",
+         "recordings": [f"{drive}/m/0-run{run}" for run in range(1, recordings + 1)],
+         "samples": np.exp(values[:recordings]), "value": float(np.exp(values[:recordings].mean()))}
+        for drive, (logs, off) in zip("ab", sides, strict=True)
+        for cell, values in enumerate(logs)
+    ]  # fmt: skip
+    return table("summary", rows)
+
+
+def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
+    """Return table `deltas` of a simulated study, and the true logarithms of its ratios."""
+    sides, truth = simulated(scenario, random, scenario.recordings)
+    summary = summary_of(scenario, sides, scenario.recordings)
+    started = {name: name[-1] for names in summary["recordings"] for name in names} if scenario.blocks_pct else None
+    return deltas_table(summary, "a", started=started), truth
 
 
 def judge(scenario: Scenario, studies: int, seed: int) -> Result:

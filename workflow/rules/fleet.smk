@@ -40,11 +40,12 @@ rule fleet_tables:
 
 
 rule fleet_deltas:
-    """Compare each drive with the basis."""
+    """Compare each drive with the basis, and each model with the basis's."""
     input:
         outcomes=fleet.outcomes(),
     output:
         deltas="<results>/tables/deltas/drives.txt",
+        models="<results>/tables/model_deltas.parquet",
     log:
         "<results>/logs/fleet_deltas.log",
     benchmark:
@@ -65,6 +66,7 @@ rule fleet_report:
         fleet_deviations="<results>/tables/fleet_deviations.parquet",
         fleet_hosts="<results>/tables/fleet_hosts.parquet",
         deltas="<results>/tables/deltas/drives.txt",
+        models="<results>/tables/model_deltas.parquet",
     output:
         report("<results>/report/index.html", caption="../report/report.rst", category="Report"),
     log:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +102,13 @@ def write_deltas(
         families.append(_family(table))
     if written:
         _decide(written, pd.concat(families, ignore_index=True), comparison["confidence_pct"])
+
+
+def by_measurement(outcomes: Iterable[Mapping[str, Any]]) -> Iterator[pd.DataFrame]:
+    """Yield table `summary` of all measured drives, measurement by measurement, to limit memory."""
+    paths = [part / "tables/summary.parquet" for part in measured(outcomes).values()]
+    for measurement in io.read_columns(paths, "summary", ["measurement"])["measurement"].unique():
+        yield io.read_part(paths, "summary", SCHEMAS["summary"].names, ("measurement", measurement))
 
 
 def _side(part: Path, basis: str, others: bool = False) -> tuple[pd.DataFrame, pd.DataFrame]:

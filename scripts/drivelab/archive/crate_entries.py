@@ -153,6 +153,7 @@ _RESULTS = {
     "report/pts-pages.pdf": "The report's pages for print",
     "study.txt": "Name of the study of these results",
     "concurrency.json": "Number of measurements that each host may run at a time",
+    "looks.json": "The runs that a growing study has added, and why",
     "complete.txt": "Number of finished drives, written when the last one finished",
     RUN_LOCK: "Lock of the run; empty",
     "cells/": "A folder for each cell: fio's job, its JSON output, stdout, stderr, exit status and one-second logs",

@@ -27,7 +27,7 @@ _ELSEWHERE = re.compile(rf"{ELSEWHERE}/.+\.(yaml|yml|tsv|parquet)")
 _RESULTS = re.compile(
     r"results/([^/]+/)*("
     r"(recordings|seals|virtual|logs|tables|traces|figures|report)/.+"
-    r"|study\.txt|complete\.txt|outcome\.\d+\.json"
+    r"|study\.txt|complete\.txt|looks\.json|outcome\.\d+\.json"
     r")"
 )
 _DATA = re.compile(

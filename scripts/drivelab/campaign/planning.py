@@ -20,6 +20,7 @@ from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Protocol, Resolved, load, resolve
+from drivelab.plan.growing import Growth
 from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import MeasurementChoice, Platform, Study, load_study
@@ -67,6 +68,11 @@ class Campaign:
             study, [planned.plan for planned in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
         )
         """Whether the study runs drive by drive, each drive with its own results."""
+        if self.fleet and study.growth is not None:
+            raise UserError(
+                f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
+                "compared at the end; give a number of runs, or 'fleet: false'"
+            )
         if self.fleet:
             wanted = [replace(planned, plan=in_part(planned.plan, study)) for planned in wanted]
         refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
@@ -85,9 +91,14 @@ class Campaign:
         self.scenarios = scenarios(study, (planned.plan for planned in self.plans))
 
     @classmethod
-    def load(cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False) -> Campaign:
-        """Load a study; with `drive` only this drive's part (`Study.part`); `everywhere` as in the constructor."""
-        study = load_study(Path(path))
+    def load(
+        cls, path: str | Path, *, drive: str | None = None, everywhere: bool = False, growth: Growth | None = None
+    ) -> Campaign:
+        """Load a study; with `drive` only this drive's part (`Study.part`).
+
+        `everywhere` is as in the constructor, `growth` as in `load_study`.
+        """
+        study = load_study(Path(path), growth)
         return cls(study if drive is None else study.part(drive), everywhere=everywhere)
 
     def is_here(self, plan: Plan) -> bool:

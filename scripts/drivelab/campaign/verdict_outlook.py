@@ -24,8 +24,12 @@ def verdict_outlook(campaign: Campaign) -> str | None:
     study = campaign.study
     if len(study.subjects) < 2 or not campaign.plans:
         return None
-    alpha, margin = 1 - study.confidence_pct / 100, math.log1p(study.margin_pct / 100)
+    confidence_pct, margin = study.confidence_pct, math.log1p(study.margin_pct / 100)
     recordings = min(Counter((planned.plan.drive, planned.plan.measurement) for planned in campaign.plans).values())
+    if study.growth is not None:
+        recordings = study.growth.most
+        confidence_pct = study.growth.confidence_pct(confidence_pct, recordings)
+    alpha = 1 - confidence_pct / 100
     scatter, source = _scatter(campaign)
     seen = max(recordings, FEWEST)
     least = 100 * math.expm1(detectable(scatter, seen, alpha))
@@ -33,7 +37,7 @@ def verdict_outlook(campaign: Campaign) -> str | None:
     if recordings < FEWEST:
         begin = f"none with {counted(recordings, 'recording')} of each drive and measurement; {seen} would show"
     else:
-        begin = f"{seen} recordings of each drive and measurement show"
+        begin = f"{'at most ' if study.growth else ''}{seen} recordings of each drive and measurement show"
     end = ""
     if needed is None or needed > seen:
         how_many = f"more than {MOST_RECORDINGS}" if needed is None else needed

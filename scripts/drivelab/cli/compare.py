@@ -76,7 +76,8 @@ def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
 
         study = load_study(options.study)
         results = (restored_folder(options.study) or ROOT) / study.results
-        judged = {name: getattr(study, name) for name in ("margin_pct", "confidence_pct", "rse_threshold_pct")}
+        judged = {name: getattr(study, name) for name in ("margin_pct", "rse_threshold_pct")}
+        judged["confidence_pct"] = study.verdict_confidence_pct
     if options.margin is not None:
         judged["margin_pct"] = _margin_pct(options.margin)
     return options.results or results, Terms(**judged, forbid=options.forbid_differences)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.run import in_project
-from drivelab.core.units import counted, format_amount, format_duration
+from drivelab.core.units import counted, format_amount, format_duration, format_percentage
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ def _plan(options: argparse.Namespace) -> int:
     for row in rows:
         print("\n".join(row.lines()))
     print("\n".join(_totals(campaign, rows)))
+    for line in growth_lines(campaign):
+        print(line)
     if (verdicts := verdict_outlook(campaign)) is not None:
         print(verdicts)
     beyond = exceeded(campaign, rows)
@@ -61,6 +63,23 @@ def _plan(options: argparse.Namespace) -> int:
     if beyond:  # same exit status as `drivelab run`, for scripts
         raise refusal(campaign, beyond)
     return 0
+
+
+def growth_lines(campaign: Campaign) -> list[str]:
+    """Return what a growing study may still take and write; no lines for other studies."""
+    from drivelab.campaign.outlook import outlook
+    from drivelab.campaign.planning import Campaign
+
+    study = campaign.study
+    if study.growth is None:
+        return []
+    runs = {choice.name: study.growth.most for choice in study.measurements}
+    most = Campaign.load(study.path, everywhere=campaign.everywhere, growth=study.growth.grown(runs, ()))
+    return [
+        "Grows: one run at a time, until every headline comparison is decided at the margin of "
+        f"{format_percentage(study.margin_pct)} %. With all {study.growth.most} runs:",
+        *(f"    {line}" for line in _totals(most, outlook(most)) or ["nothing is left to measure"]),
+    ]
 
 
 def _totals(campaign: Campaign, rows: Sequence[Outlook]) -> list[str]:

@@ -13,17 +13,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.campaign.budget import require_within
+from drivelab.campaign import growth as growth_looks
+from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli import cluster
 from drivelab.cli import cluster as cluster_log
+from drivelab.cli.plan import growth_lines
 from drivelab.cli.progress_view import ProgressView
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.units import counted, format_duration, some
+from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.plan.hosts import host_of, this_host
@@ -45,8 +47,6 @@ _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
 _LEAST_FREE_BYTES = 2**20
 """Less than the evidence of one cell takes."""
-_MOST_NAMED = 3
-"""Number of recordings that the last line of a run names."""
 _LAST_LINES = 25
 """Lines shown of a log in which no job gives a reason."""
 _MOST_SENTENCES = 20
@@ -62,16 +62,13 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
-    layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
-    layout.check_owner()
+    Layout(campaign).check_owner()
     require_writable(campaign.study.results)
     submission = None
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)
         submission = cluster.Submission(profile, campaign)
-    refuse_foreign_campaign(campaign)
-    check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or submission is None)
-    campaign.approve_drives()
+    _check(campaign)
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
@@ -84,25 +81,65 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
             ) from None
         if locks.clear(path, campaign.study.results):
             print("The last run was interrupted. Continuing where it stopped.")
-        for message in submission.clear_queue() if submission else ():
-            _print(message)
-        print(headline(campaign), flush=True)
         started_s = time.monotonic()
         with _host_settings(campaign):
-            status = None
-            try:
-                status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
-            finally:
-                ended = status is not None and status >= 0  # else stages may still be releasing drives
-                _release(
-                    layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S
-                )
+            complete = _run(campaign, path, cores, profile, submission)
+            while complete and (grown := _grown(campaign, path)) is not None:
+                campaign = grown
+                complete = _run(campaign, path, cores, profile, submission)
+    if complete:
+        _print_result(campaign, time.monotonic() - started_s)
+    return 0 if complete else 1
+
+
+def _run(
+    campaign: Campaign, path: Path, cores: int, profile: Path | None, submission: cluster.Submission | None
+) -> bool:
+    """Run what is unfinished, and return whether all of it succeeded; say why not."""
+    layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
+    for message in submission.clear_queue() if submission else ():
+        _print(message)
+    print(headline(campaign), flush=True)
+    logs, status = campaign.study.results / "logs", None
+    try:
+        status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
+    finally:
+        ended = status is not None and status >= 0  # else stages may still be releasing drives
+        _release(layout.virtual_drives(), None if status == 0 else layout.kept_drives(), 0 if ended else _RELEASE_S)
     targets = (Fleet(layout, judges=False) if campaign.fleet else layout).targets()
-    if status != 0 or not all(Path(path).exists() for path in targets):
+    complete = status == 0 and all(Path(target).exists() for target in targets)
+    if not complete:
         explain(logs, status)
-        return 1
-    _print_result(campaign, time.monotonic() - started_s)
-    return 0
+    return complete
+
+
+def _check(campaign: Campaign) -> None:
+    """Raise UserError if the study may not run here, before anything is touched."""
+    refuse_foreign_campaign(campaign)
+    check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or not campaign.everywhere)
+    campaign.approve_drives()
+
+
+def _grown(campaign: Campaign, path: Path) -> Campaign | None:
+    """Look at the comparisons of a growing study; return it with more runs, or None at its end. Say why."""
+    study = campaign.study
+    if study.growth is None:
+        return None
+    if campaign.elsewhere:
+        _print("Other hosts still have to measure. The study is looked at when all recordings are here.")
+        return None
+    growth, found = growth_looks.look(study, study.growth, growth_looks.headline_rows(campaign))
+    for sentence in found:
+        _print(sentence)
+    if growth is None:
+        return None
+    grown = Campaign.load(path, everywhere=campaign.everywhere, growth=growth)
+    if excesses := exceeded(grown, outlook(grown)):  # the budget ends the study in order
+        _print(f"No run is added: {'; '.join(excesses)}.")
+        return None
+    _check(grown)
+    growth_looks.record(study, growth)
+    return grown
 
 
 def _refuse_other_records(profile: Path | None) -> None:
@@ -127,6 +164,8 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
     rows = [row for row in prospects if not row.virtual and row.to_do]
     for row in rows:
         print("\n".join(row.lines()), flush=True)
+    if (growth := growth_lines(campaign)) and rows:
+        print("\n".join(growth), flush=True)
     consent.require(campaign.study, [consent.Drive(row.drive, row.serial, tuple(row.by_host)) for row in rows], yes)
 
 
@@ -239,7 +278,7 @@ def explain(logs: Path, status: int) -> None:
 
 
 def _print_result(campaign: Campaign, seconds: float) -> None:
-    from drivelab.report.headline import first_headlines
+    from drivelab.report.headline import first_headlines, headline_inputs, left_out_words
 
     shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
     print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
@@ -250,35 +289,7 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
         for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
             print(f"  {sentence}")
         return
-    recorded = [tables / planned.plan.recording for planned in campaign.plans]
-    paths: dict[str, Path | list[Path]] = {
-        "summary": tables / "summary.parquet",
-        "deltas": tables / "deltas.parquet",
-        "steady_state": [folder / "steady_state.parquet" for folder in recorded],
-        "replays": [folder / "replays.parquet" for folder in recorded],
-    }
-    for line in first_headlines(paths, campaign.study.basis):
+    recordings = [planned.plan.recording for planned in campaign.plans]
+    for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
         print(f"  {line}")
     print(left_out_words(tables / "exclusions.parquet"))
-
-
-def left_out_words(exclusions: Path) -> str:
-    """Return a sentence on the excluded evidence, from the study's table `exclusions`.
-
-    It counts the exclusions by fault, names the recordings that are excluded whole, and says where to read more.
-    """
-    from drivelab.analysis.exclusions import WHOLE
-    from drivelab.tables import io
-
-    excluded = io.read(exclusions, "exclusions")
-    if excluded.empty:
-        return "Nothing was excluded from the results."
-    counts = excluded["fault"].value_counts(sort=False)
-    faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
-    items = f"{counted(len(excluded), 'item')} {'was' if len(excluded) == 1 else 'were'}"
-    whole = list(dict.fromkeys(excluded.loc[excluded["place"] == WHOLE, "recording"]))
-    named = f", with the whole of {some(whole, _MOST_NAMED)}" if whole else ""
-    return (
-        f"{items} excluded from the results ({faults}){named}: see the top of the report, or "
-        f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'
-    )

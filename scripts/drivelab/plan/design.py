@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
@@ -25,7 +25,8 @@ class Design:
     measurements: tuple[MeasurementChoice, ...]
     drives: tuple[str, ...]
     platforms: tuple[str, ...]
-    runs: int
+    runs: int | Callable[[str], int]
+    """Of all measurements, or of one by its name."""
 
     def resolve(
         self, exclude: Sequence[Mapping[str, Any]], include: Sequence[Mapping[str, Any]]
@@ -36,7 +37,7 @@ class Design:
         """
         places = self.platforms or (NO_PLATFORM,)
         planned: dict[_Combination, int] = {
-            (number, drive, platform): self.runs
+            (number, drive, platform): self._runs(choice.name)
             for number, choice in enumerate(self.measurements)
             for drive in choice.drives
             for platform in places
@@ -64,21 +65,24 @@ class Design:
             del planned[combination]
 
     def _include(self, planned: dict[_Combination, int], entry: Mapping[str, Any], key: str) -> None:
-        runs = entry.get("runs", self.runs)
         combinations = list(self._combinations(planned, self._names(entry, key)))
         if not combinations:
             raise UserError(
                 f"{self.source}: key '{key}' adds nothing: none of its names is planned, so the combination is "
                 "unclear; name both 'measurements' and 'drives', or remove the entry"
             )
-        extended = [combination for combination in combinations if planned.get(combination, 0) < runs]
+        runs = {place: entry.get("runs", self._runs(self.measurements[place[0]].name)) for place in combinations}
+        extended = {place: count for place, count in runs.items() if planned.get(place, 0) < count}
         if not extended:
             fewest = min(planned[combination] for combination in combinations)
             raise UserError(
                 f"{self.source}: key '{key}' adds nothing: all that it names already has {counted(fewest, 'run')}; "
                 "ask for more 'runs' or remove the entry"
             )
-        planned.update(dict.fromkeys(extended, runs))
+        planned.update(extended)
+
+    def _runs(self, measurement: str) -> int:
+        return self.runs if isinstance(self.runs, int) else self.runs(measurement)
 
     def _combinations(
         self, planned: Mapping[_Combination, int], names: Mapping[str, Sequence[str]]

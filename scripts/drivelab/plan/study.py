@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.plan.design import NO_PLATFORM, Design
+from drivelab.plan.growing import Growth, growth_of
 from drivelab.plan.restored import refuse_outside
 from drivelab.plan.schema import validate
 from drivelab.plan.study_parts import ANY_HOST as ANY_HOST
@@ -61,6 +62,7 @@ class Study:
     concurrency: int | Mapping[str, int]
     """Simultaneous measurements on each host; see `concurrency_of`."""
     runs: int
+    """Runs of each measurement; of a growing study, after the last look and of the measurement that has most."""
     basis: str
     """The subject, one of `subjects`, that deltas are relative to."""
     drives: tuple[str, ...]
@@ -84,6 +86,8 @@ class Study:
     """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
 
     budget: Budget = field(default_factory=Budget)
+    growth: Growth | None = None
+    """For a study that adds runs until it is decided."""
 
     def concurrency_of(self, host: str) -> int:
         """Return the simultaneous measurements on a host or ANY_HOST.
@@ -106,13 +110,23 @@ class Study:
         return replace(self, drives=(drive,), basis=basis, results=results, fleet=False)
 
     @property
+    def verdict_confidence_pct(self) -> float:
+        """Return the confidence level of verdicts: that of the next look, if the study grows."""
+        if self.growth is None:
+            return self.confidence_pct
+        return self.growth.confidence_pct(self.confidence_pct)
+
+    @property
     def subjects(self) -> tuple[str, ...]:
         """Return the compared drives, or each drive on each platform as DRIVE@PLATFORM."""
         return _subjects(self.drives, self.platforms)
 
 
-def load_study(path: Path) -> Study:
-    """Return the study in a file; raises UserError with file and key for any fault."""
+def load_study(path: Path, growth: Growth | None = None) -> Study:
+    """Return the study in a file; raises UserError with file and key for any fault.
+
+    `growth` replaces the looks that a growing study has recorded.
+    """
     body = validate(load_yaml(path, "a study file"), "study", str(path))
     drives = tuple(body["drives"])
     write_cache = write_cache_of(body["write_cache"], body["class"])
@@ -132,7 +146,9 @@ def load_study(path: Path) -> Study:
         measurement(entry, f"{path}: key 'measurements[{index}]", drives, traces)
         for index, entry in enumerate(body["measurements"])
     )
-    design = Design(str(path), measurements, drives, tuple(platform.name for platform in platforms), body["runs"])
+    growth = growth or growth_of(path, body["runs"], results)
+    names = tuple(platform.name for platform in platforms)
+    design = Design(str(path), measurements, drives, names, body["runs"] if growth is None else growth.runs)
     measurements = design.resolve(body["exclude"], body["include"])
     refuse_twice(path, measurements)
     drive, _, platform = basis.partition("@")
@@ -154,7 +170,8 @@ def load_study(path: Path) -> Study:
         consent=tuple(body["consent"]),
         clock=body["clock"],
         concurrency=body["concurrency"],
-        runs=body["runs"],
+        runs=body["runs"] if growth is None else growth.now,
+        growth=growth,
         basis=basis,
         drives=drives,
         platforms=platforms,

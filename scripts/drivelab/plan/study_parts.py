@@ -13,7 +13,7 @@ from drivelab.core.units import parse_amount, parse_duration, parse_share
 ANY_HOST = "any"
 IN_RESULTS = frozenset({
     "recordings", "tables", "figures", "report", "logs", "plans", "seals", "status", "traces", "virtual", "drives",
-    "study.txt", "complete.txt", "concurrency.json", "consent.json", "imported.json",
+    "study.txt", "complete.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
 })  # fmt: skip
 """Names that a study uses in its results folder. Folders with other names may belong to other studies."""
 

@@ -39,7 +39,7 @@ def write_report(
 ) -> None:
     """Write the report of a fleet.
 
-    `tables` has the four fleet tables and the folder `deltas`; `study` is `Fleet.report_facts`.
+    `tables` has the four fleet tables, `model_deltas`, and the folder `deltas`; `study` is `Fleet.report_facts`.
     """
     frames = {name: io.read(path, name) for name, path in tables.items() if name != "deltas"}
     deltas = _verdicts(tables["deltas"])
@@ -54,7 +54,8 @@ def verdict(tables: Path, basis: str, margin_pct: float) -> list[str]:
     names = ("fleet_drives", "fleet_spread", "fleet_hosts")
     drives, spread, hosts = (io.read(tables / f"{name}.parquet", name) for name in names)
     deviations = io.read_columns([tables / "fleet_deviations.parquet"], "fleet_deviations", _OF_DEVIATIONS)
-    return list(lead(drives, spread, deviations, hosts, _verdicts(tables / "deltas"), basis, margin_pct))
+    verdicts = _verdicts(tables / "deltas"), io.read(tables / "model_deltas.parquet", "model_deltas")
+    return list(lead(drives, spread, deviations, hosts, *verdicts, basis, margin_pct))
 
 
 def _verdicts(folder: Path) -> pd.DataFrame:
@@ -66,6 +67,7 @@ def render(
 ) -> str:
     """Return the HTML of the report with all texts escaped; `lossy` names traces with missing events."""
     drives, spread, deviations, hosts = (frames[f"fleet_{n}"] for n in ("drives", "spread", "deviations", "hosts"))
+    models = frames["model_deltas"]
     keys, margin_pct = deviations[deviations["is_key"]], float(study["comparison"]["margin_pct"])
     counts = {drive: dict(verdicts.value_counts()) for drive, verdicts in deltas.groupby("comparison")["verdict"]}
     summaries = [fleet_tables.failed_table(drives), fleet_tables.spread_table(spread, keys=True),
@@ -79,7 +81,7 @@ def render(
     script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return environment.get_template("fleet.html.j2").render(
         study=study,
-        lead=list(lead(drives, spread, deviations, hosts, deltas, study["basis"], margin_pct)),
+        lead=list(lead(drives, spread, deviations, hosts, deltas, models, study["basis"], margin_pct)),
         banners=list(banners(drives, deviations, study, lossy)),
         summaries=[table for table in summaries if table is not None],
         figures=list(_figures(keys)),
@@ -97,9 +99,9 @@ def render(
 
 def lead(
     drives: pd.DataFrame, spread: pd.DataFrame, deviations: pd.DataFrame, hosts: pd.DataFrame, deltas: pd.DataFrame,
-    basis: str, margin_pct: float,
+    models: pd.DataFrame, basis: str, margin_pct: float,
 ) -> Iterator[str]:  # fmt: skip
-    """Yield the verdict in sentences: measured drives, spread, outliers, hosts, basis.
+    """Yield the verdict in sentences: measured drives, models, spread, outliers, hosts, basis.
 
     `deviations` needs the columns _OF_DEVIATIONS.
     """
@@ -109,6 +111,9 @@ def lead(
         f"{number(len(drives) - len(failed))} of {number(len(drives))} drives were measured; {number(steady)} of them "
         "are steady in every test." + (f" Not measured: {_some(failed['drive'])}." if len(failed) else "")
     )
+    for (base, model), rows in models.groupby(["basis", "comparison"], sort=False):
+        specimens = f"{rows['comparison_n'].max()} against {rows['basis_n'].max()} specimens"
+        yield f"As models: {model} against {base}, {specimens}, {_counts(rows)}."
     yield from _ranges(spread)
     outlying = drives[drives["outlying"] > 0].sort_values("outlying", ascending=False, kind="stable")
     outliers = [f"{row['drive']} in {row['outlying']} of {_count(row['values'], 'value')}"
@@ -141,8 +146,7 @@ def lead(
             else "The drives of each host do not differ from those of the other hosts."
         )
     if len(deltas):
-        counts = ", ".join(f"{number(count)} {verdict}" for verdict, count in deltas["verdict"].value_counts().items())
-        yield f"Compared with {basis}, {number(len(deltas))} values: {counts}."
+        yield f"Compared with {basis}, {_counts(deltas)}."
     elif len(drives) > 1:
         yield f"No values are compared with the basis, {basis}: it was not measured, or no other drive was."
 
@@ -218,6 +222,12 @@ def _disturbances(deviations: pd.DataFrame, drives: pd.Series) -> Iterator[str]:
 
 def _count(count: int, thing: str) -> str:
     return f"{number(count)} {thing}{'' if count == 1 else 's'}"
+
+
+def _counts(deltas: pd.DataFrame) -> str:
+    """Count values by verdict: `12 values: 8 same within the margin, 4 cannot tell`."""
+    counts = ", ".join(f"{number(count)} {verdict}" for verdict, count in deltas["verdict"].value_counts().items())
+    return f"{_count(len(deltas), 'value')}: {counts}"
 
 
 def _some(items: Any) -> str:

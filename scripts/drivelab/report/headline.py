@@ -6,18 +6,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.exclusions import WHOLE
+from drivelab.core.units import counted, some
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import is_missing
 from drivelab.report.verdict import headline_deltas, headlines
 from drivelab.tables import io
 
+_MOST_NAMED = 3
+"""Number of excluded recordings that are named."""
 
-def first_headlines(tables: Mapping[str, Path | Sequence[Path]], basis: str, most: int = 3) -> list[str]:
-    """Return the first headline of each measurement, at most `most`; for a single drive, its values.
 
-    `tables` gives the paths of `summary`, `deltas`, `steady_state` and `replays`.
-    """
-    inputs = Inputs.of({name: io.read(paths, name) for name, paths in tables.items()}, {"basis": basis}, ())
+def headline_inputs(tables: Path, recordings: Sequence[str], basis: str) -> Inputs:
+    """Return what headlines need, from the folder with a study's tables."""
+    of_recordings = {
+        name: [tables / recording / f"{name}.parquet" for recording in recordings]
+        for name in ("steady_state", "replays")
+    }
+    paths = {name: [tables / f"{name}.parquet"] for name in ("summary", "deltas")} | of_recordings
+    return Inputs.of({name: io.read(files, name) for name, files in paths.items()}, {"basis": basis}, ())
+
+
+def first_headlines(inputs: Inputs, most: int = 3) -> list[str]:
+    """Return the first headline of each measurement, at most `most`; for a single drive, its values."""
     chosen: dict[str, tuple[str, str, str]] = {}
     for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
         text = f"{headline.delta:>8}  {headline.sentence}"
@@ -48,3 +59,22 @@ def _caveats(inputs: Inputs, *value: str) -> str:
     }
     applicable = ", ".join(caveat for caveat, applies in caveats.items() if applies)
     return f" ({applicable})" if applicable else ""
+
+
+def left_out_words(exclusions: Path) -> str:
+    """Return a sentence on the excluded evidence, from the study's table `exclusions`.
+
+    It counts the exclusions by fault, names the recordings that are excluded whole, and says where to read more.
+    """
+    excluded = io.read(exclusions, "exclusions")
+    if excluded.empty:
+        return "Nothing was excluded from the results."
+    counts = excluded["fault"].value_counts(sort=False)
+    faults = ", ".join(f"{fault} {count}" for fault, count in counts.items())
+    items = f"{counted(len(excluded), 'item')} {'was' if len(excluded) == 1 else 'were'}"
+    whole = list(dict.fromkeys(excluded.loc[excluded["place"] == WHOLE, "recording"]))
+    named = f", with the whole of {some(whole, _MOST_NAMED)}" if whole else ""
+    return (
+        f"{items} excluded from the results ({faults}){named}: see the top of the report, or "
+        f'drivelab query "FROM exclusions" --results {exclusions.parent.parent}'
+    )

@@ -55,6 +55,8 @@ def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row
 
 def confidence(inputs: Inputs) -> str:
     """Return the confidence level of the delta intervals in words; empty if the study sets none."""
+    if growth := inputs.study.get("growth"):
+        return f"{quantity(growth['confidence_pct'], '%')} confidence over all looks"
     level = inputs.study.get("confidence_pct")
     return "" if is_missing(level) else f"{quantity(level, '%')} confidence"
 
@@ -229,7 +231,20 @@ def terms(inputs: Inputs) -> str:
         f"{counted} Faster or slower: the difference between the drives is significant after adjustment for the "
         f"{family:,} comparisons tested in {among} (Benjamini{DASH}Hochberg). Beyond the margin: its whole "
         f"interval{f' ({level}, adjusted)' if level else ''} lies beyond ±{margins.removeprefix('±')}. Same within the "
-        "margin: the whole interval lies within. Cannot tell: none of these, or a doubt applies."
+        f"margin: the whole interval lies within. Cannot tell: none of these, or a doubt applies.{_growth(inputs)}"
+    )
+
+
+def _growth(inputs: Inputs) -> str:
+    """Say how a growing study chose its runs; empty for another."""
+    growth = inputs.study.get("growth")
+    if not growth:
+        return ""
+    looks = f" Looks that added runs: {' '.join(growth['reasons'])}" if growth["reasons"] else ""
+    return (
+        f" The study began with {growth['least']} runs and adds one at a time, up to {growth['most']}, until its "
+        "headline tests are decided at the margin. The level of each look is stricter, so that all looks together "
+        f"keep the confidence.{looks}"
     )
 
 

@@ -83,7 +83,7 @@ class Fleet:
 
     def targets(self) -> list[str]:
         """Return the files of a finished fleet in addition to its parts."""
-        names = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts")
+        names = ("fleet_drives", "fleet_spread", "fleet_deviations", "fleet_hosts", "model_deltas")
         tables = [self.path(f"tables/{name}.parquet") for name in names]
         last = ("tables/deltas/drives.txt", "report/index.html", "complete.txt")
         return [*tables, *map(self.path, last)]
@@ -106,6 +106,7 @@ class Fleet:
             "basis": study.basis,
             "comparison": self.layout.comparison(),
             "intended": study.intended,
+            "models": self.layout.models(),
             "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
             "altered": sorted(
                 {f"{planned.protocol.name}: {change}" for planned in plans for change in planned.altered}

@@ -139,7 +139,7 @@ class Layout(FigureLayout):
         study = self.campaign.study
         return {
             "margin_pct": study.margin_pct,
-            "confidence_pct": study.confidence_pct,
+            "confidence_pct": study.verdict_confidence_pct,
             "unintended": study.unintended,
         }
 
@@ -158,6 +158,7 @@ class Layout(FigureLayout):
             "scenario": study.scenario,
             "rse_threshold_pct": study.rse_threshold_pct,
             **self.comparison(),
+            "growth": study.growth and study.growth.facts(study.confidence_pct),
             "intended": study.intended,
             "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
             "cannot_capture": self.campaign.cannot_capture if study.traces else None,

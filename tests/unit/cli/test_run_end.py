@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from drivelab.cli.runner import explain, left_out_words
+from drivelab.cli.runner import explain
+from drivelab.report.headline import left_out_words
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 

@@ -10,16 +10,19 @@ import pandas as pd
 import pytest
 from made_fleet import made_fleet
 
-from drivelab.analysis.fleet_parts import fleet_tables
+from drivelab.analysis.deltas.models import model_deltas
+from drivelab.analysis.fleet_parts import by_measurement, fleet_tables
 from drivelab.analysis.fleet_statistics import deviations_table, drive_columns, spread_table
 from drivelab.report.fleet_page import banners, lead, render
 from drivelab.report.sections.fleet_tables import drives_table
+from drivelab.tables.schemas import SCHEMAS
 
 STUDY: dict[str, Any] = {
     "name": "made", "title": "Made <fleet>", "basis": "d1", "clock_reason": None, "elsewhere": [],
     "comparison": {"margin_pct": 5.0}, "altered": ["pts-iops: <shorter>"],
 }  # fmt: skip
 NO_DELTAS = pd.DataFrame({"comparison": [], "verdict": []})
+NO_MODELS = pd.DataFrame(columns=SCHEMAS["model_deltas"].names)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +30,7 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     folder = tmp_path_factory.mktemp("fleet")
     failed = {"drive": "d13", "subjects": ["d13"], "state": "failed", "reasons": ["<it> hangs"], "recordings": 0,
               "planned": 30, "results": "none"}  # fmt: skip
-    return fleet_tables([*made_fleet(folder, 12, cells=2), failed], 5.0)
+    return {**fleet_tables([*made_fleet(folder, 12, cells=2), failed], 5.0), "model_deltas": NO_MODELS}
 
 
 def test_the_verdict_comes_first_and_names_outliers(frames: dict[str, pd.DataFrame]) -> None:
@@ -75,7 +78,9 @@ def test_the_html_loads_nothing(frames: dict[str, pd.DataFrame]) -> None:
 def test_a_fleet_without_a_result_has_a_report(tmp_path: Path) -> None:
     failed = {"drive": "d1", "subjects": ["d1"], "state": "failed", "reasons": [], "recordings": 0, "planned": 3,
               "results": str(tmp_path)}  # fmt: skip
-    assert "0 of 1 drives were measured" in render(fleet_tables([failed], 5.0), NO_DELTAS, STUDY)
+    assert "0 of 1 drives were measured" in render(
+        {**fleet_tables([failed], 5.0), "model_deltas": NO_MODELS}, NO_DELTAS, STUDY
+    )
 
 
 def grouped(**values: list[float]) -> dict[str, pd.DataFrame]:
@@ -93,7 +98,23 @@ def grouped(**values: list[float]) -> dict[str, pd.DataFrame]:
 
 
 def sentences(**values: list[float]) -> str:
-    return "\n".join(lead(**grouped(**values), hosts=NO_DELTAS, deltas=NO_DELTAS, basis="a", margin_pct=5.0))
+    nothing = {"hosts": NO_DELTAS, "deltas": NO_DELTAS, "models": NO_MODELS}
+    return "\n".join(lead(**grouped(**values), **nothing, basis="a", margin_pct=5.0))
+
+
+def test_models_come_before_single_drives(tmp_path: Path) -> None:
+    outcomes = made_fleet(tmp_path, 6, cells=2)
+    models = {f"d{number}": "One" if number < 4 else "Two" for number in range(1, 7)}
+    table = model_deltas(by_measurement(outcomes), models, "d1")
+    whole = pd.concat(by_measurement(outcomes), ignore_index=True)
+    pd.testing.assert_frame_equal(table, model_deltas([whole], models, "d1"))
+    frames = fleet_tables(outcomes, 5.0) | {"model_deltas": table}
+    verdict = render(frames, NO_DELTAS, STUDY).replace("\xa0", " ")
+    first, then = (
+        verdict.index(f"As models: Two against One, 3 against 3 specimens, {len(table)} values:"),
+        "From the lowest",
+    )
+    assert first < verdict.index(then)
 
 
 def test_groups_of_drives_are_named_without_outliers() -> None:

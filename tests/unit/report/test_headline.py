@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.report.headline import first_headlines
+from drivelab.report.headline import first_headlines, headline_inputs
 from drivelab.tables import io
 
 
@@ -17,14 +17,18 @@ def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
     return files
 
 
+def lines_of(paths: dict[str, Path], most: int = 3) -> list[str]:
+    return first_headlines(headline_inputs(paths["summary"].parent, ["."], "op7"), most)
+
+
 def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
-    lines = first_headlines(paths, "op7")
+    lines = lines_of(paths)
     names = ["pts-iops", "pts-write-saturation", "trace-replay"]
     assert [line.split(":")[0] for line in lines] == [
         f"{name} (reduced, virtual drives, single recording)" for name in names
     ]
     assert "random write 4\u00a0KiB" in lines[0]
-    assert len(first_headlines(paths, "op7", most=1)) == 1
+    assert len(lines_of(paths, most=1)) == 1
 
 
 def test_a_single_drive_shows_its_first_tracked_variable(paths: dict[str, Path]) -> None:
@@ -36,6 +40,6 @@ def test_a_single_drive_shows_its_first_tracked_variable(paths: dict[str, Path])
     for order in (windows, windows.iloc[::-1]):
         io.write(order, paths["steady_state"], "steady_state")
         first = order[order["measurement"] == "pts-iops"].iloc[0]
-        (line,) = [line for line in first_headlines(paths, "op7") if line.startswith("pts-iops ")]
+        (line,) = [line for line in lines_of(paths) if line.startswith("pts-iops ")]
         assert f": {first['variable']} {first['metric']}: " in line
     assert len({*windows[windows["measurement"] == "pts-iops"]["variable"]}) > 1

@@ -24,7 +24,8 @@ from drivelab.criteria.repeats import FEWEST
 _WITHIN_SCATTER = "the difference is within the scatter of the recordings"
 _BY_CHANCE = "different alone, not after adjusting for all comparisons"
 _NOT_SURELY_WITHIN = "within the margin alone, not after adjusting for all comparisons"
-_UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; precondition longer"
+UNSETTLED = "not settled: the fitted asymptotes of the windows contradict it; precondition longer"
+"""A doubt that more recordings do not settle."""
 
 
 def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, confidence_pct: float) -> pd.DataFrame:
@@ -39,12 +40,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     """
     alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
     margin = math.log1p(margin_pct / 100)
-    ratios_by_pair = Ratios(
-        np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
-        table["log_error"].to_numpy(dtype=float),
-        table["freedom"].fillna(1.0).to_numpy(dtype=float),
-        bins(table["metric"]),
-    )
+    ratios_by_pair = ratios_of(table)
     same = (equivalence.p <= alpha / 2).to_numpy()
     differs = ~same & (difference.p <= alpha).to_numpy()
     outside = np.select([same, differs], [2 * equivalence.critical, difference.critical], alpha)
@@ -64,7 +60,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     )
     undecided = difference.p.notna().to_numpy() & (verdicts == "")
     within, by_chance = table["equivalence_p"] <= alpha / 2, table["p_value"] <= alpha
-    reasons = np.select([unsettled, within, by_chance], [_UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
+    reasons = np.select([unsettled, within, by_chance], [UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
     few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
     needed = np.where(few, FEWEST, np.inf)
@@ -84,6 +80,16 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
             [str(reason)] if redo else [] if verdict else list(old)
             for verdict, redo, reason, old in zip(verdicts, undecided, reasons, table["doubts"], strict=True)
         ],
+    )
+
+
+def ratios_of(table: pd.DataFrame) -> Ratios:
+    """Return the ratios in table `deltas`; NaN where a pair has none."""
+    return Ratios(
+        np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
+        table["log_error"].to_numpy(dtype=float),
+        table["freedom"].fillna(1.0).to_numpy(dtype=float),
+        bins(table["metric"]),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -13,7 +13,7 @@ from drivelab.tables.schemas import SCHEMAS
 
 
 def model_deltas(
-    summary: pd.DataFrame,
+    summaries: Iterable[pd.DataFrame],
     models: Mapping[str, str],
     basis: str,
     *,
@@ -22,18 +22,24 @@ def model_deltas(
 ) -> pd.DataFrame:
     """Make a table like `deltas` of the other models against that of the drive `basis`.
 
-    `models` has the model of each drive that has one. A verdict needs three specimens a side. `basis_n` and
-    `comparison_n` count specimens, and so do `recordings_needed`, doubts and remarks. Empty without a second model.
+    `summaries` are table `summary` of all drives, or parts of it: each value in one part, for all drives. `models` has
+    the model of each drive that has one. A verdict needs three specimens a side. `basis_n` and `comparison_n` count
+    specimens, and so do `recordings_needed`, doubts and remarks. Empty without a second model.
     """
-    chosen = summary[summary["drive"].isin(models)]
-    if basis not in models or len({models[drive] for drive in chosen["drive"]}) < 2:
+    parts = [pooled(_specimens(summary, models)) for summary in summaries] if basis in models else []
+    values = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame({"drive": []})
+    if values["drive"].nunique() < 2 or models[basis] not in set(values["drive"]):
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
-    specimens = (_specimen(row, models[row["drive"]]) for row in chosen.to_dict("records"))
-    deltas = deltas_table(pooled(specimens), models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
+    deltas = deltas_table(values, models[basis], margin_pct=margin_pct, confidence_pct=confidence_pct)
     return deltas.assign(**{
         column: [[_of_specimens(sentence) for sentence in sentences] for sentences in deltas[column]]
         for column in ("doubts", "remarks")
     })  # fmt: skip
+
+
+def _specimens(summary: pd.DataFrame, models: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for row in summary[summary["drive"].isin(models)].to_dict("records"):
+        yield _specimen({str(name): value for name, value in row.items()}, models[row["drive"]])
 
 
 def _specimen(row: Mapping[str, Any], model: str) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
@@ -18,6 +19,8 @@ from drivelab.criteria.repeats import FEWEST
 
 POWER = 0.8
 """Probability of showing a difference that is there."""
+FAINT = 0.1
+"""Probability of a decision below which more recordings are not worth measuring (ours)."""
 MOST_RECORDINGS = 50
 """Largest number of recordings a side that is worth planning."""
 ASSUMED_SCATTER = 0.03
@@ -59,8 +62,23 @@ def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: 
     distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs)) - ratios.bins
     needed = np.full(len(recordings), np.inf)
     for count in range(MOST_RECORDINGS, 1, -1):
-        freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
-        error = ratios.errors * np.sqrt(recordings / count)
-        reached = (stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - POWER, freedom)) * error <= distance
+        reached = _reach(ratios, recordings, count, alpha, POWER) <= distance
         needed = np.where(reached & (count > recordings), count, needed)
     return needed
+
+
+def may_decide(ratios: Ratios, recordings: Floats, most: int, margin: float, alpha: float) -> npt.NDArray[np.bool_]:
+    """Return whether `most` recordings a side would decide each ratio at the margin with a probability of FAINT.
+
+    `recordings` are those that the ratios have a side. A ratio is decided at the margin if its interval lies wholly
+    beyond or wholly within it.
+    """
+    distance = np.abs(np.abs(ratios.logs) - margin) - ratios.bins
+    return np.asarray(_reach(ratios, recordings, most, alpha, FAINT) <= distance)
+
+
+def _reach(ratios: Ratios, recordings: Floats, count: int, alpha: float, power: float) -> Floats:
+    """Return how far from a bound `count` recordings a side can tell ratios of `recordings` a side, as a logarithm."""
+    freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
+    error = ratios.errors * np.sqrt(recordings / count)
+    return np.asarray((stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - power, freedom)) * error)
