@@ -15,6 +15,7 @@ from matplotlib.figure import Figure as Drawing
 from drivelab.analysis.detectors.outliers import FALSE_ALARM, LEAST_VALUES, MODIFIED_Z
 from drivelab.analysis.fleet_parts import measured
 from drivelab.analysis.fleet_statistics import VALUE, apart
+from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import worst
 from drivelab.figures.base.style import svg
 from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
@@ -112,8 +113,9 @@ def lead(
         "are steady in every test." + (f" Not measured: {_some(failed['drive'])}." if len(failed) else "")
     )
     for (base, model), rows in models.groupby(["basis", "comparison"], sort=False):
-        specimens = f"{rows['comparison_n'].max()} against {rows['basis_n'].max()} specimens"
-        yield f"As models: {model} against {base}, {specimens}, {_counts(rows)}."
+        counts = rows["comparison_n"].max(), rows["basis_n"].max()
+        needed = f" (a verdict needs {FEWEST})" if min(counts) < FEWEST else ""
+        yield f"As models: {model} against {base}, {counts[0]} against {counts[1]} specimens{needed}, {_counts(rows)}."
     yield from _ranges(spread)
     outlying = drives[drives["outlying"] > 0].sort_values("outlying", ascending=False, kind="stable")
     outliers = [f"{row['drive']} in {row['outlying']} of {_count(row['values'], 'value')}"
