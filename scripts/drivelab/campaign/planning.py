@@ -23,7 +23,7 @@ from drivelab.plan.grammar import Protocol, Resolved, load, resolve
 from drivelab.plan.growing import Growth
 from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import MeasurementChoice, Platform, Study, load_study
+from drivelab.plan.study import BY_PROTOCOL, MeasurementChoice, Platform, Study, load_study
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.folders import is_recorded
 from drivelab.trace import trace_catalogue
@@ -223,16 +223,17 @@ class Campaign:
             raise UserError(f"{source}: there is no protocol '{name}'; {PROTOCOLS} has: {known}")
         if name not in self._protocols:
             self._protocols[name] = load(path)
-            resolve(self._protocols[name], self.study.drive_class, None, {}, str(path))
+            resolve(self._protocols[name], self._protocols[name].usual_class, None, {}, str(path))
         return self._protocols[name]
 
     def _plans(self, choice: MeasurementChoice) -> list[Planned]:
         protocol = self._protocol(choice.protocol, choice.source)
         check_traces(choice, protocol)
         check_application(choice, runs_one=protocol.applications)
-        variants = resolve(protocol, self.study.drive_class, choice.scale, choice.settings, choice.source)
+        drive_class = choice.drive_class or self.study.drive_class or protocol.usual_class
+        variants = resolve(protocol, drive_class, choice.scale, choice.settings, choice.source)
         plans = [
-            Planned(self._plan(choice, self.sheet[drive], platform, variant, run), protocol, variant.altered)
+            self._planned(choice, self.sheet[drive], platform, variant, run)
             for drive in choice.drives
             if drive in self.study.drives
             for platform in self.study.platforms or (None,)
@@ -244,8 +245,25 @@ class Campaign:
                 following.plan.__dict__["digest"] = first.plan.digest
         return plans
 
-    def _plan(
+    def _planned(
         self, choice: MeasurementChoice, row: SheetRow, platform: Platform | None, resolved: Resolved, run: int
+    ) -> Planned:
+        protocol = self._protocols[choice.protocol]
+        asked = protocol.write_cache(resolved.steps["class"]["name"])
+        wanted = (self.study if platform is None else platform).write_cache
+        cache = asked if wanted == BY_PROTOCOL else wanted
+        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
+        plan = self._plan(choice, row, platform, resolved, run, None if cache == "unchanged" else cache)
+        return Planned(plan, protocol, (*resolved.altered, *other))
+
+    def _plan(
+        self,
+        choice: MeasurementChoice,
+        row: SheetRow,
+        platform: Platform | None,
+        resolved: Resolved,
+        run: int,
+        write_cache: str | None,
     ) -> Plan:
         model = None if row.virtual is None else self.model(row.virtual, row.source)
         at = self.study if platform is None else platform
@@ -254,7 +272,7 @@ class Campaign:
             "clock": "wall" if model is None else self.clock[0],
             "scenario": at.scenario,
             "protocol": choice.protocol,
-            "write_cache": at.write_cache,
+            "write_cache": write_cache,
             **self._with_purge(resolved.steps),
         }
         if platform is not None:

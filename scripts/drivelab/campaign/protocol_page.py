@@ -44,7 +44,7 @@ def text(
     lines += [f"    needs {needs}" for needs in _needs(protocol)]
     lines += ["", *textwrap.wrap(protocol.description.strip(), _WIDTH), ""]
     length = f"scale {scale}: REDUCED, not a result of the full-length test" if scale else "full length"
-    lines.append(f"{drive_class} class, {length}, for {words}:")
+    lines.append(f"{drive_class} class, {_cache(protocol, drive_class)}, {length}, for {words}:")
     for variant in resolved:
         parts = procedure(variant, subject)
         lines += [""] + ([f"{variant.variant}:"] if variant.variant is not None else [])
@@ -70,8 +70,10 @@ def page(protocol: Protocol, words: str, subject: Subject) -> str:
     if needs := list(_needs(protocol)):
         lines += [f"It needs {' and '.join(needs)}; name them in the study.", ""]
     lines += [f"In a study: `- {{protocol: {protocol.name}}}`. More: `./drivelab protocol show {protocol.name}`.", ""]
-    lines += ["## What it does", "", f"At full length, enterprise class, to {words}. {_ESTIMATES}", ""]
-    for variant in resolve(protocol, "enterprise", None, {}, protocol.name):
+    usual = protocol.usual_class
+    lines += ["## What it does", ""]
+    lines += [f"At full length, {usual} class, {_cache(protocol, usual)}, to {words}. {_ESTIMATES}", ""]
+    for variant in resolve(protocol, usual, None, {}, protocol.name):
         if variant.variant is not None:
             lines += [f"### {variant.variant}", ""]
         parts = procedure(variant, subject)
@@ -83,6 +85,10 @@ def page(protocol: Protocol, words: str, subject: Subject) -> str:
     scales = ", ".join(f"`{name}`" for name in body.get("scale", {}))
     lines += ["", f"Scales that shorten it (the results are then *reduced*): {scales or 'none'}."]
     return _BEGIN.format(f"show {protocol.name}") + "\n".join(lines) + _END
+
+
+def _cache(protocol: Protocol, drive_class: str) -> str:
+    return f"write cache {protocol.write_cache(drive_class)}"
 
 
 def _cell(part: Part) -> str:

@@ -39,8 +39,7 @@ def add_parser(commands: Any) -> None:
         "--class",
         dest="drive_class",
         choices=CLASSES,
-        default=CLASSES[0],
-        help="class of the drive (default: %(default)s)",
+        help="class of the drive (default: the usual one of the protocol)",
     )
     parser.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options")
     parser.add_argument(
@@ -99,12 +98,13 @@ def _show(options: argparse.Namespace) -> int:
     from drivelab.plan.grammar import resolve
 
     protocol = _protocol(options.protocol)
-    resolved = resolve(protocol, options.drive_class, options.scale, {}, "--scale")
+    drive_class = options.drive_class or protocol.usual_class
+    resolved = resolve(protocol, drive_class, options.scale, {}, "--scale")
     description, subject = _subject(options)
     if options.markdown:
         print(protocol_page.page(protocol, description, subject), end="")
     else:
-        print(protocol_page.text(protocol, resolved, description, subject, options.drive_class, options.scale), end="")
+        print(protocol_page.text(protocol, resolved, description, subject, drive_class, options.scale), end="")
     return 0
 
 

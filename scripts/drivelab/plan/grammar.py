@@ -106,6 +106,18 @@ class Protocol:
         return bool(self.body.get("simultaneous", False))
 
     @property
+    def usual_class(self) -> str:
+        """Return the class of drives that the test is for."""
+        return str(self.body.get("usual_class", "enterprise"))
+
+    def write_cache(self, drive_class: str) -> str:
+        """Return `on`, `off` or `unchanged`: what the test asks of the drives' volatile write cache.
+
+        PTS: it is off for enterprise drives and on for client drives.
+        """
+        return str(self.body.get("write_cache", {"enterprise": "off", "client": "on"}[drive_class]))
+
+    @property
     def analysis(self) -> Mapping[str, Any]:
         """Return the additional analyses, `figure_of_merit` or `best_run`.
 

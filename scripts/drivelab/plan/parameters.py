@@ -25,7 +25,16 @@ def parameters(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(body: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for key in ("class", "for_each", "workloads", "condition", "simultaneous", "analysis"):
+    for key in (
+        "class",
+        "usual_class",
+        "write_cache",
+        "for_each",
+        "workloads",
+        "condition",
+        "simultaneous",
+        "analysis",
+    ):
         if key in body:
             yield key, body[key]
     for step in body["measure"]:

@@ -13,6 +13,7 @@ from drivelab.plan.growing import Growth, growth_of
 from drivelab.plan.restored import refuse_outside
 from drivelab.plan.schema import validate
 from drivelab.plan.study_parts import ANY_HOST as ANY_HOST
+from drivelab.plan.study_parts import BY_PROTOCOL as BY_PROTOCOL
 from drivelab.plan.study_parts import (
     Budget,
     analysis_of,
@@ -23,7 +24,6 @@ from drivelab.plan.study_parts import (
     results_of,
     taint_of,
     trace_source,
-    write_cache_of,
 )
 from drivelab.plan.study_parts import MeasurementChoice as MeasurementChoice
 from drivelab.plan.study_parts import Platform as Platform
@@ -44,12 +44,13 @@ class Study:
     title: str
     results: Path
     drives_sheet: Path
-    drive_class: str
+    drive_class: str | None
+    """None for the usual class of each protocol."""
     scenario: str
     purge: str
     """How drives are purged: `auto` or a method of `drivelab.drives.purge`."""
-    write_cache: str | None
-    """`on`, `off`, or None to leave it unchanged."""
+    write_cache: str
+    """`on`, `off`, `unchanged`, or BY_PROTOCOL."""
     host_settings: str
     """`check` or `apply`."""
     taint: Mapping[str, float]
@@ -129,8 +130,7 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
     """
     body = validate(load_yaml(path, "a study file"), "study", str(path))
     drives = tuple(body["drives"])
-    write_cache = write_cache_of(body["write_cache"], body["class"])
-    platforms = platforms_of(path, body["platforms"], body["scenario"], write_cache, body["class"])
+    platforms = platforms_of(path, body["platforms"], body["scenario"], body["write_cache"])
     subjects = _subjects(drives, platforms)
     basis = body.get("basis", subjects[0])
     if basis not in subjects:
@@ -160,10 +160,10 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
         title=body["title"] or f"Study {body['name']}",
         results=results,
         drives_sheet=Path(body["drives_sheet"]),
-        drive_class=body["class"],
+        drive_class=None if body["class"] == BY_PROTOCOL else body["class"],
         scenario=body["scenario"],
         purge=body["purge"],
-        write_cache=write_cache,
+        write_cache=body["write_cache"],
         host_settings=body["host_settings"],
         taint=taint_of(body["taint"]),
         meter=body.get("meter", {}),

@@ -11,6 +11,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import parse_amount, parse_duration, parse_share
 
 ANY_HOST = "any"
+BY_PROTOCOL = "by-protocol"
 IN_RESULTS = frozenset({
     "recordings", "tables", "figures", "report", "logs", "plans", "seals", "status", "traces", "virtual", "drives",
     "study.txt", "complete.txt", "concurrency.json", "consent.json", "imported.json", "looks.json",
@@ -40,7 +41,7 @@ class Platform:
     host: str
     """Host name, or ANY_HOST for the host that runs the study."""
     scenario: str
-    write_cache: str | None
+    write_cache: str
     """As in `Study`."""
 
     def of(self, drive: str) -> str:
@@ -78,24 +79,16 @@ class MeasurementChoice:
     """Name in config/applications.yaml; None for protocols without an application."""
     runs: Mapping[tuple[str, str], int] = field(default_factory=dict)
     """Number of runs by drive and platform, from `drivelab.plan.design`."""
+    drive_class: str | None = None
+    """Class of the drives; None for that of the study."""
 
     def drives_in(self, platform: str, run: int) -> tuple[str, ...]:
         """Return the drives with at least `run` runs on a platform."""
         return tuple(drive for drive in self.drives if self.runs.get((drive, platform), 0) >= run)
 
 
-def write_cache_of(wanted: str, drive_class: str) -> str | None:
-    """Return `on`, `off`, or None for unchanged.
-
-    PTS: the volatile write cache is off for enterprise drives and on for client drives.
-    """
-    if wanted == "unchanged":
-        return None
-    return {"enterprise": "off", "client": "on"}[drive_class] if wanted == "by-class" else wanted
-
-
 def platforms_of(
-    path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str | None, drive_class: str
+    path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str
 ) -> tuple[Platform, ...]:
     """Return the platforms.
 
@@ -104,7 +97,7 @@ def platforms_of(
     seen: dict[tuple[str, str, str | None], str] = {}
     platforms = []
     for name, entry in body.items():
-        cache = write_cache_of(entry["write_cache"], drive_class) if "write_cache" in entry else write_cache
+        cache = entry.get("write_cache", write_cache)
         platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache)
         other = seen.setdefault((platform.host, platform.scenario, platform.write_cache), name)
         if other != name:
@@ -215,6 +208,7 @@ def measurement(
         drives=tuple(entry.get("drives", drives)),
         settings=entry.get("set", {}),
         source=f"{place}'",
+        drive_class=entry.get("class"),
         application=entry.get("application"),
     )
 

@@ -32,9 +32,9 @@ class Candidate:
 def choose(name: str, candidates: Sequence[Candidate], response_time_us: float) -> Candidate:
     """Return the candidate that is `max`, `mid` or `min`.
 
-    If no candidate is below `response_time_us`, MAX is the one with the lowest mean latency. Of equal candidates, the
-    one with fewer outstanding I/Os wins, then fewer threads, then lower latency. Raises ValueError without candidates,
-    and for another name.
+    If no candidate is below `response_time_us`, MAX is the one with the lowest mean latency. MID keeps the limit too,
+    and has no more outstanding I/Os than MAX. Of equal candidates, the one with fewer outstanding I/Os wins, then fewer
+    threads, then lower latency. Raises ValueError without candidates, and for another name.
     """
     if not candidates:
         raise ValueError("there are no candidates")
@@ -50,7 +50,8 @@ def choose(name: str, candidates: Sequence[Candidate], response_time_us: float) 
     if name != "mid":
         raise ValueError(f"there is no point '{name}'; use one of {', '.join(NAMES)}")
     middle = (most.iops + least.iops) / 2
-    return min(candidates, key=lambda cell: (abs(cell.iops - middle), *_demand(cell)))
+    between = [cell for cell in within if cell.outstanding <= most.outstanding] or [most]
+    return min(between, key=lambda cell: (abs(cell.iops - middle), *_demand(cell)))
 
 
 def _demand(cell: Candidate) -> tuple[float, ...]:

@@ -81,6 +81,31 @@ def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> N
     assert Campaign.load(study).plans[0].plan.digest != before
 
 
+def test_each_protocol_has_its_write_cache_and_class(project: Path) -> None:
+    study = Path("config/mine.yaml")
+    text = (
+        "name: mine\ndrives: [op7-512e]\nclock: virtual\nmeasurements:\n"
+        "  - {protocol: stec-read-shares}\n  - {protocol: iometer-four-corners, scale: demo}\n"
+        "  - {protocol: tkperf-iops}\n  - {protocol: stec-block-sizes, class: client}\n"
+    )
+
+    def chosen(more: str = "") -> list[tuple[str, str, str | None, bool]]:
+        study.write_text(text + more)
+        return [
+            (row.plan.measurement, row.plan.subject["class"]["name"], row.plan.subject["write_cache"],
+             any(change.startswith("write cache: ") for change in row.altered))
+            for row in Campaign.load(study).plans
+        ]  # fmt: skip
+
+    assert chosen() == [
+        ("stec-read-shares", "enterprise", "off", False), ("iometer-four-corners", "client", "on", False),
+        ("tkperf-iops", "enterprise", "on", False), ("stec-block-sizes", "client", "on", False),
+    ]  # fmt: skip
+    assert [row[1:3] for row in chosen("class: client\n")] == [("client", "on")] * 3 + [("client", "on")]
+    assert [row[2:] for row in chosen("write_cache: 'off'\n")] == [("off", False), *[("off", True)] * 3]
+    assert chosen("write_cache: unchanged\n")[0][2:] == (None, True)
+
+
 def test_the_schema_knows_the_methods_of_purging() -> None:
     from drivelab.drives.purge import AUTO, METHODS
     from drivelab.plan.schema import load_schema

@@ -273,6 +273,19 @@ def test_points_of_a_surface(until: dict[str, Any], cold: int, name: str, at: tu
     }  # fmt: skip
 
 
+def test_mid_keeps_the_limit_and_asks_no_more_than_max(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without that, a drive whose IOPS barely grow has a MID far beyond its MAX."""
+    flat = {(1, 1): (1000.0, 100.0), (1, 4): (9000.0, 1790.0), (8, 6): (5000.0, 20100.0), (2, 8): (5000.0, 4000.0)}
+    monkeypatch.setitem(globals(), "SURFACE", flat)
+    for name, at in (("max", (1, 4)), ("mid", (1, 1))):
+        chosen = demand(surveyed({"rounds": 2}, cold=1), {**POINT, "name": name})  # type: ignore[arg-type]
+        assert (chosen["threads"], chosen["queue_depth"]) == at
+    slow = {at: (iops, 9000.0 + iops) for at, (iops, _) in flat.items()}
+    monkeypatch.setitem(globals(), "SURFACE", slow)
+    chosen = demand(surveyed({"rounds": 2}, cold=1), {**POINT, "name": "mid"})  # type: ignore[arg-type]
+    assert (chosen["threads"], chosen["queue_depth"]) == (1, 1)
+
+
 def test_without_a_window_all_counted_rounds_are_averaged() -> None:
     bench = surveyed({"rounds": 2})
     demand(bench, POINT)  # type: ignore[arg-type]

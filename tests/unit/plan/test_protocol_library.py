@@ -120,11 +120,10 @@ def test_iops_has_56_cells_mixes_outside_and_sizes_inside(name: str, tracked: in
 
 
 @pytest.mark.parametrize(
-    ("name", "sizes_kib", "fill_kib"),
-    [("pts-throughput", [1024, 128], None), ("pts-throughput-v09", [1024, 64, 8, 4, 0.5], 128)],
+    ("name", "sizes_kib"), [("pts-throughput", [1024, 128]), ("tkperf-throughput", [1024, 64, 8, 4, 0.5])]
 )
-def test_throughput_purges_for_every_block_size(name: str, sizes_kib: list[float], fill_kib: int | None) -> None:
-    """Version 2.0 fills in the size under test, v0.9 in 128 KiB."""
+def test_throughput_purges_for_every_block_size(name: str, sizes_kib: list[float]) -> None:
+    """Version 2.0 fills in the size under test; TKperf does not fill."""
     measurements = variants(name)
     assert [cells(measurement)[0]["block_size_bytes"] for measurement in measurements] == [
         size * KIB for size in sizes_kib
@@ -132,16 +131,34 @@ def test_throughput_purges_for_every_block_size(name: str, sizes_kib: list[float
     for measurement in measurements:
         read, write = cells(measurement)
         assert (read["read_share"], write["read_share"], write["pattern"]) == (100, 0, "sequential")
-        size = write["block_size_bytes"] if fill_kib is None else fill_kib * KIB
-        wanted = {"pattern": "sequential", "block_size_bytes": size, "capacity_multiple": 2}
+        if name == "tkperf-throughput":
+            assert "fill" not in measurement.steps["condition"]
+            continue
+        wanted = {"pattern": "sequential", "block_size_bytes": write["block_size_bytes"], "capacity_multiple": 2}
         assert {key: fill(measurement)[key] for key in wanted} == wanted
 
 
-def test_the_client_throughput_of_v09_is_one_block_size() -> None:
-    protocol = load(PROTOCOLS / "pts-throughput-v09.yaml")
-    (measurement,) = resolve(protocol, "client", None, {"for_each": {"block_size": ["1024KiB"]}}, "test")
-    assert cells(measurement)[0]["block_size_bytes"] == 1024 * KIB
-    assert measurement.altered
+@pytest.mark.parametrize(
+    ("name", "sizes_kib"), [("pts-throughput-v09", [1024, 64, 8, 4, 0.5]), ("pts-throughput-v09-client", [1024])]
+)
+def test_the_throughput_of_v09_is_one_loop_after_one_fill(name: str, sizes_kib: list[float]) -> None:
+    ((_, loop),) = only(name)
+    sizes = [size * KIB for size in sizes_kib]
+    assert [(cell["read_share"], cell["block_size_bytes"]) for cell in loop["cells"]] == list(product((100, 0), sizes))
+    assert [cell["block_size_bytes"] for cell in tracked_cells(loop)] == [s for s in sizes if s in (1 << 20, 4096)]
+    (measurement,) = variants(name)
+    wanted = {"pattern": "sequential", "block_size_bytes": 128 * KIB, "capacity_multiple": 2}
+    assert {key: fill(measurement)[key] for key in wanted} == wanted
+
+
+def test_the_demonstration_of_stec_has_its_command_and_its_text() -> None:
+    for name in ("sqlio-head-to-head", "sqlio-head-to-head-reads"):
+        measurements = variants(name)
+        assert [measurement.variant for measurement in measurements] == ["command-8k", "text-4k-unaligned"]
+        soaks = [measurement.steps["measure"][0]["soak"]["cell"] for measurement in measurements]
+        assert [(cell["block_size_bytes"], cell.get("alignment_offset_bytes", 0)) for cell in soaks] == [
+            (8192, 0), (4096, 512),
+        ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
