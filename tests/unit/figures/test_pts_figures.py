@@ -77,6 +77,18 @@ def test_convergence_of_reads_and_of_maxima(made: ModuleType) -> None:
     assert maxima.axes[0].get_ylabel().startswith("Maximum latency (s)")
 
 
+def test_convergence_shows_every_tracked_cell(made: ModuleType) -> None:
+    cells = made.cells()
+    tracked = ("RND 4KiB 0/100", "RND 64KiB 65/35", "RND 1024KiB 100/0")
+    state = pd.concat([made.steady_state(variable=variable) for variable in tracked])
+    figure = convergence(cells, state)
+    shown = [line.get_label() for line in found(figure, "line")]
+    others = [name for name in shown if "/" in str(name)]
+    sizes = cells[cells["read_share_pct"] == 0]["block_size_bytes"].nunique()
+    assert [str(name) for name in others] == ["1024KiB 100/0 *", "64KiB 65/35 *"]
+    assert len(shown) == sizes + len(others)
+
+
 def test_writes_before_each_round_are_apart_from_the_sweep() -> None:
     cells = frames.with_pre_writes(frames.sweep())
     figure = convergence(cells, frames.sweep_window(), beside_sweep=True)

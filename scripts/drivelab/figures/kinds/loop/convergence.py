@@ -22,9 +22,10 @@ FIGURES = (
         name="convergence",
         title="Steady-state convergence",
         caption=(
-            "Value of each round: for each block size at one R/W mix; in a demand sweep, for each queue depth "
-            "at the most threads; in other tests, for each cell. The marked rounds are the measurement "
-            "window, the last five. The test is steady if the tracked variables keep their limits there."
+            "Value of each round: for each block size at one R/W mix, and for each tracked cell; in a demand "
+            "sweep, for each queue depth at the most threads; in other tests, for each cell. The marked rounds "
+            "are the measurement window, the last five. The test is steady if the tracked variables keep their "
+            "limits there."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -122,11 +123,11 @@ def convergence(
 ) -> Figure:
     """Draw the convergence of all block sizes at one read share, with the steady-state window.
 
-    `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads are shown. If cells
-    are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with the most threads is
-    shown, or with `beside_sweep` the cells at one demand only, such as the writes before each round. `metric` is a
-    column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones outside. Raises
-    ValueError for unsuitable tables.
+    `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads and all tracked cells
+    are shown. If cells are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with
+    the most threads is shown, or with `beside_sweep` the cells at one demand only, such as the writes before each
+    round. `metric` is a column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones
+    outside. Raises ValueError for unsuitable tables.
     """
     selection.require(steady_state, _STEADY, "steady_state")
     if metric is None:

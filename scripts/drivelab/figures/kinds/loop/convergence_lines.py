@@ -45,15 +45,23 @@ def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = N
         return _sweep(loop, tracked, points)
     if read_share_pct is None and not _is_grid(loop):
         return _all(loop, tracked)
-    if read_share_pct is None:
-        read_share_pct = int(loop["read_share_pct"].min())
-    rows = selection.rows(loop, "cells", read_share_pct=read_share_pct).sort_values(["pattern", "block_size_bytes"])
+    whole = read_share_pct is None
+    share = int(loop["read_share_pct"].min()) if read_share_pct is None else read_share_pct
+    rows = selection.rows(loop, "cells", read_share_pct=share).sort_values(["pattern", "block_size_bytes"])
     prefix = rows["pattern"].nunique() > 1
     names = {
         row.cell_label: f"{selection.access(row.pattern)} " * prefix + format_size(int(row.block_size_bytes))
         for row in rows.drop_duplicates("cell_label").itertuples()
     }
-    return Lines(rows, names, f"Convergence at {format_mix(read_share_pct)} read/write", "Block size")
+    others = loop[loop["cell_label"].isin(tracked - names.keys())] if whole else loop.head(0)
+    names |= {
+        row.cell_label: f"{format_size(int(row.block_size_bytes))} {format_mix(int(row.read_share_pct))}"
+        for row in others.sort_values("cell").drop_duplicates("cell_label").itertuples()
+    }
+    title = f"Convergence at {format_mix(share)} read/write"
+    return Lines(
+        pd.concat([rows, others]), names, f"{title}, and of tracked cells" if len(others) else title, "Block size"
+    )
 
 
 def _points(loop: pd.DataFrame) -> pd.Series:
