@@ -27,9 +27,9 @@ REPLAY_TABLES = (
 _CONDITIONS = (
     "steady", "grid", "surface", "repeats", "reads", "maximum", "maximum_surface", "demand", "demand_cpu", "pre_writes",
     "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes",
-    "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency", "drives_ramp",
-    "drives_mixes", "drives_alignment", "drives_strip", "drives_variation", "drives_application", "head_to_head",
-    "sizes", "trace",
+    "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency",
+    "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation", "drives_application",
+    "head_to_head", "sizes", "trace",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -135,8 +135,9 @@ def _of_series(loop: Fields) -> set[str]:
             load = repr(sorted((field, cell[field]) for field in cell.keys() - {key, "runtime_s"}))
             alike.setdefault(load, set()).add(cell.get(key, 0))
         ends = {0, 100} if kind == "mixes" else {0}
-        if any(values > ends for values in alike.values()):
-            kinds.add(kind)
+        loads = sum(values > ends for values in alike.values())
+        if loads:
+            kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
     return kinds
 
 

@@ -17,6 +17,7 @@ _OVER_DRIVES_OF = {
     "nines": "drives_latency",
     "demand": "drives_ramp",
     "mixes": "drives_mixes",
+    "mix_lines": "drives_mixes",
     "shifted": "drives_alignment",
     "soak": "drives_strip",
     "stimulus": "drives_strip",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import comparison_frames
 import numpy as np
 import pandas as pd
 import protocol_frames as frames
@@ -15,6 +16,7 @@ from drivelab.figures.kinds.drives.head_to_head import head_to_head
 from drivelab.figures.kinds.latency.latency_by_turn import latency_by_turn
 from drivelab.figures.kinds.latency.nines import nines
 from drivelab.figures.kinds.loop.convergence import convergence
+from drivelab.figures.kinds.loop.mix_lines import mix_lines
 from drivelab.figures.kinds.loop.repeats import repeats
 from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
 from drivelab.figures.kinds.soak.stimulus import stimulus
@@ -173,3 +175,15 @@ def test_virtual_clocks_are_aligned() -> None:
     first, second = drawn(figure, "line")
     assert second[:, 0] == pytest.approx(first[:, 0])
     assert any("its own clock" in text for text in texts(figure, "note"))
+
+
+def test_mixes_of_several_sizes_are_lines_of_one_chart() -> None:
+    cells = comparison_frames.mixes(sizes=(4096, 65536, 512)).assign(**frames.key("op7"), alignment_offset_bytes=0)
+    figure = mix_lines(cells, frames.NO_WINDOWS)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["512B", "4KiB", "64KiB"]
+    assert len(figure.axes) == 1
+    for line in drawn(figure, "line"):
+        assert line[:, 0].tolist() == [0, 20, 60, 100]
+        assert line[[0, 3], 1] == pytest.approx([2000.0, 10_000.0])
+    with pytest.raises(ValueError, match="no two loads"):
+        mix_lines(cells[cells["block_size_bytes"] == 4096], frames.NO_WINDOWS)

@@ -35,15 +35,15 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
-    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "grid", "surface", "mixes"},
+    pytest.param([loop(cells((512, 4096), (100, 65, 0)))], {"steady", "grid", "surface", "mix_lines"},
                  id="block sizes by mixes"),
     pytest.param([loop(cells((512, 4096), (100, 0)))], {"steady", "grid", "surface", "reads"}, id="reads and writes"),
     pytest.param([loop(cells((512, 4096), (100, 65, 0)), LATENCY)],
-                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mixes"}, id="latency"),
+                 {"steady", "grid", "surface", "maximum", "maximum_surface", "mix_lines"}, id="latency"),
     pytest.param([loop(cells((512,), (100, 65, 0)), LATENCY)], {"steady", "grid", "maximum", "mixes"},
                  id="latency of one size"),
     pytest.param([loop(cells((4096, 65536), (100, 50, 0)), THROUGHPUT)],
-                 {"steady", "grid", "surface", "reads", "mixes"}, id="throughput"),
+                 {"steady", "grid", "surface", "reads", "mix_lines"}, id="throughput"),
     pytest.param([loop(cells(shares=(100, 50, 0)))], {"steady", "grid", "mixes"}, id="read shares at one size"),
     pytest.param([loop(cells(shares=(100, 0)))], {"steady", "grid", "reads"}, id="reads and writes at one size"),
     pytest.param([loop(cells(shares=(100, 50)))], {"steady", "repeats"}, id="two cells make no line"),
