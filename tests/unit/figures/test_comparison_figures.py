@@ -177,13 +177,24 @@ def test_a_ramp_of_one_drive_has_a_line_for_each_number_of_threads() -> None:
     assert len(times) == 2
 
 
-def test_a_ramp_of_drives_has_a_panel_for_each_number_of_threads() -> None:
+def test_a_ramp_of_drives_is_against_all_outstanding_ios() -> None:
     cells = frames.of_drives(lambda: protocol_frames.sweep((1, 4), (1, 2, 16)))
+    figure = depth_ramp(cells, NO_WINDOWS)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["RND 4KiB 100/0", ""]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == [
+        f"{drive}, T{threads}" for drive in frames.DRIVES for threads in (1, 4)
+    ]
+    lines = drawn(figure, "line", 0)
+    assert [points[:, 0].tolist() for points in lines] == [[1, 2, 16], [4, 8, 64]] * 3
+    assert [points[0, 1] for points in lines[::2]] == pytest.approx([1.004e4, 1.2 * 1.004e4, 1.4 * 1.004e4])
+
+
+def test_a_ramp_of_many_drives_has_a_panel_for_each_number_of_threads() -> None:
+    cells = frames.of_drives(lambda: protocol_frames.sweep((1, 4), (1, 2, 16)), tuple("abcdefg"))
     figure = depth_ramp(cells, NO_WINDOWS)
     titles = [title for axes in figure.axes if (title := axes.get_title(loc="left"))]
     assert titles == ["RND 4KiB 100/0, 1 thread", "RND 4KiB 100/0, 4 threads"]
-    lines = drawn(figure, "line", 0)
-    assert [points[0, 1] for points in lines] == pytest.approx([1.004e4, 1.2 * 1.004e4, 1.4 * 1.004e4])
+    assert len(drawn(figure, "line", 0)) == 7
 
 
 def test_runs_of_a_drive_are_averaged() -> None:

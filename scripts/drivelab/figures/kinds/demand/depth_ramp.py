@@ -21,8 +21,10 @@ FIGURES = (
         name="depth_ramp",
         title="Queue-depth ramp",
         caption=(
-            "I/O rate and mean latency against queue depth, by threads. Where the rate stops rising and the "
-            "latency begins to rise, the drive is saturated: additional I/Os only wait."
+            "I/O rate and mean latency against queue depth, by threads; of several drives or hosts, against all "
+            "outstanding I/Os (threads times depth). Where the rate stops rising and the latency begins to rise, "
+            "the drive is saturated: additional I/Os only wait. Lines of one drive that part at the same number "
+            "of outstanding I/Os show the limit of a thread, which is the host's."
         ),
         tables=("cells", "steady_state"),
         status="cells",
@@ -32,16 +34,23 @@ FIGURES = (
 )
 
 _MOST_PANELS = 4
-_NAMES = {"queue_depth": "Queue depth per thread\n(number), log scale", "threads": "Threads (number), log scale"}
+_MOST_LINES = 12
+"""With more drives and threads, each number of threads has panels of its own."""
+_NAMES = {
+    "queue_depth": "Queue depth per thread\n(number), log scale",
+    "threads": "Threads (number), log scale",
+    "outstanding": "All outstanding I/Os\n(number), log scale",
+}
+_MOST_TICKS = 6
 
 
 @style.styled
 def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """Draw I/O rate (left) and mean latency (right) against queue depth, or threads if only they vary.
 
-    For one drive, each row of panels is a workload, with a line per number of threads. For several drives, it is a
-    workload at one number of threads, with a line per drive. Runs of a drive are averaged. Raises ValueError for
-    unsuitable tables.
+    Each row of panels is a workload, with a line per number of threads and drive. Of several drives at several numbers
+    of threads, the axis has all outstanding I/Os; of very many, each number of threads has its panels. Runs of a drive
+    are averaged. Raises ValueError for unsuitable tables.
     """
     selection.require(cells, ("recording", "drive", "measurement"), "cells")
     selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
@@ -49,13 +58,16 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     table = _points(cells, steady_state)
     axis = "queue_depth" if table["queue_depth"].nunique() > 1 else "threads"
     several = table["drive"].nunique() > 1
+    lines = table["drive"].nunique() * table["threads"].nunique()
+    if several and axis == "queue_depth" and table["threads"].nunique() > 1 and lines <= _MOST_LINES:
+        axis = "outstanding"
     by = ["workload", "threads"] if several and axis == "queue_depth" else ["workload"]
     groups = _sweeps(table, by, axis) or _sweeps(table, ["workload"], axis)
     if not groups:
         raise ValueError("table 'cells' has no workload at several threads or queue depths")
     shown = _spread(groups, _MOST_PANELS)
     height_in = 4.2 if len(shown) == 1 else 1.3 + 2.1 * len(shown)
-    figure = style.new_figure(f"{'Queue-depth' if axis == 'queue_depth' else 'Thread'} ramp", height_in=height_in)
+    figure = style.new_figure(f"{'Thread' if axis == 'threads' else 'Queue-depth'} ramp", height_in=height_in)
     words = f"each point: {counted.what(steady_state)}"
     if len(shown) < len(groups):
         words += f"; {len(shown)} of {len(groups)} sweeps, all are in the tables"
@@ -82,7 +94,8 @@ def _points(cells: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
         for recording, part in cells.groupby("recording", sort=False)
     ]
     key = ["drive", "workload", "threads", "queue_depth"]
-    return pd.concat(parts).groupby(key, sort=False, as_index=False)[list(demand.METRICS)].mean()
+    table = pd.concat(parts).groupby(key, sort=False, as_index=False)[list(demand.METRICS)].mean()
+    return table.assign(outstanding=table["threads"] * table["queue_depth"])
 
 
 def _sweeps(table: pd.DataFrame, by: list[str], axis: str) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
@@ -100,7 +113,15 @@ def _spread(groups: list[Any], most: int) -> list[Any]:
 
 def _lines(table: pd.DataFrame, part: pd.DataFrame, axis: str, several: bool) -> Iterator[tuple[Any, dict[str, Any]]]:
     """Yield the points and the style of each line."""
-    if several:
+    if axis == "outstanding":
+        threads = sorted(int(count) for count in table["threads"].unique())
+        for drive, look in overlay.looks(table["drive"]).items():
+            for place, count in enumerate(threads):
+                line = part[(part["drive"] == drive) & (part["threads"] == count)].sort_values(axis)
+                how = {"color": look.colour, "marker": style.MARKERS[place], "linestyle": style.DASHES[place % 4],
+                       "label": f"{drive}, T{count}", "gid": "line"}  # fmt: skip
+                yield line, how
+    elif several:
         for drive, look in overlay.looks(table["drive"]).items():
             how = {"color": look.colour, "marker": look.marker, "linestyle": look.dash, "label": drive, "gid": "line"}
             yield part[part["drive"] == drive].sort_values(axis), how
@@ -122,11 +143,8 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, axis: str, lines: list[A
     places = sorted(int(place) for place in part[axis].unique())
     axes.set_xscale("log", base=2)
     axes.set_xlim(places[0] / 1.3, places[-1] * 1.3)
-    ticks = places[:1]
-    for place in places[1:]:
-        if place >= 1.3 * ticks[-1]:  # closer tick labels would overlap
-            ticks.append(place)
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    apart = max(1.3, 0.999 * (places[-1] / places[0]) ** (1 / _MOST_TICKS))
+    axes.xaxis.set_major_locator(FixedLocator(demand.readable(places, apart)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:g}"))
 
