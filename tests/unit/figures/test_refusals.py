@@ -47,7 +47,7 @@ WITHOUT_SAMPLES = {"telemetry", "series"}
 """Tables that are empty for cells below a second, or on a host without samples."""
 
 WITHOUT_WINDOWS = {"repeats", "demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp",
-                   "bathtub", "alignment"}  # fmt: skip
+                   "bathtub", "alignment", "mix_lines", "demand_intensity_max"}  # fmt: skip
 """Figures of any loop, steady or not."""
 
 

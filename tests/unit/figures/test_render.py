@@ -255,6 +255,21 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"cells": frames.sweep((1,), (1, 4, 16), (100, 0)), "steady_state": frames.NO_WINDOWS},
         {},
     ),
+    "intensity, maximum": lambda m: (
+        "demand_intensity_max",
+        {"cells": frames.with_points(frames.sweep()), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
+    "mixes, 3 sizes": lambda m: (
+        "mix_lines",
+        {
+            "cells": comparison_frames.mixes(sizes=(512, 4096, 65536)).assign(
+                **frames.key("op7"), alignment_offset_bytes=0
+            ),
+            "steady_state": frames.NO_WINDOWS,
+        },
+        {},
+    ),
     "idle, 3 waits": lambda m: ("idle_recovery", {"cells": frames.idle()}, {}),
     "idle, 360 bursts": lambda m: ("idle_recovery", {"cells": frames.idle((5, 10, 15, 25, 50), 360)}, {}),
     "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),

@@ -46,7 +46,7 @@ def test_a_single_block_size_has_no_figure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("protocol", "sizes"), [("pts-throughput", 2), ("pts-throughput-v09", 5), ("pts-active-range", 0), ("pts-iops", 0)]
+    ("protocol", "sizes"), [("pts-throughput", 2), ("tkperf-throughput", 5), ("pts-active-range", 0), ("pts-iops", 0)]
 )
 def test_shipped_protocols(protocol: str, sizes: int) -> None:
     variants = resolve(load(PROTOCOLS / f"{protocol}.yaml"), "enterprise", None, {}, "test")

@@ -122,13 +122,16 @@ def test_options_with_a_host_are_omitted_for_a_drive_without_a_host(project: Pat
     assert extra.startswith("--exclusive --deadline=")
 
 
+ALIGNED = "set: {for_each: {workload: [command-8k]}}"
+
+
 @pytest.mark.parametrize(
     ("study", "sheet", "words"),
     [
         (STUDY.replace("clock: virtual", "clock: auto"), SHEET, "set 'clock: virtual' in the study"),
         (STUDY, REAL.replace("left", ""), "has no 'host'"),
-        (STUDY.replace("protocol: pts-iops, scale: demo", "protocol: sqlio-head-to-head, scale: demo"), SHEET,
-         "attach them to one host"),
+        (STUDY.replace("protocol: pts-iops, scale: demo", f"protocol: sqlio-head-to-head, scale: demo, {ALIGNED}"),
+         SHEET, "attach them to one host"),
         (STUDY.replace("virtual", "auto") + CAPTURE, REAL, "name its file"),
         (STUDY.replace("virtual", "auto") + "host_settings: apply\n", REAL, "on a cluster use 'check'"),
     ],

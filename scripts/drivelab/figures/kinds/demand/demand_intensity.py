@@ -31,8 +31,22 @@ FIGURES = (
         when=("demand",),
         place=100,
     ),
+    FigureKind(
+        name="demand_intensity_max",
+        title="Demand intensity, maximum latency",
+        caption=(
+            "Maximum latency against I/O rate, a line for each number of threads. The maximum of a round is a single "
+            "I/O; a point averages those of several rounds. Compare rounds before you quote one."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=101,
+        options={"metric": "max_latency_us"},
+    ),
 )
 
+_TITLES = {"mean_latency_us": "Demand intensity", "max_latency_us": "Demand intensity, maximum latency"}
 _MOST_LABELS = 16
 """With more points, only the ends of the lines are named."""
 _ALIKE = 0.97
@@ -42,18 +56,18 @@ _RING_PT = 13.0
 
 
 @style.styled
-def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
-    """Draw mean latency over IOPS, a line per number of threads, points labelled as `T4Q32`.
+def demand_intensity(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "mean_latency_us") -> Figure:
+    """Draw a latency over IOPS, by default the mean, a line per number of threads, points labelled as `T4Q32`.
 
     Rings mark the points that later steps use (MAX, MID, MIN). `cells` holds one drive and run with its soaks;
     `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
-    table = demand.surface(cells, steady_state)
+    table = demand.surface(cells, steady_state, ("iops", metric))
     rate = quantity("iops", float(table["iops"].max()))
-    time = quantity("mean_latency_us", float(table["mean_latency_us"].max()))
-    table = table.assign(x=table["iops"] / rate.divisor, y=table["mean_latency_us"] / time.divisor)
+    time = quantity(metric, float(table[metric].max()))
+    table = table.assign(x=table["iops"] / rate.divisor, y=table[metric] / time.divisor)
     table["chosen"] = _chosen(cells, table)
-    figure, axes_of = demand.panels("Demand intensity", table, height_in=3.0)
+    figure, axes_of = demand.panels(_TITLES[metric], table, height_in=3.0)
     style.note(figure, f"each point: {counted.what(steady_state)}, TxQy: x threads with y I/Os outstanding each")
     parts = {name: table[table["workload"] == name] for name in axes_of}
     for name, axes in axes_of.items():
