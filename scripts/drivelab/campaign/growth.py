@@ -57,9 +57,12 @@ def look(study: Study, growth: Growth, headline: Sequence[Row]) -> tuple[Growth 
             elif not settling:
                 sentence += "More runs do not settle what stands against a verdict, so none is added."
             elif now < growth.most:
-                sentence += f"{growth.most} runs would decide it with a probability below {100 * FAINT:.0f} %; it ends."
+                sentence += (
+                    f"Even {growth.most} runs would decide none of them with a probability of {100 * FAINT:.0f} %, so "
+                    "none is added."
+                )
             else:
-                sentence += "No more runs are allowed; it ends."
+                sentence += "That is the most."
         runs[choice.name] = now + grows
         sentences.append(sentence)
     added = any(count > growth.runs(name) for name, count in runs.items())
@@ -84,9 +87,8 @@ def _named(rows: Sequence[Row]) -> str:
         f"{row['comparison']}, {workload_words(row['cell_label'])}: {f'Δ {between}' if between else row['verdict']}"
         for row, between in ((row, interval(row)) for row in rows)
     ]
-    return "; ".join(
-        [*named[:_MOST_NAMED], *([f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else [])]
-    )
+    left_out = len(named) - _MOST_NAMED
+    return "; ".join([*named[:_MOST_NAMED], *([f"{left_out} more"] if left_out > 0 else [])])
 
 
 def _is_settled_by_runs(row: Row) -> bool:
