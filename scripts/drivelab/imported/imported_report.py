@@ -147,7 +147,7 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     if len(loops) and len(windows):
         yield "convergence"
         if windows["metric"].iloc[0] == "bandwidth_mib_s":
-            yield "convergence_reads"
+            yield "convergence_mixes"
         yield "window"
         yield "measurement_2d"
         if loops["block_size_bytes"].nunique() > 1 and loops["read_share_pct"].nunique() > 2:

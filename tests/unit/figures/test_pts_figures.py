@@ -66,11 +66,22 @@ def test_windows_of_one_name_are_told_apart(made: ModuleType) -> None:
     ]
 
 
-def test_convergence_of_reads_and_of_maxima(made: ModuleType) -> None:
+def test_convergence_of_writes_stands_above_that_of_reads(made: ModuleType) -> None:
+    cells = made.cells(mixes=(100, 65, 0))
+    figure = render("convergence_mixes", {"cells": cells, "steady_state": made.steady_state()}, "op7")
+    assert [axes.get_title(loc="left") for axes in figure.axes] == [
+        f"{mix} read/write" for mix in ("0/100", "65/35", "100/0")
+    ]
+    for axes, share in zip(figure.axes, (0, 65, 100), strict=True):
+        lines = [line for line in axes.get_lines() if line.get_gid() == "line"]
+        sizes = sorted(cells["block_size_bytes"].unique())
+        assert len(lines) == len(sizes)
+        first = cells[(cells["read_share_pct"] == share) & (cells["block_size_bytes"] == sizes[0])]
+        assert list(lines[0].get_ydata()) == pytest.approx(first["iops"].tolist())
+
+
+def test_convergence_of_maxima(made: ModuleType) -> None:
     cells, state = made.cells(), made.steady_state()
-    reads = convergence(cells, state, read_share_pct=100)
-    first = cells[(cells["read_share_pct"] == 100) & (cells["block_size_bytes"] == 512)]
-    assert list(found(reads, "line")[0].get_ydata()) == pytest.approx(first["iops"].tolist())
     maxima = render("convergence_max", {"cells": cells, "steady_state": state}, "op7")
     writes = cells[(cells["read_share_pct"] == 0) & (cells["block_size_bytes"] == 512)]
     assert list(found(maxima, "line")[0].get_ydata()) == pytest.approx((writes["max_latency_us"] / 1e6).tolist())

@@ -124,7 +124,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"steady_state": _both(*(m.steady_state(variable=f"RND {size}KiB 0/100") for size in (4, 64, 1024)))},
         {},
     ),
-    "convergence, reads": lambda m: ("convergence_reads", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "convergence, mixes": lambda m: ("convergence_mixes", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "convergence, maxima": lambda m: ("convergence_max", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "writes before a sweep": lambda m: (
         "pre_writes",

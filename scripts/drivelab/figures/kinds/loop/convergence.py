@@ -35,21 +35,6 @@ FIGURES = (
         one_loop=True,
     ),
     FigureKind(
-        name="convergence_reads",
-        title="Steady-state convergence, reads",
-        caption=(
-            "Read rate of each round, for each block size. The marked rounds are the measurement window, "
-            "which the tracked writes determine."
-        ),
-        tables=("cells", "steady_state"),
-        status="cells",
-        when=("reads",),
-        place=60,
-        rows="loops",
-        one_loop=True,
-        options={"read_share_pct": 100},
-    ),
-    FigureKind(
         name="convergence_max",
         title="Steady-state convergence, maximum latency",
         caption=(
@@ -118,7 +103,6 @@ def convergence(
     steady_state: pd.DataFrame,
     *,
     metric: str | None = None,
-    read_share_pct: int | None = None,
     beside_sweep: bool = False,
 ) -> Figure:
     """Draw the convergence of all block sizes at one read share, with the steady-state window.
@@ -136,7 +120,7 @@ def convergence(
     loop = selection.one_measurement(named(cells))
     tracked_metrics = set(steady_state["metric"])
     tracked = set(steady_state[steady_state["metric"] == metric]["variable"])
-    lines = beside(loop) if beside_sweep else choose(loop, tracked, read_share_pct)
+    lines = beside(loop) if beside_sweep else choose(loop, tracked)
     shown = lines.rows
     windows = selection.windows(steady_state)
     scale = quantity(metric, shown[metric].max())

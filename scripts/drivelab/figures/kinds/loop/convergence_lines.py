@@ -38,22 +38,21 @@ def beside(loop: pd.DataFrame) -> Lines:
     return Lines(rows, {name: name for name in names}, "Writes before each round", "Cell")
 
 
-def choose(loop: pd.DataFrame, tracked: Set[str], read_share_pct: int | None = None) -> Lines:
-    """Return lines of a loop's cells; raises ValueError if none has `read_share_pct`."""
+def choose(loop: pd.DataFrame, tracked: Set[str]) -> Lines:
+    """Return lines of a loop's cells: of a grid, those with the fewest reads and the tracked ones."""
     points = _points(loop)
     if points.max() > 2:
         return _sweep(loop, tracked, points)
-    if read_share_pct is None and not _is_grid(loop):
+    if not _is_grid(loop):
         return _all(loop, tracked)
-    whole = read_share_pct is None
-    share = int(loop["read_share_pct"].min()) if read_share_pct is None else read_share_pct
+    share = int(loop["read_share_pct"].min())
     rows = selection.rows(loop, "cells", read_share_pct=share).sort_values(["pattern", "block_size_bytes"])
     prefix = rows["pattern"].nunique() > 1
     names = {
         row.cell_label: f"{selection.access(row.pattern)} " * prefix + format_size(int(row.block_size_bytes))
         for row in rows.drop_duplicates("cell_label").itertuples()
     }
-    others = loop[loop["cell_label"].isin(tracked - names.keys())] if whole else loop.head(0)
+    others = loop[loop["cell_label"].isin(tracked - names.keys())]
     names |= {
         row.cell_label: f"{format_size(int(row.block_size_bytes))} {format_mix(int(row.read_share_pct))}"
         for row in others.sort_values("cell").drop_duplicates("cell_label").itertuples()
