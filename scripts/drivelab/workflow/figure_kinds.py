@@ -25,11 +25,11 @@ REPLAY_TABLES = (
 """Tables of the replays of each recording, possibly empty; named here, as a plan must not import their schemas."""
 
 _CONDITIONS = (
-    "steady", "grid", "surface", "repeats", "reads", "maximum", "maximum_surface", "demand", "demand_cpu", "pre_writes",
-    "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases", "mixes",
-    "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity", "drives_latency",
-    "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation", "drives_application",
-    "head_to_head", "sizes", "trace",
+    "steady", "history", "grid", "surface", "repeats", "by_mix", "maximum", "maximum_surface", "demand", "demand_cpu",
+    "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases",
+    "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
+    "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
+    "drives_application", "head_to_head", "sizes", "trace",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -52,6 +52,8 @@ _TELLS = {"pattern", "read_share", "block_size_bytes"}
 """Fields in which the cells of a grid may differ."""
 _BESIDES = {"block_sizes", "block_size_max_bytes", "beside", "zones", "zipf"}
 _FEWEST_ON_AXIS = 3
+_FEWEST_OF_HISTORY = 10
+"""Fewest rounds of a loop without a window that are drawn one by one."""
 
 
 def figure_code(kinds: Iterable[str]) -> dict[str, str]:
@@ -113,6 +115,8 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
             kinds |= _of_tracked(loop, min(axes) > 1)
         elif loop not in steady or "streams" in loop or len(loop["cells"]) > 1:
             kinds.add("repeats")
+            if len(loops) == 1 and loop["until"].get("rounds", 0) >= _FEWEST_OF_HISTORY and "streams" not in loop:
+                kinds.add("history")
     return kinds
 
 
@@ -120,7 +124,8 @@ def _of_tracked(loop: Fields, surface: bool) -> set[str]:
     """Return the additional figures of the PTS: reads for throughput, maximum for latency."""
     metrics = {variable["metric"] for variable in loop["until"]["track"]}
     shares = {cell["read_share"] for cell in loop["cells"]}
-    kinds = {"reads"} if shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares) else set()
+    both = shares == {0, 100} or ("bandwidth_mib_s" in metrics and 100 in shares)
+    kinds = {"by_mix"} if both or ("mean_latency_us" in metrics and len(shares) > 1) else set()
     if "mean_latency_us" in metrics:
         kinds |= {"maximum", "maximum_surface"} if surface else {"maximum"}
     return kinds

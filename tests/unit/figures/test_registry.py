@@ -96,7 +96,7 @@ def _digests(monkeypatch: pytest.MonkeyPatch, changed: str) -> tuple[dict[str, s
 @pytest.mark.parametrize(
     ("module", "figures"),
     [
-        ("convergence", {"convergence", "convergence_max", "pre_writes"}),
+        ("convergence", {"convergence", "round_history", "convergence_max", "pre_writes"}),
         ("replay_phases", {"replay_phases"}),
         ("trace_heat", {"trace_heat"}),
     ],

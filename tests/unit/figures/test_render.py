@@ -124,6 +124,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"steady_state": _both(*(m.steady_state(variable=f"RND {size}KiB 0/100") for size in (4, 64, 1024)))},
         {},
     ),
+    "72 rounds": lambda m: (
+        "round_history",
+        {"cells": m.cells(rounds=72, sizes=(4096, 65536), mixes=(0,)), "steady_state": m.steady_state().iloc[:0]},
+        {},
+    ),
     "convergence, mixes": lambda m: ("convergence_mixes", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "convergence, maxima": lambda m: ("convergence_max", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "writes before a sweep": lambda m: (

@@ -35,6 +35,20 @@ FIGURES = (
         one_loop=True,
     ),
     FigureKind(
+        name="round_history",
+        title="Round by round",
+        caption=(
+            "Value of each round of a test with a fixed number of rounds. It shows how good the steady state is that "
+            "a short window would have found."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("history",),
+        place=10,
+        rows="loops",
+        options={"metric": "iops", "history": True},
+    ),
+    FigureKind(
         name="convergence_max",
         title="Steady-state convergence, maximum latency",
         caption=(
@@ -104,6 +118,7 @@ def convergence(
     *,
     metric: str | None = None,
     beside_sweep: bool = False,
+    history: bool = False,
 ) -> Figure:
     """Draw the convergence of all block sizes at one read share, with the steady-state window.
 
@@ -111,9 +126,13 @@ def convergence(
     are shown. If cells are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with
     the most threads is shown, or with `beside_sweep` the cells at one demand only, such as the writes before each
     round. `metric` is a column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones
-    outside. Raises ValueError for unsuitable tables.
+    outside; a `history` has no window, and `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
-    selection.require(steady_state, _STEADY, "steady_state")
+    if history:
+        selection.require_columns(steady_state, _STEADY, "steady_state")
+        steady_state = steady_state.iloc[:0]
+    else:
+        selection.require(steady_state, _STEADY, "steady_state")
     if metric is None:
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
@@ -125,7 +144,8 @@ def convergence(
     windows = selection.windows(steady_state)
     scale = quantity(metric, shown[metric].max())
 
-    figure = style.new_figure(lines.title if metric in tracked_metrics else f"{lines.title}, {short_name(metric)}")
+    is_told = history or metric in tracked_metrics
+    figure = style.new_figure(lines.title if is_told else f"{lines.title}, {short_name(metric)}")
     axes = figure.subplots()
     all_inside = True
     for colour, marker, (label, short) in zip(
@@ -148,7 +168,7 @@ def convergence(
             )
             name = None
             start, end = windows.get((recording, step), (0, -1))
-            inside = line["round"].between(start, end)
+            inside = line["round"].between(start, end) | history
             all_inside &= bool(inside.all())
             axes.plot(
                 line["round"][inside], values[inside], color=colour, marker=marker, linestyle="none", gid="window"

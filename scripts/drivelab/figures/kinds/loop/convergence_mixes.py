@@ -22,7 +22,7 @@ FIGURES = (
         ),
         tables=("cells", "steady_state"),
         status="cells",
-        when=("reads", "maximum"),
+        when=("by_mix",),
         place=60,
         rows="loops",
         one_loop=True,
@@ -41,6 +41,7 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
     `cells` and `steady_state` hold one drive and run. Of many shares, the first ones from writes to reads are shown.
     Raises ValueError for unsuitable tables.
     """
+    selection.require(steady_state, ("variable", "metric"), "steady_state")
     metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, (*_CELLS, metric), "cells")
     loop = selection.one_measurement(named(cells))
