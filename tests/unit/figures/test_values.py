@@ -67,11 +67,11 @@ def test_the_legend_of_the_convergence_explains_what_is_there_alone(made: Module
     assert hollow == [False, False, True]
 
 
-def test_convergence_takes_the_tracked_metric_and_the_wanted_share(made: ModuleType) -> None:
+def test_convergence_takes_the_tracked_metric(made: ModuleType) -> None:
     latency = made.steady_state((2100.0, 2100.0, 2110.0, 2120.0, 2100.0), metric="mean_latency_us")
     cells = made.cells(7, sizes=(4096,))
-    figure = convergence(cells, latency, read_share_pct=65)
-    wanted = cells[cells["read_share_pct"] == 65]["mean_latency_us"]
+    figure = convergence(cells, latency)
+    wanted = cells[cells["read_share_pct"] == 0]["mean_latency_us"]
     (line,) = _drawn(figure, "line")
     assert list(line.get_ydata()) == pytest.approx(wanted.tolist())
     assert figure.axes[0].get_ylabel() == "Mean latency (µs)"
