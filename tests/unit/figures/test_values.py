@@ -69,11 +69,11 @@ def test_the_legend_of_the_convergence_explains_what_is_there_alone(made: Module
 
 def test_convergence_takes_the_tracked_metric(made: ModuleType) -> None:
     latency = made.steady_state((2100.0, 2100.0, 2110.0, 2120.0, 2100.0), metric="mean_latency_us")
-    cells = made.cells(7, sizes=(4096,))
+    cells = made.cells(7, sizes=(4096, 8192)).assign(mean_latency_us=lambda rows: rows["round"] * 10.0)
     figure = convergence(cells, latency)
-    wanted = cells[cells["read_share_pct"] == 0]["mean_latency_us"]
-    (line,) = _drawn(figure, "line")
-    assert list(line.get_ydata()) == pytest.approx(wanted.tolist())
+    assert [list(line.get_ydata()) for line in _drawn(figure, "line")] == [
+        [10.0 * number for number in range(1, 8)]
+    ] * 2
     assert figure.axes[0].get_ylabel() == "Mean latency (µs)"
     assert figure.axes[0].get_ylim()[0] == 0
 
