@@ -38,15 +38,22 @@ def entry(name: str) -> dict[str, Any]:
     return {"protocol": name, "scale": "demo", **needs}
 
 
+HISTORY = {
+    "protocol": "pts-iops-v1", "name": "history", "scale": "demo",
+    "set": {"loop": {"cells": {"read_share": [0], "block_size": ["4KiB"]}, "until": {"rounds": 12}}},
+}  # fmt: skip
+"""A fixed number of rounds, as no shipped protocol has."""
+
+
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Campaign]:
-    """A study of all protocols on one virtual drive, with 512 B blocks, which some protocols need."""
+    """A study of all protocols and a history, on one virtual drive with 512 B blocks, which some protocols need."""
     folder = tmp_path_factory.mktemp("library")
     for name in ("config", "traces"):
         shutil.copytree(ROOT / name, folder / name)
     study = {
         "name": "library", "results": "results", "clock": "virtual", "drives": ["op7-512e"],
-        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [entry(name) for name in NAMES],
+        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [*map(entry, NAMES), HISTORY],
     }  # fmt: skip
     before = Path.cwd()
     os.chdir(folder)
@@ -85,7 +92,8 @@ def tables_of(planned: Planned) -> dict[str, pd.DataFrame]:
 
 
 def plans_of(campaign: Campaign, name: str) -> list[Planned]:
-    return [planned for planned in campaign.plans if planned.protocol.name == name]
+    named = [planned for planned in campaign.plans if planned.protocol.name == name]
+    return [planned for planned in named if planned.plan.measurement != HISTORY["name"]]
 
 
 @pytest.mark.parametrize("name", NAMES)
