@@ -3,6 +3,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
+
+/* The kernel returns the locked memory of a closed ring a little later, and counts it for all processes of a user. */
+#define MEMORY_TRIES 100
+static const struct timespec memory_pause = {.tv_nsec = 20000000};
 
 static bool explain(int error, struct refusal *refusal)
 {
@@ -25,12 +30,17 @@ bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
         IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
         IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0,
     };
-    int error = EINVAL;
+    int error = EINVAL, tries = 0;
     for (size_t way = 0; way < sizeof ways / sizeof *ways && error == EINVAL; way++) {
         /* More completions than requests, because the threads for discards need one. */
         struct io_uring_params parameters = {.flags = ways[way] | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
                                              .cq_entries = depth + 2 * MOST_TOGETHER};
-        error = -io_uring_queue_init_params(2 * MOST_TOGETHER, ring, &parameters);
+        struct io_uring_params given = parameters;
+        while ((error = -io_uring_queue_init_params(2 * MOST_TOGETHER, ring, &given)) == ENOMEM &&
+               tries++ < MEMORY_TRIES) {
+            nanosleep(&memory_pause, NULL);
+            given = parameters;
+        }
     }
     if (error)
         return explain(error, refusal);
