@@ -22,6 +22,14 @@ static bool explain(int error, struct refusal *refusal)
     return refuse(refusal, BAD_HOST, "cannot set up io_uring (%s)", strerror(error));
 }
 
+static int set_up(struct io_uring *ring, unsigned depth, unsigned flags)
+{
+    /* More completions than requests, because the threads for discards need one. */
+    struct io_uring_params parameters = {.flags = flags | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
+                                         .cq_entries = depth + 2 * MOST_TOGETHER};
+    return -io_uring_queue_init_params(2 * MOST_TOGETHER, ring, &parameters);
+}
+
 bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
 {
     /* With these flags the kernel processes completions together when this thread asks for them, instead of
@@ -31,17 +39,9 @@ bool ring_open(struct io_uring *ring, unsigned depth, struct refusal *refusal)
         IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG, 0,
     };
     int error = EINVAL, tries = 0;
-    for (size_t way = 0; way < sizeof ways / sizeof *ways && error == EINVAL; way++) {
-        /* More completions than requests, because the threads for discards need one. */
-        struct io_uring_params parameters = {.flags = ways[way] | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
-                                             .cq_entries = depth + 2 * MOST_TOGETHER};
-        struct io_uring_params given = parameters;
-        while ((error = -io_uring_queue_init_params(2 * MOST_TOGETHER, ring, &given)) == ENOMEM &&
-               tries++ < MEMORY_TRIES) {
+    for (size_t way = 0; way < sizeof ways / sizeof *ways && error == EINVAL; way++)
+        while ((error = set_up(ring, depth, ways[way])) == ENOMEM && tries++ < MEMORY_TRIES)
             nanosleep(&memory_pause, NULL);
-            given = parameters;
-        }
-    }
     if (error)
         return explain(error, refusal);
     if (!(ring->features & IORING_FEAT_EXT_ARG)) {
