@@ -70,8 +70,9 @@ def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: n
         "conditions": pd.DataFrame(conditions),
         "drives": pd.DataFrame([{**dict.fromkeys(SCHEMAS["drives"].names), "drive": drive, "serial": f"S{drive}",
                                  "model": "Made 1", "firmware": "F1", "virtual": False, "device": f"/dev/{drive}"}]),
-        "hosts": pd.DataFrame([{**dict.fromkeys(SCHEMAS["hosts"].names, "known"), "host": host, "cores": 8,
-                                "memory_bytes": 1 << 34}]),
+        "hosts": pd.DataFrame([{**dict.fromkeys(SCHEMAS["hosts"].names), "host": host, "cpu": "known",
+                                "cores": 8, "memory_bytes": 1 << 34,
+                                **dict.fromkeys(("kernel", "os", "fio", "drivelab", "python"), "known")}]),
         **{name: SCHEMAS[name].empty_table().to_pandas() for name in ("exclusions", "traces")},
     }  # fmt: skip
     for name, table in tables.items():

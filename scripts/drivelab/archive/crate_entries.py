@@ -22,7 +22,8 @@ Entity = dict[str, Any]
 
 _DRIVE = ("firmware", "capacity_bytes", "logical_block_bytes", "lba_format", "transport", "link",
           "over_provisioning_pct", "write_cache", "virtual")  # fmt: skip
-_HOST = ("cpu", "cores", "memory_bytes", "os")
+_HOST = ("cpu", "cores", "base_clock_mhz", "max_clock_mhz", "package_power_limit_w", "memory_bytes", "memory_modules",
+         "board", "system", "bios", "os")  # fmt: skip
 _FIO = "https://github.com/axboe/fio"
 _LINUX = "https://www.kernel.org/"
 

@@ -79,6 +79,7 @@ def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
         yield facet, "host", host.get(name)
     memory = host.get("memory_bytes")
     yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
+    yield from _of_hardware(host)
     yield from _of_protocol(plan, identity, host, journal, altered)
     yield from _settings(path)
     yield "evidence", "time", "checksummed" if checksummed(path) else "not checksummed"
@@ -101,6 +102,19 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
 def _readable(name: str) -> str:
     """Return the readable name of a key of a virtual drive model, as `read, µs`."""
     return f"{name.removesuffix('_us').replace('_', ' ')}{', µs' if name.endswith('_us') else ''}"
+
+
+def _of_hardware(host: Mapping[str, Any]) -> Facets:
+    """Yield what the host's board and firmware told; nothing for what they did not."""
+    facets = {"board": "board", "system": "system", "BIOS": "bios", "memory modules": "memory_modules"}
+    numbers = {"base clock": ("base_clock_mhz", "MHz"), "maximum clock": ("max_clock_mhz", "MHz"),
+               "package power limit": ("package_power_limit_w", "W")}  # fmt: skip
+    for facet, name in facets.items():
+        if host.get(name) is not None:
+            yield facet, "host", host[name]
+    for facet, (name, unit) in numbers.items():
+        if host.get(name) is not None:
+            yield facet, "host", f"{host[name]:g} {unit}"
 
 
 def _of_protocol(

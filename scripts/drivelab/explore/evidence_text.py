@@ -19,7 +19,7 @@ _NUMBERS = {
     "statistic": "statistic", "n": "repeats", "samples": "samples", "scope": "scope", "verdict": "verdict",
     "taint_reason": "taint", "doubts": "doubts", "remarks": "remarks",
 }  # fmt: skip
-_UNITS = {"pct": "%", "c": "°C", "s": "s", "us": "µs"}
+_UNITS = {"pct": "%", "c": "°C", "s": "s", "us": "µs", "mhz": "MHz", "w": "W"}
 _NOT_AVAILABLE = "not available here"
 _SEED = re.compile(r"^randseed=(\d+)\n?", re.MULTILINE)
 _LEAST_CHARACTERS = 40

@@ -110,6 +110,5 @@ def _module(structure: bytes) -> str | None:
 
 def _word(structure: bytes, offset: int, form: str = "<H") -> int:
     """Return a number of a structure; 0 if an older version of the standard ends before it."""
-    return (
-        int(struct.unpack_from(form, structure, offset)[0]) if offset + struct.calcsize(form) <= len(structure) else 0
-    )
+    ends = offset + struct.calcsize(form)
+    return int(struct.unpack_from(form, structure, offset)[0]) if ends <= len(structure) else 0

@@ -94,7 +94,13 @@ def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
     return (
         fact("Host", text(host.get("host"))),
         fact("CPU", text(host.get("cpu")) + (cores if not is_missing(host.get("cpu")) else "")),
+        *given("Clock", _clock(host)),
+        *given("Package power limit", each(lambda watts: quantity(watts, "W"), host.get("package_power_limit_w"))),
         fact("Memory", each(memory, host.get("memory_bytes"))),
+        *given("Memory modules", text(host.get("memory_modules"))),
+        *given("Board", text(host.get("board"))),
+        *given("System", text(host.get("system"))),
+        *given("BIOS", text(host.get("bios"))),
         fact("Kernel", text(host.get("kernel"))),
         fact("Operating system", text(host.get("os"))),
         fact("fio", fio(host.get("fio"))),
@@ -103,6 +109,13 @@ def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
         fact("Scenario", _joined(plans, _scenario)),
         *given("Platform", _joined(plans, lambda plan: plan.get("platform"))),
     )
+
+
+def _clock(host: Row) -> str:
+    """Return the base and the maximum clock, as far as they are known."""
+    clocks = {"base": host.get("base_clock_mhz"), "at most": host.get("max_clock_mhz")}
+    known = {word: clock for word, clock in clocks.items() if not is_missing(clock)}
+    return ", ".join(f"{word} {each(lambda mhz: quantity(mhz, 'MHz'), clock)}" for word, clock in known.items())
 
 
 def fio(version: Any) -> str:

@@ -16,6 +16,7 @@ from drivelab.core.units import format_amount
 from drivelab.drives.seal import counters_lost
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear, read_text
 from drivelab.fio.job_run import fio_version
+from drivelab.host.hardware import hardware
 from drivelab.host.settings import snapshot
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import VERSIONS, Recording
@@ -49,6 +50,7 @@ def describe_host(proc_root: Path = Path("/proc")) -> dict[str, Any]:
         if Path("/etc/os-release").exists()
         else "unknown",
         "python": platform.python_version(),
+        **hardware(),
     }
 
 

@@ -120,7 +120,15 @@ DRIVES = schema(
     "str: device",
 )
 
-HOSTS = schema("str: host kernel cpu", "int32: cores?", "int64: memory_bytes?", "str: os fio drivelab python")
+HOSTS = schema(
+    "str: host kernel cpu",
+    "int32: cores?",
+    "int64: memory_bytes?",
+    "str: os fio drivelab python",
+    "str: board? system? bios? memory_modules?",  # as the firmware tells; memory modules need root
+    "float: base_clock_mhz? max_clock_mhz?",  # of the first CPU
+    "float: package_power_limit_w?",  # long-term limit of all processor packages together
+)
 
 TRACES = schema(
     "str: trace source application",

@@ -273,6 +273,13 @@ def hosts() -> pd.DataFrame:
                 "fio": "fio-3.33",
                 "drivelab": "0.1.0",
                 "python": "3.11.2",
+                "board": "Supermicro H12SSL-i",
+                "system": None,
+                "bios": "American Megatrends 2.4 12/21/2022",
+                "memory_modules": "8 x 16 GiB DDR4 at 3200 MT/s",
+                "base_clock_mhz": 2450.0,
+                "max_clock_mhz": 3500.0,
+                "package_power_limit_w": None,
             }
         ]
     )
