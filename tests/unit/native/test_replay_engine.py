@@ -244,11 +244,12 @@ def test_memory_of_reads_matches_the_data_in_flight(engine: Engine, length_bytes
 @pytest.mark.skipif(not may_set_priorities(), reason="real-time priority needs CAP_SYS_NICE")
 def test_the_priority_is_not_inherited(engine: Engine) -> None:
     process = engine.start(endless(), EngineOptions(watchdog_s=60, realtime_priority=10))
-    wait_for(lambda: len(policies(process.pid)) > 1, process)
+    raised = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK  # after the ring, which may start a worker, has been set up
+    wait_for(lambda: len(policies(process.pid)) > 1 and policies(process.pid)[process.pid] == raised, process)
     threads = policies(process.pid)
     process.terminate()
     assert engine.ended(process).report["failed"] == 0
-    assert threads.pop(process.pid) == os.SCHED_FIFO | os.SCHED_RESET_ON_FORK
+    assert threads.pop(process.pid) == raised
     assert set(threads.values()) == {os.SCHED_OTHER}
 
 
