@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -13,20 +12,12 @@ from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_t
 from drivelab.analysis.deltas.differences import NOT_RECORDED, differences_table
 from drivelab.analysis.deltas.doubts import LOAD
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
-from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import DELTA_VERDICTS
-from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import THRESHOLD_PCT
-from drivelab.explore.asked import differing_loads, workload_facets
+from drivelab.explore.asked import differing_loads
 from drivelab.explore.row_selection import Selector, catalogue, select
-from drivelab.imported import IMPORTED
-from drivelab.plan.schema import ROOT
-from drivelab.plan.yaml_file import load_yaml
-from drivelab.recording.folders import home
-from drivelab.tables import io
-from drivelab.tables.schemas import SCHEMAS
+from drivelab.explore.side import Side, side_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "drive": ("drive",), "host": ("host", "setting"), "firmware": ("firmware",), "kernel": ("kernel",),
@@ -35,8 +26,6 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
 _OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
 _PLACE = ["measurement", "cell_label", "metric"]
-_TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
-_BIN_COLUMNS = ("recording", "step", "round", "direction", "latency_ns", "count")
 
 
 @dataclass(frozen=True)
@@ -91,16 +80,6 @@ class Comparison:
         return self.differences[~self.differences["intended"].astype(bool)]
 
 
-@dataclass(frozen=True)
-class _Side:
-    name: str
-    summary: pd.DataFrame
-    conditions: pd.DataFrame
-    exclusions: pd.DataFrame
-    workloads: pd.DataFrame
-    """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
-
-
 def _once_each(deltas: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each comparison; twins have one row."""
     return deltas.iloc[one_of_each(zip(*(deltas[name] for name in _PLACE), strict=True))]
@@ -122,7 +101,8 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         name = rows[0].loc[[bool(shared & set(digests)) for digests in rows[0]["digests"]], "recording"].iloc[0]
         raise UserError(f"both sides have the recording {name}; narrow one of them, for instance by measurement or run")
     sides = [
-        _side(selector, folder, recordings, terms) for (selector, folder), recordings in zip(chosen, rows, strict=True)
+        side_of(selector, folder, recordings, terms.rse_threshold_pct)
+        for (selector, folder), recordings in zip(chosen, rows, strict=True)
     ]
     measurements = {side.name: sorted(set(side.summary["measurement"])) for side in sides}
     sides = _of_one_measurement(sides)
@@ -178,7 +158,7 @@ def _unknown(known: pd.DataFrame, sides: tuple[str, str]) -> tuple[str, ...]:
     return tuple(facet for facet in dict.fromkeys(shared["facet"]) if facet not in recorded)
 
 
-def _alone(sides: list[_Side]) -> dict[str, tuple[str, ...]]:
+def _alone(sides: list[Side]) -> dict[str, tuple[str, ...]]:
     by_side = {side.name: _named(side.summary) for side in sides}
     common = set.intersection(*map(set, by_side.values()))
     return {
@@ -193,7 +173,7 @@ def _named(summary: pd.DataFrame) -> dict[tuple[str, str, str], str]:
     return {place: " ".join(place if several else place[1:]) for place in places}
 
 
-def _nothing_in_common(sides: list[_Side]) -> str:
+def _nothing_in_common(sides: list[Side]) -> str:
     """Say why there is nothing to compare, and what to choose."""
     both = sides[0].summary.merge(sides[1].summary, on=_PLACE, suffixes=("_basis", "_comparison"))
     names = f"'{sides[0].name}' and '{sides[1].name}'"
@@ -224,58 +204,6 @@ def _deltas(
     )
 
 
-def _side(selector: Selector, results: Path, chosen: pd.DataFrame, terms: Terms) -> _Side:
-    name = selector.text
-    if (results / IMPORTED).exists():
-        tables = {table: io.read(results / f"tables/{table}.parquet", table) for table in ("summary", "conditions")}
-        names = set(chosen["recording"])
-        summary = tables["summary"]
-        summary = summary[[bool(names & set(recordings)) for recordings in summary["recordings"]]]
-        known = tables["conditions"][tables["conditions"]["recording"].isin(names)]
-        no_exclusions = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
-        cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
-        workloads = workload_facets(summary, cells[cells["recording"].isin(names)], known, measured=False)
-        return _Side(name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads)
-    other_plans = _by_other_plans(chosen)
-    kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
-    paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
-    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
-    exclusions = exclusions_table(
-        tables["cells"], kept, other_plans, **{name: tables[name] for name in ("replays", "application_runs")}
-    )
-    gone = left_out(exclusions)
-    counted = [recording for recording in kept["recording"] if recording not in gone]
-    tables = {table: rows[rows["recording"].isin(counted)] for table, rows in tables.items()}
-    bins = io.read_part(
-        [paths[recording] / "latency_bins.parquet" for recording in counted],
-        "latency_bins",
-        _BIN_COLUMNS,
-        ("kind", "soak"),
-    )
-    scores = {
-        cell.measurement: _score(cell.protocol) for cell in tables["cells"].drop_duplicates("measurement").itertuples()
-    }
-    summary = summary_table(**tables, rse_threshold_pct=terms.rse_threshold_pct, soak_bins=bins, scores=scores)
-    reduced = tables["cells"].groupby("recording")["reduced"].any()
-    altered = {recording: ["shortened or altered"] for recording in reduced.index[reduced]}
-    folders = [home(results, recording) / "recordings" / recording for recording in counted]
-    known = conditions(folders, altered, tables["cells"])
-    workloads = workload_facets(summary, tables["cells"], known, measured=True)
-    return _Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads)
-
-
-def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return exclusions for recordings by another plan than the latest."""
-    rows = []
-    for _, recordings in chosen.groupby("measurement", sort=False):
-        latest = recordings.sort_values("finished", kind="stable").iloc[-1]
-        for recording in recordings[recordings["digest"] != latest["digest"]].to_dict("records"):
-            key = {name: recording[name] for name in ("recording", "drive", "measurement")}
-            words = f"made by another plan; not pooled with the latest, {latest['recording']}"
-            rows.append({**key, "place": WHOLE, "fault": "mixed versions", "words": words})
-    return rows
-
-
 def _paired(measurements: Mapping[str, list[str]]) -> dict[str, str]:
     """Return {side: its single measurement} if the two differ, otherwise empty."""
     both = [name for names in measurements.values() for name in names]
@@ -284,7 +212,7 @@ def _paired(measurements: Mapping[str, list[str]]) -> dict[str, str]:
     return {side: names[0] for side, names in measurements.items()}
 
 
-def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
+def _of_one_measurement(sides: list[Side]) -> list[Side]:
     """If each side has a single measurement, give both the basis's name and protocol."""
     firsts = [side.summary[["measurement", "protocol"]].drop_duplicates() for side in sides]
     if any(first["measurement"].nunique() != 1 for first in firsts):
@@ -298,12 +226,3 @@ def _of_one_measurement(sides: list[_Side]) -> list[_Side]:
         )
         for side in sides
     ]
-
-
-def _score(protocol: str) -> dict[str, str]:
-    """Return the `analysis` key of a protocol.
-
-    The result is empty if the protocol no longer exists.
-    """
-    path = ROOT / "config/protocols" / f"{protocol}.yaml"
-    return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

@@ -175,6 +175,7 @@ def pages() -> dict[str, str]:
         "study.md": _study(),
         "protocol.md": _protocol(),
         "drive_sheet.md": _drive_sheet(),
+        "ratings.md": _ratings(),
         "virtual_drives.md": _virtual_drives(),
         "applications.md": _applications(),
         "host_settings.md": _host_settings(),
@@ -199,6 +200,13 @@ def _protocol() -> str:
     return (
         "# A protocol\n\nKeys of `config/protocols/NAME.yaml`. How to write one: [protocols.md](../protocols.md).\n\n"
         + json_schemas.sections("protocol")
+    )
+
+
+def _ratings() -> str:
+    return (
+        "# Ratings of a model\n\nKeys of `config/ratings/NAME.yaml`. How to use them: "
+        "[datasheet.md](../how-to/datasheet.md).\n\n" + json_schemas.sections("ratings")
     )
 
 

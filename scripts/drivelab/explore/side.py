@@ -1,0 +1,105 @@
+"""The values of one selection of recordings, pooled as in the table `summary`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.exclusions import WHOLE, exclusions_table, left_out
+from drivelab.analysis.values.summary import summary_table
+from drivelab.collect.conditions import conditions
+from drivelab.criteria.repeats import THRESHOLD_PCT
+from drivelab.explore.asked import workload_facets
+from drivelab.explore.row_selection import Selector
+from drivelab.imported import IMPORTED
+from drivelab.plan.schema import ROOT
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.recording.folders import home
+from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
+
+_TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
+_BIN_COLUMNS = ("recording", "step", "round", "direction", "latency_ns", "count")
+
+
+@dataclass(frozen=True)
+class Side:
+    """Values of one selector: tables in which its text, `name`, is the drive."""
+
+    name: str
+    summary: pd.DataFrame
+    conditions: pd.DataFrame
+    exclusions: pd.DataFrame
+    workloads: pd.DataFrame
+    """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
+    cells: pd.DataFrame
+    """Table `cells` of the recordings that count."""
+
+
+def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_threshold_pct: float = THRESHOLD_PCT) -> Side:
+    """Return the values of the recordings `chosen` by `select`.
+
+    Of a measurement, only recordings by the latest plan count; the others are among the exclusions.
+    """
+    name = selector.text
+    if (results / IMPORTED).exists():
+        tables = {table: io.read(results / f"tables/{table}.parquet", table) for table in ("summary", "conditions")}
+        names = set(chosen["recording"])
+        summary = tables["summary"]
+        summary = summary[[bool(names & set(recordings)) for recordings in summary["recordings"]]]
+        known = tables["conditions"][tables["conditions"]["recording"].isin(names)]
+        no_exclusions = pd.DataFrame(columns=SCHEMAS["exclusions"].names)
+        cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
+        cells = cells[cells["recording"].isin(names)]
+        workloads = workload_facets(summary, cells, known, measured=False)
+        return Side(name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells)
+    other_plans = _by_other_plans(chosen)
+    kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
+    paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
+    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
+    exclusions = exclusions_table(
+        tables["cells"], kept, other_plans, **{name: tables[name] for name in ("replays", "application_runs")}
+    )
+    gone = left_out(exclusions)
+    counted = [recording for recording in kept["recording"] if recording not in gone]
+    tables = {table: rows[rows["recording"].isin(counted)] for table, rows in tables.items()}
+    bins = io.read_part(
+        [paths[recording] / "latency_bins.parquet" for recording in counted],
+        "latency_bins",
+        _BIN_COLUMNS,
+        ("kind", "soak"),
+    )
+    scores = {
+        cell.measurement: _score(cell.protocol) for cell in tables["cells"].drop_duplicates("measurement").itertuples()
+    }
+    summary = summary_table(**tables, rse_threshold_pct=rse_threshold_pct, soak_bins=bins, scores=scores)
+    reduced = tables["cells"].groupby("recording")["reduced"].any()
+    altered = {recording: ["shortened or altered"] for recording in reduced.index[reduced]}
+    folders = [home(results, recording) / "recordings" / recording for recording in counted]
+    known = conditions(folders, altered, tables["cells"])
+    workloads = workload_facets(summary, tables["cells"], known, measured=True)
+    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"])
+
+
+def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return exclusions for recordings by another plan than the latest."""
+    rows = []
+    for _, recordings in chosen.groupby("measurement", sort=False):
+        latest = recordings.sort_values("finished", kind="stable").iloc[-1]
+        for recording in recordings[recordings["digest"] != latest["digest"]].to_dict("records"):
+            key = {name: recording[name] for name in ("recording", "drive", "measurement")}
+            words = f"made by another plan; not pooled with the latest, {latest['recording']}"
+            rows.append({**key, "place": WHOLE, "fault": "mixed versions", "words": words})
+    return rows
+
+
+def _score(protocol: str) -> dict[str, str]:
+    """Return the `analysis` key of a protocol.
+
+    The result is empty if the protocol no longer exists.
+    """
+    path = ROOT / "config/protocols" / f"{protocol}.yaml"
+    return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}
