@@ -117,6 +117,41 @@ def idle(waits: tuple[int, ...] = (5, 10, 50), bursts: int = 6) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+CACHE_BYTES, FAST_MIB_S, SLOW_MIB_S = 1000 << 20, 500.0, 100.0
+
+
+def cached(free: tuple[float, ...] = (1.0, 0.0, 0.4, 1.0), slices: int = 10, scatter: float = 0.0) -> pd.DataFrame:
+    """Bursts of writes, at first and after waits of 1, 2 ... minutes, that find these shares of a cache free."""
+    rng, rows, now = np.random.default_rng(1), [], 0.0
+    for step, share in enumerate(free):
+        phase = {"phase": "idle", "phase_value": f"{step}min", "phase_pass": step} if step else {}
+        left = share * CACHE_BYTES
+        for number in range(1, slices + 1):
+            factor = float(np.exp(scatter * rng.standard_normal()))
+            fast, slow = (rate * factor * (1 << 20) for rate in (FAST_MIB_S, SLOW_MIB_S))
+            at_fast_s = min(left / fast, 1.0)
+            written = at_fast_s * fast + (1 - at_fast_s) * slow
+            left -= at_fast_s * fast
+            rows.append(cell(written / 131072, 0, 131072, 1, 32, "sequential", kind="soak", step=step, round=number,
+                             elapsed_s=now, runtime_s=1.0, bytes_written=int(written),
+                             bandwidth_mib_s=written / (1 << 20), **phase))  # fmt: skip
+            now += 1.0
+        now += 60.0
+    return pd.DataFrame(rows)
+
+
+def states() -> pd.DataFrame:
+    """Four cells of a new drive, and again of the drive at work, at a tenth of the rate for writes."""
+    rows = []
+    for step, phase in enumerate(("new", "working")):
+        for place, (pattern, size) in enumerate((("random", 4096), ("sequential", 131072))):
+            for share in (100, 0):
+                iops = 1e4 / (1 + 3 * place) * (0.1 if step and not share else 1.0)
+                rows.append(cell(iops, share, size, 1, 32, pattern, step=step, round=1, cell=2 * place + share // 100,
+                                 phase=phase, phase_pass=1))  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def crossed(recovers: bool = True, slices: int = 20) -> pd.DataFrame:
     """Sequential, random, sequential writes; the rate recovers half-way through the third part, or never."""
     rows, now = [], 0.0

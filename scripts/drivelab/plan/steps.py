@@ -131,18 +131,21 @@ def condition(fields: Mapping[str, Any]) -> dict[str, Any]:
             resolved[f"{key}_s"] = duration_s(fields, key)
     if "fill" in fields:
         with at("fill"):
-            resolved["fill"] = _passes(fields["fill"])
+            if passes := _passes(fields["fill"]):
+                resolved["fill"] = passes
     return resolved
 
 
 def _passes(fill: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return the passes that write something."""
     if isinstance(fill, Mapping):
-        return _pass(fill)
+        one = _pass(fill)
+        return one if one.get("range_share", 1) else {}
     resolved = []
     for index, fields in enumerate(fill):
         with at(index):
             resolved.append(_pass(fields))
-    return resolved
+    return [one for one in resolved if one.get("range_share", 1)]
 
 
 def _pass(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,5 +159,5 @@ def _pass(fields: Mapping[str, Any]) -> dict[str, Any]:
         "block_size_bytes": size,
         **multiples,
         "queue_depth": fields.get("queue_depth", _DEFAULT_DEPTH),
-        **({"range_share": share_of(fields, "range")} if "range" in fields else {}),
+        **({"range_share": share_of(fields, "range", zero=True)} if "range" in fields else {}),
     }

@@ -60,7 +60,7 @@ def cell_labels(cells: pd.DataFrame) -> list[str]:
 
     Usually the workload is enough. Where needed, the label also has, in this order:
     * threads and queue depth, but not at points (MAX, MID, MIN), which each recording chooses for itself;
-    * the turn of a repeated step: `RND 4KiB 0/100, wait 5s`, `RND 8KiB 65/35, MAX`;
+    * the turn of a repeated step: `RND 4KiB 0/100, wait 5s`, `RND 8KiB 65/35, MAX`, `RND 4KiB 0/100, new`;
     * the kind of step, then its number, if a later step repeats the workload.
 
     A soak that continues the workload of the soak before it has the same label: the PTS write saturation test is one
@@ -133,15 +133,15 @@ def _turns(rows: Sequence[Any]) -> list[str]:
     """
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:
-        if _text(row.phase_value):
+        if _text(row.phase):
             passes[row.recording, _text(row.phase), _text(row.phase_value)].add(int(row.phase_pass))
     turns = []
     for row in rows:
         phase, value = _text(row.phase), _text(row.phase_value)
         if _text(row.point):
             turns.append(_text(row.point).upper())
-        elif value and len(passes[row.recording, phase, value]) == 1:
-            turns.append(f"{phase} {value}")
+        elif phase and len(passes[row.recording, phase, value]) == 1:
+            turns.append(f"{phase} {value}".rstrip())
         else:
             turns.append(f"{phase} {int(row.phase_pass)}" if phase else "")
     return turns

@@ -29,7 +29,7 @@ _CONDITIONS = (
     "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases",
     "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
-    "drives_application", "head_to_head", "sizes", "trace",
+    "drives_application", "head_to_head", "sizes", "trace", "states", "cache",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -89,7 +89,8 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     if any("phase" in step for step in replays):
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
-        kinds.add("turns")
+        waits = any("phase_value" in idle for idle in steps.get("idle", []))
+        kinds.add("cache" if waits and not loops else "turns")
     return kinds
 
 
@@ -106,7 +107,9 @@ def _of_loops(loops: Sequence[Fields]) -> set[str]:
     steady = [loop for loop in others if "track" in loop["until"]]
     if steady:
         kinds.add("steady")
-    kinds |= {kind for loop in others for kind in _of_series(loop)}
+    kinds |= {kind for loop in others for kind in _of_series(loop) if "phase" not in loop}
+    if len({loop.get("phase") for loop in others} - {None}) > 1 and all("phase_value" not in loop for loop in others):
+        kinds.add("states")
     for loop in others:
         if _demands(loop):
             kinds |= {"demand", "pre_writes"} if loop in steady and _has_beside(loop) else {"demand"}

@@ -110,6 +110,16 @@ def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
     assert row["value"] == pytest.approx(100 * (1e6 / 85 / before - 1), rel=0.1)
 
 
+@pytest.mark.parametrize("protocol", ["slc-cache", "slc-cache-random"])
+def test_the_cache_of_the_model_is_measured(project: Path, protocol: str) -> None:
+    """The model's cache of 12 MiB is fast, full after a burst, and free once the drive was idle for 5 s."""
+    place = recorded(f"protocol: {protocol}, scale: demo, set: {{for_each: {{range: [75%]}}}}", slc_cache="12MiB")
+    first, *waits = findings(place, "write cache")
+    assert first["value"] == pytest.approx(12, rel=0.06)
+    assert [row["words"].partition("the cache ")[2] for row in waits] == ["is full", "is back", "is back"]
+    assert [row["value"] for row in waits[1:]] == pytest.approx([100, 100], abs=5)
+
+
 def test_recovery_ends_with_the_first_slice_at_the_settled_rate(project: Path) -> None:
     """The drive writes at random, then sequentially again; the truth comes from fio's output of the three soaks."""
     place = recorded("protocol: pts-cross-stimulus-recovery, scale: demo")

@@ -53,7 +53,7 @@ UNITS = (
     "(°C)",
     "(MiB, GB",
 )
-BARS_BY_NAME = ("comparison", "normalised", "variation", "alignment", "application_durations")
+BARS_BY_NAME = ("comparison", "normalised", "variation", "alignment", "application_durations", "new_and_working")
 DEMANDS = (1, 2, 4, 6, 8, 16, 32)
 """Threads and depths of the PTS."""
 FALLING = (90e3, 80e3, 61e3, 70e3, 55e3)
@@ -277,6 +277,9 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "idle, 3 waits": lambda m: ("idle_recovery", {"cells": frames.idle()}, {}),
     "idle, 360 bursts": lambda m: ("idle_recovery", {"cells": frames.idle((5, 10, 15, 25, 50), 360)}, {}),
+    "cache, three waits": lambda m: ("slc_cache", {"cells": frames.cached()}, {}),
+    "cache, no fall": lambda m: ("slc_cache", {"cells": frames.cached((0.0, 0.0))}, {}),
+    "states": lambda m: ("new_and_working", {"cells": frames.states()}, {}),
     "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),
     "stimulus, no recovery": lambda m: ("stimulus", {"cells": frames.crossed(recovers=False)}, {}),
     "turns, points": lambda m: ("latency_by_turn", frames.turns(), {}),

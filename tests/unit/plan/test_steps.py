@@ -133,6 +133,7 @@ def test_an_application_is_repeated_until_it_agrees(tmp_path: Path) -> None:
         ({"fill": {**PASS, "capacity_multiple": 2}}, {"fill": {**FILL, "capacity_multiple": 2}}),
         ({"fill": [{**PASS, "capacity_multiple": 1, "range": "50%"}, {**PASS, "raw_capacity_multiple": 1.5}]},
          {"fill": [{**FILL, "capacity_multiple": 1, "range_share": 0.5}, {**FILL, "raw_capacity_multiple": 1.5}]}),
+        ({"fill": {**PASS, "capacity_multiple": 1, "range": "0%"}}, {}),
     ],
 )  # fmt: skip
 def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, Any]) -> None:
@@ -147,7 +148,7 @@ def test_conditions(tmp_path: Path, fields: dict[str, Any], becomes: dict[str, A
         (PASS, r"condition\.fill': needs either"),
         ([{**PASS, "capacity_multiple": 1}, {**PASS, "capacity_multiple": 1, "raw_capacity_multiple": 1}],
          r"condition\.fill\[1\]': needs either"),
-        ({**PASS, "capacity_multiple": 1, "range": "0%"}, r"condition\.fill\.range': 0% is out of bounds"),
+        ({**PASS, "capacity_multiple": 1, "range": "101%"}, r"condition\.fill\.range': 101% is out of bounds"),
         ([], "is empty; give at least one entry"),
     ],
 )  # fmt: skip

@@ -32,6 +32,7 @@ def soak(share: int = 0, pattern: str = "random", **more: Any) -> dict[str, Any]
 
 
 TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
+WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
 
 
 @pytest.mark.parametrize(("steps", "kinds"), [
@@ -69,6 +70,11 @@ TURN = {"phase": "point", "phase_pass": 1, "phase_value": "max"}
     pytest.param([soak(), loop(cells(), ROUNDS, pause_s=5.0, phase="wait", phase_pass=1, phase_value="5s"),
                   soak(phase="wait", phase_pass=1, phase_value="5s")],
                  {"soak", "volume", "idle_recovery"}, id="bursts after idle time"),
+    pytest.param([soak(), {"idle": {"time_s": 5.0, **WAIT}}, soak(**WAIT)], {"soak", "volume", "cache"},
+                 id="writes after idle time"),
+    pytest.param([loop(cells(), ROUNDS, phase="new", phase_pass=1), soak(),
+                  loop(cells(), ROUNDS, phase="working", phase_pass=1)],
+                 {"repeats", "states", "soak", "volume", "sliced", "histogram"}, id="two states of a drive"),
     pytest.param([soak(), loop(demands((1, 1), (1, 4), (4, 4))), soak(**TURN), soak(65, **TURN)],
                  {"soak", "volume", "steady", "demand", "turns"}, id="points of a sweep"),
     pytest.param([{"replay": {}}], {"replay"}, id="a replay"),
