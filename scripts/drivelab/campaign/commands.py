@@ -10,7 +10,7 @@ from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import COMPOSITE, Cell, pause_s, rounds_at_least, rounds_at_most
 from drivelab.plan.plan import Plan
-from drivelab.run.fill import passes
+from drivelab.run.fill import MOST_RESTS, passes, probe_cell, probes
 from drivelab.run.soak import soak_cell
 
 ENGINE = "io_uring"
@@ -33,10 +33,16 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
             arguments.append(f"--status-interval={cell.slice_s:g}")
         return shlex.join(["fio", *arguments, "--output-format=json+"])
 
-    for fill in passes(plan, capacity_bytes):
+    condition, fills = plan.subject["condition"], list(passes(plan, capacity_bytes))
+    probe = command(probe_cell(fills[0].cell, capacity_bytes), 1) if probes(condition) else None
+    if probe is not None:
+        yield "a short write, to compare with", probe
+    for fill in fills:
         yield "preconditioning", command(fill.cell, fill.seed)
-    if "rest_s" in (condition := plan.subject["condition"]):
+    if "rest_s" in condition:
         yield "rest", f"flush the drive's cache, then no I/O for {format_duration(condition['rest_s'])}"
+    if probe is not None:
+        yield f"again; if it is slower, up to {MOST_RESTS - 1} more rests", probe
     if "simultaneous" in plan.subject:
         serials = ", ".join(plan.subject["simultaneous"])
         yield "at the same time", f"the drives with the serials {serials} start each step together"

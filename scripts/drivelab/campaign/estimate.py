@@ -20,7 +20,7 @@ from drivelab.core.units import parse_size
 from drivelab.drives.purge import METHODS
 from drivelab.plan.cell import Cell, fills, pause_s, rounds_at_least, rounds_at_most
 from drivelab.plan.plan import Plan
-from drivelab.run.fill import fill_cell
+from drivelab.run.fill import MOST_RESTS, fill_cell, probe_cell, probes
 from drivelab.virtual.model import PAGE_BYTES
 
 ASSUMED_MIB_S = {"sata": 450.0, "sas": 900.0, "pcie": 2000.0}
@@ -99,8 +99,8 @@ def estimate(
     condition, measure = plan.subject["condition"], plan.subject["measure"]
     for fill in fills(condition):
         total += _fill(fill_cell(fill, plan, capacity_bytes), terms)
-    rest_s = condition.get("rest_s", 0.0)
-    total += Estimate(rest_s, rest_s)
+    first = fill_cell(fills(condition)[0], plan, capacity_bytes) if probes(condition) else None
+    total += rest_estimate(condition, first, capacity_bytes)
     for step in measure:
         ((kind, fields),) = step.items()
         if kind == "loop":
@@ -114,6 +114,15 @@ def estimate(
         else:
             total += _replay(fields, traces, capacity_bytes, terms)
     return total
+
+
+def rest_estimate(condition: Mapping[str, Any], fill: Cell | None, capacity_bytes: int) -> Estimate:
+    """Return the rest after the fill; with the first pass `fill`, rests are repeated until a short write is fast."""
+    rest_s = condition.get("rest_s", 0.0)
+    if fill is None:
+        return Estimate(rest_s, rest_s)
+    probe_bytes = probe_cell(fill, capacity_bytes).volume_bytes or 0
+    return Estimate(rest_s, MOST_RESTS * rest_s, 2 * probe_bytes, (1 + MOST_RESTS) * probe_bytes)
 
 
 def _demand(fields: Mapping[str, Any], measure: Sequence[Mapping[str, Any]]) -> dict[str, int]:

@@ -8,12 +8,13 @@ from itertools import groupby
 from math import prod
 from typing import Any
 
-from drivelab.campaign.estimate import Estimate, Trace, estimate
+from drivelab.campaign.estimate import Estimate, Trace, estimate, rest_estimate
 from drivelab.core.units import format_amount, format_duration, format_size
 from drivelab.plan.cell import COMPOSITE, Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
 from drivelab.plan.plan import Plan
+from drivelab.run.fill import MOST_RESTS, fill_cell, probes
 
 METRICS = {"iops": "IOPS", "bandwidth_mib_s": "bandwidth", "mean_latency_us": "mean latency", "duration_s": "duration",
            "access_time_us": "access time", "score": "score"}  # fmt: skip
@@ -100,8 +101,12 @@ def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
     for fill in fills(condition):
         yield Part(_fill(fill), (), _estimate(resolved, subject, {"purge": "none", "fill": fill}, []))
     if "rest_s" in condition:
-        rest_s = condition["rest_s"]
-        yield Part(f"flush of the drive's cache, then {format_seconds(rest_s)} of rest", (), Estimate(rest_s, rest_s))
+        first: Cell | None = None
+        if probes(condition):
+            first = fill_cell(fills(condition)[0], _plan(resolved, subject, condition, []), subject.capacity_bytes)
+        times = f", up to {MOST_RESTS} times, until a short write is as fast as on the empty drive" if first else ""
+        words = f"flush of the drive's cache, then {format_seconds(condition['rest_s'])} of rest{times}"
+        yield Part(words, (), rest_estimate(condition, first, subject.capacity_bytes))
 
 
 def _fill(fill: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.imported import IMPORTED, importers, read
 
-LOG, LOG_READS = "fio-log", "fio's log of single I/Os, converted to one Parquet file"
+LOG, LOG_READS = "fio-log", "fio's log of I/Os or averages, converted to one Parquet file"
 
 
 def add_parser(commands: Any) -> None:
@@ -102,10 +102,12 @@ def _log(options: argparse.Namespace) -> int:
         options.path, options.output, fio_2_offset=options.fio_2_offset, max_malformed=options.max_malformed
     )
     if options.json:
-        facts = {"rows": conversion.rows, "columns": conversion.columns, "malformed": conversion.malformed}
+        facts = {"rows": conversion.rows, "columns": conversion.columns, "averaged": conversion.averaged,
+                 "malformed": conversion.malformed}  # fmt: skip
         print(json.dumps(facts, indent=1))
         return 0
-    print(f"{options.output}: {conversion.rows} I/Os, columns {', '.join(conversion.columns)}")
+    what = "averages over log_avg_msec" if conversion.averaged else "I/Os"
+    print(f"{options.output}: {conversion.rows} {what}, columns {', '.join(conversion.columns)}")
     if conversion.malformed:
         shown = ", ".join(f"{number} ({reason})" for number, reason in conversion.first_malformed)
         print(f"{conversion.malformed} malformed lines left out: {shown}")

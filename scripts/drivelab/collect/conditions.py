@@ -134,6 +134,7 @@ def _of_protocol(
         "write cache": identity.get("drive_write_cache") or identity.get("write_cache"),
         "purge": _purge(journal),
         "fill": "; ".join(_fills(condition)) or "none",
+        "rest": _rest(journal),
         "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
         "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
         "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
@@ -155,6 +156,16 @@ def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
     """Return the last purge: drivelab purges a drive again if its state changed."""
     purges = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
     return purges[-1] if purges else None
+
+
+def _rest(journal: Sequence[Mapping[str, Any]]) -> str:
+    """Return the rest after the fill, and whether the drive then wrote as when it was empty."""
+    rests = [line for line in journal if line["event"] == "rest"]
+    if not rests:
+        return "none"
+    last = rests[-1]
+    cache = {True: ", cache free", False: ", cache perhaps not free", None: ""}[last.get("as_empty")]
+    return f"{last['rest_s']:g} s{cache}"
 
 
 def _fills(condition: Mapping[str, Any]) -> Iterator[str]:

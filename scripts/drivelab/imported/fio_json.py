@@ -179,11 +179,11 @@ def read_run(path: Path) -> Run:
     body = document(path)
     try:
         version = str(body["fio version"]).removeprefix("fio-")
+        if version.startswith(("1.", "2.")):
+            raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
         jobs, common = body["jobs"], body.get("global options", {})
         printed_ms = body["timestamp_ms"] if "timestamp_ms" in body else 1000 * body["timestamp"]
         options = [named({**common, **(job.get("job options", {}) if common else job["job options"])}) for job in jobs]
-        if version.startswith(("1.", "2.")):
-            raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
         if not jobs:
             raise refused(path, "has no job", "import files of finished runs")
         refuse_forms(path, jobs, options)

@@ -1,8 +1,8 @@
-"""Convert fio's logs of every I/O (without `log_avg_msec`) to Parquet.
+"""Convert fio's logs, of every I/O or of averages (`log_avg_msec`), to Parquet.
 
 A line is `time, value, direction, block size[, offset], priority[, issue time]` (fio manual, "Log File Formats", and
 `flush_samples` in fio's iolog.c). The offset needs `log_offset`. The issue time needs `log_issue_time` and
-`log_offset`. fio 2 wrote no priority.
+`log_offset`. fio 2 wrote no priority. Averages have the block size 0 (`__add_stat_to_log` in fio's stat.c).
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ class IoLog:
 
     rows: int
     columns: tuple[str, ...]
+    averaged: bool
+    """Whether a row is an average over `log_avg_msec`, not an I/O."""
     malformed: int
     first_malformed: tuple[tuple[int, str], ...]
     """Line number and reason of the first ten skipped lines."""
@@ -93,19 +95,21 @@ def convert(
     try:
         with open_source(path) as source:
             columns = _layout(path, source.head, fio_2_offset)
-            rows = _write(_batches(source, columns, value, tally), temporary, {"source": path.name, "value": value})
+            averaged = _first_line(source.head).split(b",")[3].strip() == b"0"
+            facts = {"source": path.name, "value": value, "averaged": averaged}
+            rows = _write(_batches(source, columns, value, tally), temporary, facts)
         if not rows:
             raise UserError(f"{path}: contains no I/O; check that it is a log of fio")
         temporary.replace(output)
     finally:
         temporary.unlink(missing_ok=True)
     named = tuple(value if name == "value" else name for name in columns)
-    return IoLog(rows, named, tally.malformed, tuple(tally.first))
+    return IoLog(rows, named, averaged, tally.malformed, tuple(tally.first))
 
 
 def _layout(path: Path, head: bytes, fio_2_offset: bool) -> tuple[str, ...]:
     """Return the log's columns, chosen by the number of fields in its first line."""
-    first = next((line for line in head.splitlines() if line.strip()), b"")
+    first = _first_line(head)
     count = first.count(b",") + 1
     if fio_2_offset and count != len(_FIO_2_WITH_OFFSET):
         raise UserError(f"{path}: has {count} columns, but logs of fio 2 with an offset have 5; remove --fio-2-offset")
@@ -116,6 +120,10 @@ def _layout(path: Path, head: bytes, fio_2_offset: bool) -> tuple[str, ...]:
             "'0, 81920, 0, 4096, 0'"
         )
     return _FIO_2_WITH_OFFSET if fio_2_offset else _LAYOUTS[count]
+
+
+def _first_line(head: bytes) -> bytes:
+    return next((line for line in head.splitlines() if line.strip()), b"")
 
 
 def _batches(source: Source, columns: tuple[str, ...], value: str, tally: Tally) -> Iterator[pa.RecordBatch]:

@@ -173,9 +173,17 @@ def _seals(plan: Row) -> str | None:
 
 
 def _rest(condition: Any) -> str:
-    """Return the idle time after the fill, or `none`."""
-    rest_s = condition.get("rest_s") if isinstance(condition, Mapping) else None
-    return "none" if is_missing(rest_s) else f"cache flushed, then {duration(rest_s)} idle"
+    """Return the idle time after the fill, and whether the cache was then free, or `none`."""
+    rest = condition.get("rest") if isinstance(condition, Mapping) else None
+    if not rest:
+        return "none"
+    words = f"cache flushed, then {duration(rest['rest_s'])} idle"
+    if rest.get("as_empty") is None:
+        return words
+    times = f", {rest['rests']} times" if rest["rests"] > 1 else ""
+    factor = number(rest["empty_us"] / rest["rested_us"])
+    verdict = "cache free" if rest["as_empty"] else "cache perhaps not free"
+    return f"{words}{times}: {verdict}, writes at {factor}{TIMES} the speed of the empty drive"
 
 
 def fill(condition: Any) -> str | None:

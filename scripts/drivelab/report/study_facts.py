@@ -193,7 +193,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
             "settle_s": plan.subject["condition"].get("settle_s"),
             "fill": plan.subject["condition"].get("fill"),
-            "rest_s": plan.subject["condition"].get("rest_s"),
+            "rest": next((line for line in reversed(journal) if line["event"] == "rest"), None),
             "scenario_required": plan.subject["condition"].get("scenario_required"),
             "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },

@@ -13,11 +13,12 @@ from drivelab.drives.seal import Seal, Verdict, judge
 from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.fio.result import read_result
 from drivelab.host.settings import HOST, deviations, snapshot
+from drivelab.plan.cell import Cell
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.run.device import Device, open_device
-from drivelab.run.fill import FOLDER, Pass, passes, rest
+from drivelab.run.fill import AS_EMPTY, FOLDER, MOST_RESTS, Pass, passes, probe_cell, probes, rest
 from drivelab.run.places import place
 from drivelab.run.progress import Progress
 from drivelab.telemetry.sampler import Sampler
@@ -147,15 +148,62 @@ def _precondition(plan: Plan, device: Device, recording: Recording, progress: Pr
     progress.begin("precondition")
     device.take_over()
     condition = plan.subject["condition"]
+    fills = list(passes(plan, device.capacity_bytes))
+    probed = probe_cell(fills[0].cell, device.capacity_bytes) if probes(condition) else None
+    empty_us = None
     with _sampler(device, recording):
-        for fill in passes(plan, device.capacity_bytes):
+        if probed is not None:
+            empty_us = _probe(plan, device, recording, probed, "probe-empty")
+        for fill in fills:
             with _evidence_kept(plan, recording, fill.folder):
                 _fill(device, recording, progress, fill)
     if "rest_s" in condition:
-        with _evidence_kept(plan, recording, FOLDER):
-            rest(plan, device, progress, condition["rest_s"])
-        recording.append("rest", rest_s=condition["rest_s"], flushed=True)
+        _rest(plan, device, recording, progress, probed, empty_us)
     return _seal(plan, device, recording, "precondition")
+
+
+def _probe(plan: Plan, device: Device, recording: Recording, cell: Cell, name: str) -> float:
+    """Return the mean latency of a short write in microseconds."""
+    folder = f"{FOLDER}/{name}"
+    with _evidence_kept(plan, recording, folder):
+        directory = recording.directory(folder)
+        device.run(cell, directory, 1, lambda _: None)
+        latency_us = read_result(directory, cell).write.mean_latency_us
+        device.flush()  # or the drive would still be writing it during the first cell
+    recording.append("probe", directory=folder, mean_latency_us=latency_us, cell=cell.to_mapping())
+    return latency_us
+
+
+def _rest(
+    plan: Plan,
+    device: Device,
+    recording: Recording,
+    progress: Progress,
+    probed: Cell | None,
+    empty_us: float | None,
+) -> None:
+    """Rest until a short write is as fast as on the empty drive, at most MOST_RESTS times.
+
+    Without `probed`, rest once; nothing tells whether the cache is empty.
+    """
+    rest_s = plan.subject["condition"]["rest_s"]
+    facts: dict[str, Any] = {}
+    for number in range(1, MOST_RESTS + 1):
+        with _evidence_kept(plan, recording, FOLDER):
+            rest(plan, device, progress, rest_s)
+        if probed is None or empty_us is None:
+            break
+        rested_us = _probe(plan, device, recording, probed, f"probe-rested-{number}")
+        as_empty = rested_us * AS_EMPTY <= empty_us
+        facts = {"rests": number, "empty_us": empty_us, "rested_us": rested_us, "as_empty": as_empty}
+        if as_empty:
+            break
+    recording.append("rest", rest_s=rest_s, flushed=True, **facts)
+    if facts and not facts["as_empty"]:
+        print(
+            f"drive '{plan.drive}': after {MOST_RESTS} times {rest_s:g} s of rest a write still takes "
+            f"{facts['rested_us'] / empty_us:.1f} times as long as on the empty drive: its cache may not be free"
+        )
 
 
 def _sampler(device: Device, recording: Recording) -> Sampler:

@@ -1,10 +1,10 @@
-"""The passes of a fill as cells, and the rest period after them."""
+"""The passes of a fill as cells, the rest period after them, and what tells that the cache is then free."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
@@ -20,6 +20,11 @@ FOLDER = "condition"
 _FILL = f"{FOLDER}/fill"
 PIECE_S = 1.0
 """Seconds between progress messages during a rest."""
+MOST_RESTS = 3
+"""Most rests until the drive writes as when it was empty (ours)."""
+AS_EMPTY = 0.9
+"""Least speed after the rest, as a fraction of that of the empty drive, for its cache to be free (ours)."""
+_PROBE_SHARE, _LEAST_PROBE_BYTES = 4096, 1 << 19
 
 
 @dataclass(frozen=True)
@@ -80,6 +85,21 @@ def _description(fill: Mapping[str, Any], cell: Cell) -> str:
     multiple = fill["raw_capacity_multiple" if raw else "capacity_multiple"]
     part = f"{', in' if raw else ' of'} {fill['range_share']:.0%} of the range" if "range_share" in fill else ""
     return f"fill {multiple:g} x{' raw capacity' if raw else ''}{part}, {cell.workload}"
+
+
+def probes(condition: Mapping[str, Any]) -> bool:
+    """Return whether short writes before the fill and after the rest tell that the cache is free.
+
+    They need an empty drive to compare with, so a purge.
+    """
+    return "rest_s" in condition and condition["purge"] != "none" and bool(fills(condition))
+
+
+def probe_cell(fill: Cell, capacity_bytes: int) -> Cell:
+    """Return the short write: as the first pass, a 4096th of the capacity, but at least 512 KiB."""
+    volume_bytes = max(capacity_bytes // _PROBE_SHARE, _LEAST_PROBE_BYTES)
+    whole = max(volume_bytes // fill.block_size_bytes, 1) * fill.block_size_bytes
+    return replace(fill, volume_bytes=min(whole, fill.volume_bytes or whole))
 
 
 def rest(plan: Plan, device: Device, progress: Progress, rest_s: float) -> None:

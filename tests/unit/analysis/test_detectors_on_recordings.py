@@ -112,10 +112,10 @@ def test_long_idle_time_frees_the_slc_cache(project: Path) -> None:
 
 @pytest.mark.parametrize("protocol", ["slc-cache", "slc-cache-random"])
 def test_the_cache_of_the_model_is_measured(project: Path, protocol: str) -> None:
-    """The model's cache of 12 MiB is fast, full after a burst, and free once the drive was idle for 5 s."""
-    place = recorded(f"protocol: {protocol}, scale: demo, set: {{for_each: {{range: [75%]}}}}", slc_cache="12MiB")
+    """The model's cache of 48 MiB is fast, full after a burst, and free once the drive was idle for 5 s."""
+    place = recorded(f"protocol: {protocol}, scale: demo, set: {{for_each: {{range: [75%]}}}}")
     first, *waits = findings(place, "write cache")
-    assert first["value"] == pytest.approx(12, rel=0.06)
+    assert first["value"] == pytest.approx(48, rel=0.06)
     assert [row["words"].partition("the cache ")[2] for row in waits] == ["is full", "is back", "is back"]
     assert [row["value"] for row in waits[1:]] == pytest.approx([100, 100], abs=5)
 
@@ -150,7 +150,7 @@ def test_a_drive_that_fills_during_reads_drifts(project: Path) -> None:
     assert row["found"]
     # of twenty blocks of 2 s, from the first to the last
     assert row["value"] == pytest.approx(100 * np.expm1(38 * slope), abs=2)
-    assert [part["iops"] for part in _slices(place)] == pytest.approx(list(seconds), rel=0.03)
+    assert [part["iops"] for part in _slices(place)] == pytest.approx(list(seconds), rel=0.05)
 
 
 def _one_at_a_time(measurement: str) -> str:

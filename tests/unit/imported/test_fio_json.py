@@ -162,6 +162,22 @@ BAD = {
 }
 
 
+def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path) -> None:
+    body = {"fio version": "fio-2.1", "jobs": [{"jobname": "a", "read": {"io_bytes": 1}}]}
+    with pytest.raises(UserError, match=r"is from fio 2\.1, whose JSON has other units"):
+        fio_json.read_run(origins.write(tmp_path / "old.json", body))
+
+
+def test_a_client_of_one_machine_is_a_run_and_of_two_is_refused(tmp_path: Path) -> None:
+    body = document(job(1000.0, 0.0, options()))
+    alone = fio_json.read_run(origins.write(tmp_path / "alone.json", body))
+    body["client_stats"] = [{**part, "hostname": "lab", "port": 8765} for part in body.pop("jobs")]
+    assert fio_json.read_run(origins.write(tmp_path / "client.json", body)).values == alone.values
+    body["client_stats"].append({**body["client_stats"][0], "hostname": "other"})
+    with pytest.raises(UserError, match="is of several machines"):
+        fio_json.read_run(origins.write(tmp_path / "clients.json", body))
+
+
 @pytest.mark.parametrize("spoil", BAD)
 def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
     body = document(job(1000.0, 0.0, options()))

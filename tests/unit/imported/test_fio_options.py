@@ -174,17 +174,12 @@ def _unified(body: dict[str, Any]) -> None:
     del first["write"], first["trim"]
 
 
-def _client(body: dict[str, Any]) -> None:
-    body["client_stats"] = body.pop("jobs")
-
-
 def _gtod(body: dict[str, Any]) -> None:
     body["jobs"][0]["job options"]["gtod_reduce"] = "1"
 
 
 FORMS = {
     _unified: "unified_rw_reporting=1, which adds .*; run fio without that option",
-    _client: "client/server form .*; run fio on the machine itself, without --client",
     _gtod: "gtod_reduce=1, so it has no latencies; run fio without that option",
 }
 

@@ -43,6 +43,12 @@ def test_number_of_columns_determines_their_meaning(tmp_path: Path, line: str, c
     }  # fmt: skip
 
 
+@pytest.mark.parametrize(("line", "averaged"), [("500, 64743, 0, 0, 0, 0", True), ("0, 64743, 0, 512, 0, 0", False)])
+def test_averages_are_no_ios(tmp_path: Path, line: str, averaged: bool) -> None:
+    (tmp_path / "job_lat.1.log").write_text(line + "\n")
+    assert convert(tmp_path / "job_lat.1.log", tmp_path / "out.parquet").averaged is averaged
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [("a_clat.1.log", "clat"), ("a_lat_bw.12.log", "bw"), ("x_iops.log.gz", "iops"), ("a_slat.1.log", "slat")],

@@ -16,7 +16,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
 from drivelab.run import condition as scenario
 from drivelab.run.condition import precondition, purge
-from drivelab.run.fill import passes, rest
+from drivelab.run.fill import passes, probes, rest
 from drivelab.run.measure import measure
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
@@ -151,7 +151,10 @@ def test_a_failed_fill_pass_names_its_evidence(tmp_path: Path, monkeypatch: pyte
 
 
 def test_the_slc_cache_folds_during_a_rest(tmp_path: Path) -> None:
-    """If the SLC cache holds all written data, none of it moves to the main area without a rest."""
+    """If the SLC cache holds all written data, none of it moves to the main area without a rest.
+
+    With one, two short writes of 512 KiB, before the fill and after the rest, show that the cache is free.
+    """
     nand = {}
     for rest_s in (None, 60.0):
         (folder := tmp_path / str(rest_s)).mkdir()
@@ -162,7 +165,27 @@ def test_the_slc_cache_folds_during_a_rest(tmp_path: Path) -> None:
         lines = [(line["rest_s"], line["flushed"]) for line in journal(plan, "rest")]
         assert lines == ([] if rest_s is None else [(rest_s, True)])
     assert nand[None] == 4 << 20
-    assert nand[60.0] == 8 << 20
+    assert nand[60.0] == (8 << 20) + (1 << 19)  # the first short write is overwritten before it moves
+
+
+@pytest.mark.parametrize(("rest_s", "rests", "is_free"), [(60.0, 1, True), (0.1, 3, False)])
+def test_a_rest_is_repeated_until_the_cache_is_free(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rest_s: float, rests: int, is_free: bool
+) -> None:
+    """The drive empties its full cache once it has been idle for 0.3 s."""
+    fill = {**SEQUENTIAL, "capacity_multiple": 1}
+    plan, _ = conditioned(tmp_path, fill, model={"slc_cache": "4MiB"}, rest_s=rest_s)
+    (line,) = journal(plan, "rest")
+    assert (line["rests"], line["as_empty"]) == (rests, is_free)
+    assert (line["empty_us"] / line["rested_us"] > 0.9) == is_free
+    assert len(journal(plan, "probe")) == 1 + rests
+    assert ("its cache may not be free" in capsys.readouterr().out) != is_free
+
+
+def test_without_a_purge_nothing_tells_whether_the_cache_is_free() -> None:
+    assert not probes({"purge": "none", "rest_s": 1.0, "fill": SEQUENTIAL})
+    assert not probes({"purge": "required", "rest_s": 1.0})
+    assert probes({"purge": "required", "rest_s": 1.0, "fill": SEQUENTIAL})
 
 
 def test_the_flush_waits_for_the_write_buffer(tmp_path: Path) -> None:
