@@ -15,7 +15,7 @@ from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
 from drivelab.plan.schema import ROOT
-from drivelab.reference import json_schemas
+from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
 from drivelab.tables import columns, replay_schemas, result_schemas, schemas
 from drivelab.trace.capturing import applications
@@ -181,6 +181,7 @@ def pages() -> dict[str, str]:
         "host_settings.md": _host_settings(),
         "exclusions.md": _exclusions(),
         "tables.md": _tables(),
+        "figures.md": gallery.text(),
     }
     return {name: HEADER + text.rstrip() + "\n" for name, text in texts.items()}
 
