@@ -155,12 +155,22 @@ def single_sizes(
     return {"cells": pd.DataFrame(rows), "steady_state": pd.DataFrame(windows)}
 
 
+def grid() -> dict[str, pd.DataFrame]:
+    """Sequential reads and writes of two block sizes in one measurement on each drive."""
+    tables = single_sizes((1024 * 1024,))
+    cells = tables["cells"]
+    small = cells.assign(block_size_bytes=4096, cell=cells["cell"] + 2, iops=cells["iops"] * 100,
+                         workload=cells["workload"].str.replace("1024KiB", "4KiB"))  # fmt: skip
+    return {**tables, "cells": pd.concat([cells, small], ignore_index=True)}
+
+
 def _loop(cells: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {"cells": cells, "steady_state": frames.NO_WINDOWS}
 
 
 _EIGHT = tuple(f"drive-{place}" for place in range(8))
 CASES: Mapping[str, Callable[[ModuleType], Case]] = {
+    "grid of drives": lambda m: ("grid_of_drives", grid(), {}),
     "relative, 2 drives": lambda m: ("normalised", {"deltas": m.deltas(), "summary": m.summary()}, {}),
     "relative, 4 drives": lambda m: ("normalised", {"deltas": m.deltas(_EIGHT[:3]), "summary": m.summary()}, {}),
     "relative, far apart": lambda m: (

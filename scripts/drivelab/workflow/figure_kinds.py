@@ -29,7 +29,7 @@ _CONDITIONS = (
     "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases",
     "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
-    "drives_application", "head_to_head", "sizes", "trace", "states", "cache",
+    "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {

@@ -19,6 +19,8 @@ _OVER_DRIVES_OF = {
     "mixes": "drives_mixes",
     "mix_lines": "drives_mixes",
     "shifted": "drives_alignment",
+    "grid": "drives_grid",
+    "volume": "drives_volume",
     "soak": "drives_strip",
     "stimulus": "drives_strip",
     "application": "drives_application",

@@ -217,6 +217,12 @@ def test_sizes_are_the_averages_of_the_windows_of_their_measurements() -> None:
     assert figure.axes[0].get_ylim() == figure.axes[1].get_ylim()
 
 
+def test_one_measurement_has_a_panel_for_each_mix() -> None:
+    figure = sizes_of_drives(**frames.grid())
+    assert all(len(line) == 2 for panel in (0, 1) for line in drawn(figure, "line", panel))
+    assert not any("separate measurement" in text for text in texts(figure, "note"))
+
+
 def test_a_size_that_a_drive_was_not_measured_at_is_no_point() -> None:
     tables = frames.single_sizes((2**20, 2**17, 2**12))
     missing = ("op28", "throughput.4KiB")

@@ -277,6 +277,14 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "idle, 3 waits": lambda m: ("idle_recovery", {"cells": frames.idle()}, {}),
     "idle, 360 bursts": lambda m: ("idle_recovery", {"cells": frames.idle((5, 10, 15, 25, 50), 360)}, {}),
+    "bytes, side by side": lambda m: (
+        "saturation_of_drives",
+        {
+            "cells": pd.concat([m.soak(), m.soak("op28")], ignore_index=True),
+            "drives": m.drives(op7=1 << 26, op28=1 << 27),
+        },
+        {},
+    ),
     "cache, three waits": lambda m: ("slc_cache", {"cells": frames.cached()}, {}),
     "cache, no fall": lambda m: ("slc_cache", {"cells": frames.cached((0.0, 0.0))}, {}),
     "states": lambda m: ("new_and_working", {"cells": frames.states()}, {}),

@@ -22,6 +22,11 @@ def loop(**varied: tuple[int, ...]) -> dict[str, Any]:
     return {"loop": {"cells": [like | {key: value} for value in values], "until": {"rounds": 3}}}
 
 
+GRID = {"loop": {"cells": [cell | {"block_size_bytes": size} for size in (512, 4096)
+                           for cell in loop(read_share=(100, 0))["loop"]["cells"]],
+                 "until": {"window": 5, "max_rounds": 25, "track": [{"metric": "iops"}]}}}  # fmt: skip
+
+
 def plan(drive: str, *steps: dict[str, Any], capacity: str | None = "64MiB", **subject: Any) -> Plan:
     virtual = {"drive": {} if capacity is None else {"virtual": {"capacity": capacity}}}
     return Plan(
@@ -34,7 +39,8 @@ def both(*steps: dict[str, Any], **subject: Any) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("step", "kinds"), [
-    pytest.param(SOAK, {"comparison", "drives_latency", "drives_strip"}, id="a soak"),
+    pytest.param(SOAK, {"comparison", "drives_latency", "drives_strip", "drives_volume"}, id="a soak"),
+    pytest.param(GRID, {"comparison", "drives_grid"}, id="a grid"),
     pytest.param(loop(queue_depth=(1, 4, 16)), {"comparison", "drives_ramp"}, id="depths"),
     pytest.param(loop(read_share=(100, 50, 0)), {"comparison", "drives_mixes"}, id="mixes"),
     pytest.param(loop(read_share=(100, 0)), {"comparison"}, id="no mix"),
@@ -56,7 +62,8 @@ def test_drives_with_several_recordings_show_their_variation() -> None:
 
 
 def test_without_the_basis_there_are_lines_but_no_deltas() -> None:
-    assert set(kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")) == {"drives_latency", "drives_strip"}
+    kinds = kinds_over_drives([plan("b", SOAK), plan("c", SOAK)], "a")
+    assert set(kinds) == {"drives_latency", "drives_strip", "drives_volume"}
 
 
 def test_different_or_unknown_capacities_have_a_figure() -> None:

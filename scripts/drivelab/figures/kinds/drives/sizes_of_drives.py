@@ -27,8 +27,24 @@ FIGURES = (
         place=440,
         of_window=True,
     ),
+    FigureKind(
+        name="grid_of_drives",
+        title="By block size, each mix",
+        caption=(
+            "Each drive by block size, a panel for each mix of reads and writes, all with one scale. A point is the "
+            "average over the steady-state window of its drive."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("drives_grid",),
+        place=345,
+        of_window=True,
+        one_loop=True,
+    ),
 )
 
+_MOST_COLUMNS = 3
+_ROW_IN = 2.4
 _KEY = ["pattern", "read_share_pct", "block_size_bytes"]
 _SMALLEST_PT = 4.5
 """Size of the smallest marker, half as wide as the largest."""
@@ -51,15 +67,22 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     table = table.assign(shown=table[metric] / scale.divisor)
     loads = table[_KEY[:2]].drop_duplicates().sort_values(_KEY[:2], ascending=[True, False])
     figure = style.new_figure(f"{scale.name} by block size")
-    style.note(figure, f"each point: {counted.what(steady_state)} of a separate measurement")
-    panels = figure.subplots(1, len(loads), squeeze=False)[0]
+    apart = " of a separate measurement" if table["measurement"].nunique() > 1 else ""
+    style.note(figure, f"each point: {counted.what(steady_state)}{apart}")
+    rows = -(-len(loads) // _MOST_COLUMNS)
+    style.grow(figure, (rows - 1) * _ROW_IN)
+    columns = -(-len(loads) // rows)
+    places = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    panels = places[: len(loads)]
+    for unused in places[len(loads) :]:
+        unused.remove()
     looks = overlay.looks(table["drive"])
     for axes, (pattern, share) in zip(panels, loads.itertuples(index=False), strict=True):
         part = table[(table["pattern"] == pattern) & (table["read_share_pct"] == share)]
         _panel(axes, part, looks)
         mix = f"{selection.access(pattern)} {format_mix(share)}"
         axes.set_title(f"{mix}, {_PURE[share]}" if share in _PURE else mix, fontsize=style.SMALL_PT, loc="left")
-    _same_scale(panels, [float(value) for value in table["shown"]], scale)
+    _same_scale(panels, columns, [float(value) for value in table["shown"]], scale)
     _sizes(panels, sorted(int(size) for size in table["block_size_bytes"].unique()))
     if message := overlay.not_steady(steady_state):
         style.alarm(figure, message)
@@ -68,10 +91,14 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
 
 
 def _values(loop: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Return columns drive, `_KEY` and `metric` of all measurements."""
+    """Return columns drive, measurement, `_KEY` and `metric`."""
     selection.require(loop, (), "cells")
-    parts = [overlay.loop_values(part, steady_state[steady_state["measurement"] == measurement], [metric], _KEY)
-             for measurement, part in loop.groupby("measurement", sort=False)]  # fmt: skip
+    parts = [
+        overlay.loop_values(part, steady_state[steady_state["measurement"] == measurement], [metric], _KEY).assign(
+            measurement=measurement
+        )
+        for measurement, part in loop.groupby("measurement", sort=False)
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
@@ -83,13 +110,13 @@ def _panel(axes: Axes, part: pd.DataFrame, looks: dict[str, overlay.Look]) -> No
                   markersize=_SMALLEST_PT * (1 + below / len(looks)), label=drive, gid="line")  # fmt: skip
 
 
-def _same_scale(panels: list[Axes], values: list[float], scale: Quantity) -> None:
-    """Set one scale for reads and writes, as readers compare them."""
-    for axes in panels:
+def _same_scale(panels: list[Axes], columns: int, values: list[float], scale: Quantity) -> None:
+    """Set one scale for all mixes, as readers compare them; the first of each row of panels names it."""
+    for place, axes in enumerate(panels):
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))
-    for axes in panels[1:]:
-        axes.set_ylabel("")
-        axes.tick_params(labelleft=False)
+        if place % columns:
+            axes.set_ylabel("")
+            axes.tick_params(labelleft=False)
 
 
 def _sizes(panels: list[Axes], sizes: list[int]) -> None:

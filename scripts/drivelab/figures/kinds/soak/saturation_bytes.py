@@ -30,6 +30,19 @@ FIGURES = (
         place=170,
         rows="soaks",
     ),
+    FigureKind(
+        name="saturation_of_drives",
+        title="Saturation against bytes written, side by side",
+        caption=(
+            "I/O rate and mean latency of each drive's soak against the bytes written since conditioning: drives of "
+            "different speed reach the same wear at different times."
+        ),
+        tables=("cells", "drives"),
+        status="cells",
+        when=("drives_volume",),
+        place=355,
+        rows="soaks",
+    ),
 )
 
 
