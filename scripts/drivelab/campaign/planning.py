@@ -295,6 +295,9 @@ class Campaign:
         }
         if row.host is not None:
             context["host"] = row.host
+        note = self.study.host_note if platform is None else platform.note or self.study.host_note
+        if note is not None:
+            context["host_note"] = note
         if choice.traces:
             subject["traces"] = [self._trace(name) for name in choice.traces]
             context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]

@@ -33,6 +33,7 @@ _DRIVE = {
     "LBA format": "lba_format",
     "transport": "transport",
     "link": "link",
+    "controller": "controller",
 }
 _HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
          "drivelab": "drivelab"}  # fmt: skip
@@ -106,7 +107,8 @@ def _readable(name: str) -> str:
 
 def _of_hardware(host: Mapping[str, Any]) -> Facets:
     """Yield what the host's board and firmware told; nothing for what they did not."""
-    facets = {"board": "board", "system": "system", "BIOS": "bios", "memory modules": "memory_modules"}
+    facets = {"board": "board", "system": "system", "BIOS": "bios", "memory modules": "memory_modules",
+              "host note": "note"}  # fmt: skip
     numbers = {"base clock": ("base_clock_mhz", "MHz"), "maximum clock": ("max_clock_mhz", "MHz"),
                "package power limit": ("package_power_limit_w", "W")}  # fmt: skip
     for facet, name in facets.items():

@@ -41,6 +41,21 @@ def _listed(name: str, sys_root: Path) -> bool:
     return not (name.startswith("nbd") and sysfs.capacity_bytes(name, sys_root) == 0)
 
 
+def host_bus_adapter(name: str, sys_root: Path = Path("/sys")) -> str | None:
+    """Return driver and PCI IDs of the controller that a SATA or SAS drive is connected to; None for others.
+
+    It is the nearest PCI function above the drive that is a mass storage controller (class 01h), but not an NVMe one
+    (PCI Code and ID Assignment Specification, section 1.2).
+    """
+    for folder in sysfs.block_dir(name, sys_root).resolve().parents:
+        kind = read_text(folder / "class") or ""
+        if kind.startswith("0x01"):
+            ids = ":".join((read_text(folder / part) or "?").removeprefix("0x") for part in ("vendor", "device"))
+            driver = (folder / "driver").resolve().name if (folder / "driver").exists() else "no driver"
+            return None if kind.startswith("0x0108") else f"{driver}, PCI {ids}"
+    return None
+
+
 def lba_format_word(logical: int, physical: int) -> str:
     """Return `512n`, `512e` or `4Kn` for the logical and physical block sizes in bytes, else the logical size.
 
@@ -69,6 +84,7 @@ def describe(
         "lba_format": lba_format_word(logical, physical),
         "lba_formats": None,
         "link_max": None,
+        "controller": host_bus_adapter(name, sys_root),
         "rotational": read_text(sysfs.block_dir(name, sys_root) / "queue/rotational") == "1",
         "temperature_c": _hwmon_c(name, sys_root),
         "life_used_pct": None,

@@ -55,6 +55,8 @@ class Study:
     """`check` or `apply`."""
     taint: Mapping[str, float]
     """Keyword arguments of `drivelab.criteria.taint.Limits`, and `remeasure`."""
+    host_note: str | None
+    """What the host cannot tell, such as its cooler."""
     meter: Mapping[str, Any]
     """`csv` or `command` of an external power meter; empty without a meter."""
     consent: tuple[str, ...]
@@ -166,6 +168,7 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
         write_cache=body["write_cache"],
         host_settings=body["host_settings"],
         taint=taint_of(body["taint"]),
+        host_note=body.get("host_note"),
         meter=body.get("meter", {}),
         consent=tuple(body["consent"]),
         clock=body["clock"],

@@ -43,6 +43,8 @@ class Platform:
     scenario: str
     write_cache: str
     """As in `Study`."""
+    note: str | None = None
+    """What the host cannot tell."""
 
     def of(self, drive: str) -> str:
         """Return the subject name of a drive on this platform."""
@@ -98,7 +100,7 @@ def platforms_of(
     platforms = []
     for name, entry in body.items():
         cache = entry.get("write_cache", write_cache)
-        platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache)
+        platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache, entry.get("note"))
         other = seen.setdefault((platform.host, platform.scenario, platform.write_cache), name)
         if other != name:
             raise UserError(

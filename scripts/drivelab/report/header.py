@@ -101,6 +101,7 @@ def _platform(host: Row, plans: list[Row]) -> tuple[Fact, ...]:
         *given("Board", text(host.get("board"))),
         *given("System", text(host.get("system"))),
         *given("BIOS", text(host.get("bios"))),
+        *given("Note", text(host.get("note"))),
         fact("Kernel", text(host.get("kernel"))),
         fact("Operating system", text(host.get("os"))),
         fact("fio", fio(host.get("fio"))),

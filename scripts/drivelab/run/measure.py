@@ -184,7 +184,8 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
         note_scenario(recording, "measure", scenario)
         host = {**describe_host(), "scenario": plan.subject["scenario"],
                 "fio": fio_version() if plan.clock == "wall" else "virtual clock",
-                "engine": device.engine, "drivelab": drivelab.__version__}  # fmt: skip
+                "engine": device.engine, "drivelab": drivelab.__version__,
+                **({"note": plan.context["host_note"]} if "host_note" in plan.context else {})}  # fmt: skip
         _ready(plan, device, recording, seal_in, host, progress, alone=barrier is None)
         recording.write(
             "identity.json",

@@ -115,6 +115,7 @@ DRIVES = schema(
     "int64: capacity_bytes?",  # null, as the next column: an imported result without it
     "int32: logical_block_bytes?",
     "str: transport? link? link_max? lba_format?",
+    "str: controller?",  # host bus adapter of a drive that is not NVMe: kernel driver, PCI vendor and device
     "bool: virtual",
     "float: over_provisioning_pct?",
     "str: device",
@@ -128,6 +129,7 @@ HOSTS = schema(
     "str: board? system? bios? memory_modules?",  # as the firmware tells; memory modules need root
     "float: base_clock_mhz? max_clock_mhz?",  # of the first CPU
     "float: package_power_limit_w?",  # long-term limit of all processor packages together
+    "str: note?",  # what the user says that the host cannot tell, such as its cooler
 )
 
 TRACES = schema(

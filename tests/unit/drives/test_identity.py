@@ -146,6 +146,22 @@ def test_a_sata_drive_with_names_truncated_by_scsi(machine: Machine, monkeypatch
     assert machine.describe("sda")["model"] == "EXAMPLE SSD 861 1TB"
 
 
+def test_the_adapter_of_a_sata_or_sas_drive_is_named(machine: Machine) -> None:
+    sata_drive(machine)
+    assert machine.describe("sda")["controller"] is None, "no PCI function tells"
+    adapter = machine.write(machine.sys / "devices/pci0000:00/0000:00:17.0", **{"class": "0x010601"}, vendor="0x8086",
+                            device="0xa352")  # fmt: skip
+    assert machine.describe("sda")["controller"] == "no driver, PCI 8086:a352"
+    (adapter / "driver").symlink_to(machine.write(machine.sys / "bus/pci/drivers/ahci"))
+    assert machine.describe("sda")["controller"] == "ahci, PCI 8086:a352"
+
+
+def test_an_nvme_drive_is_its_own_controller(machine: Machine) -> None:
+    nvme_drive(machine)
+    machine.write(machine.sys / "devices/pci0000:00/0000:01:00.0", **{"class": "0x010802"})
+    assert machine.describe("nvme0n1")["controller"] is None
+
+
 def test_unknown_speeds_are_none(machine: Machine) -> None:
     sata_drive(machine, sata_spd="<unknown>", hw_sata_spd_limit="<unknown>")
     facts = machine.describe("sda")

@@ -291,6 +291,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),
     "stimulus, no recovery": lambda m: ("stimulus", {"cells": frames.crossed(recovers=False)}, {}),
     "turns, points": lambda m: ("latency_by_turn", frames.turns(), {}),
+    "points, bars": lambda m: ("point_bars", {"cells": frames.turns()["cells"]}, {}),
     "nines": lambda m: ("nines", {"latency_bins": frames.bins()}, {}),
     "nines, few I/Os": lambda m: ("nines", {"latency_bins": frames.bins(ios=300)}, {}),
     "together, 3 drives": lambda m: ("head_to_head", frames.together(), {}),

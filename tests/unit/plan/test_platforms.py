@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
@@ -62,6 +64,21 @@ def test_a_study_without_platforms_has_no_platform_in_its_plans() -> None:
     )
     assert plan.drive == plan.sheet_drive == "op7"
     assert "platform" not in plan.subject
+
+
+def test_notes_on_hosts_are_recorded_and_change_no_plan() -> None:
+    plain = load()
+    noted = load(STUDY.replace("{host: host-a}", "{host: host-a, note: water}") + "host_note: air\n")
+    notes = [[p.plan.context.get("host_note") for p in plans] for plans in (noted.plans, noted.elsewhere)]
+    assert notes == [["water", "water"], ["air", "air"]], "a platform's own note comes first"
+    assert [p.plan.digest for p in noted.plans] == [p.plan.digest for p in plain.plans]
+    plan = noted.plans[0].plan
+    purge(plan, Path("purged.json"))
+    precondition(plan, Path("purged.json"), Path("conditioned.json"))
+    measure(plan, Path("conditioned.json"))
+    assert json.loads((plan.recording_path / "host.json").read_text())["note"] == "water"
+    facets = conditions([plan.recording_path], {})
+    assert facets.loc[facets["facet"] == "host note", "value"].tolist() == ["water"]
 
 
 def test_the_headline_lists_measurements_left_on_other_hosts() -> None:

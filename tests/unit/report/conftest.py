@@ -253,6 +253,7 @@ def drives() -> pd.DataFrame:
         {
             "drive": drive, "serial": f"VD-{drive}", "model": "drivelab virtual drive", "firmware": "1",
             "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "link_max": None,
+            "controller": None,
             "lba_format": "512e", "virtual": True,
             "over_provisioning_pct": share, "device": f"virtual:{drive}",
         }
@@ -280,6 +281,7 @@ def hosts() -> pd.DataFrame:
                 "base_clock_mhz": 2450.0,
                 "max_clock_mhz": 3500.0,
                 "package_power_limit_w": None,
+                "note": None,
             }
         ]
     )
