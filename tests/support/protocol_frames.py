@@ -37,7 +37,8 @@ def cell(
         "queue_depth": depth, "elapsed_s": 0.0, "runtime_s": 1.0, "iops": iops, "bandwidth_mib_s": iops * size / 2**20,
         "mean_latency_us": latency_us, "max_latency_us": 30 * latency_us, "bytes_written": int(iops * size),
         "bytes_written_total": int(iops * size),
-        "directory": "cells/0", "unsound": None, "p999999_latency_us": None, **more,
+        "directory": "cells/0", "unsound": None, "p99999_latency_us": 20 * latency_us,
+        "p999999_latency_us": None, **more,
     }  # fmt: skip
 
 

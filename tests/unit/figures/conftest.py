@@ -69,6 +69,7 @@ def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32)
         "write_bandwidth_mib_s": bandwidth * (1 - reads),
         "mean_latency_us": latency,
         "max_latency_us": latency * 40,
+        "p99999_latency_us": latency * 30,
         "p99_latency_us": latency * 6,
         "user_cpu_pct": 2.0,
         "system_cpu_pct": 6.0,

@@ -47,7 +47,8 @@ WITHOUT_SAMPLES = {"telemetry", "series"}
 """Tables that are empty for cells below a second, or on a host without samples."""
 
 WITHOUT_WINDOWS = {"repeats", "demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp",
-                   "bathtub", "alignment", "mix_lines", "demand_intensity_max", "round_history"}  # fmt: skip
+                   "bathtub", "alignment", "mix_lines", "demand_intensity_max",
+                   "demand_intensity_nines", "round_history"}  # fmt: skip
 """Figures of any loop, steady or not."""
 
 

@@ -265,6 +265,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"cells": frames.with_points(frames.sweep()), "steady_state": frames.NO_WINDOWS},
         {},
     ),
+    "intensity, 99.999 %": lambda m: (
+        "demand_intensity_nines",
+        {"cells": frames.with_points(frames.sweep()), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
     "mixes, 3 sizes": lambda m: (
         "mix_lines",
         {

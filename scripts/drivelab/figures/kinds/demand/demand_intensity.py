@@ -44,9 +44,26 @@ FIGURES = (
         place=101,
         options={"metric": "max_latency_us"},
     ),
+    FigureKind(
+        name="demand_intensity_nines",
+        title="Demand intensity, 99.999 % latency",
+        caption=(
+            "Latency that all but one of 100,000 I/Os kept, against I/O rate, a line for each number of threads; a "
+            "point averages several rounds. A round of fewer I/Os has its maximum instead."
+        ),
+        tables=("cells", "steady_state"),
+        status="cells",
+        when=("demand",),
+        place=102,
+        options={"metric": "p99999_latency_us"},
+    ),
 )
 
-_TITLES = {"mean_latency_us": "Demand intensity", "max_latency_us": "Demand intensity, maximum latency"}
+_TITLES = {
+    "mean_latency_us": "Demand intensity",
+    "max_latency_us": "Demand intensity, maximum latency",
+    "p99999_latency_us": "Demand intensity, 99.999 % latency",
+}
 _MOST_LABELS = 16
 """With more points, only the ends of the lines are named."""
 _ALIKE = 0.97
