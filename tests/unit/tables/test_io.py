@@ -25,6 +25,7 @@ ROW: dict[str, Any] = {
     "link": None,
     "link_max": None,
     "lba_format": "512e",
+    "controller": None,
     "virtual": False,
     "over_provisioning_pct": 7.0,
     "device": "/dev/disk",
