@@ -63,7 +63,7 @@ TRACE = {rule: ["sqlite"] for rule in ("trace_statistics", "trace_figures")}
 TABLES = {rule: of() for rule in ("tables", "steady_state", "findings", "figures")} | JUDGED
 ANALYSIS = TABLES | TRACE | study("inventory")
 """All jobs that use no drive."""
-OF_TRACE = TRACE | study("inventory") | {"figures": of(measurements=[SATURATION])} | REPORT
+OF_TRACE = TRACE | study("inventory") | {"figures": of(measurements=[SATURATION])} | comparisons(SATURATION) | REPORT
 OP7_IOPS = ["op7/pts-iops"]
 ITS_TABLES = dict.fromkeys(("tables", "steady_state", "findings", "figures"), OP7_IOPS) | JUDGED
 OF_OP7 = (
@@ -220,6 +220,7 @@ _GROUPS = {
     "summary": ("summary",),
     "comparison": ("deltas", "comparison_figures"),
     "deltas": ("deltas",),
+    "comparison figures": ("comparison_figures",),
     "figures": ("figures",),
     "reports": ("report", "report_pdf"),
     "HTML report": ("report",),
