@@ -10,7 +10,7 @@ with reported(snakemake.log[0]):
     names = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
     exclusions = io.read(snakemake.input.exclusions, "exclusions")
     tables = {name: counted(io.read(snakemake.input[name], name), exclusions) for name in names}
-    columns = ("recording", "step", "round", "direction", "latency_ns", "count")
+    columns = ("recording", "step", "round", "part", "latency_ns", "count")
     values = values_by_recording(
         **tables,
         rse_threshold_pct=snakemake.params.rse_threshold_pct,

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from math import fsum, inf, sqrt
 
-from drivelab.plan.cell import Cell
+from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.plan import Plan
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 
@@ -79,9 +79,8 @@ def terms_of(plan: Plan, bandwidth_mib_s: float, fastest_mib_s: float | None) ->
 
 
 def _workloads(cell: Cell) -> list[Cell]:
-    """Return the cell's own workload and the concurrent one, if any."""
-    alone = replace(cell, beside=None)
-    return [alone] if cell.beside is None else [alone, Cell(**cell.beside)]
+    """Return the cell's own workload and the concurrent ones, if any."""
+    return [replace(cell, beside=None), *(Cell(**other) for other in cell.beside or ())]
 
 
 def in_flight_bytes(cell: Cell) -> float:
@@ -108,8 +107,10 @@ def written_in(seconds: float, cell: Cell, terms: Terms) -> float:
 def writes_of(volume: float, cell: Cell) -> tuple[float, float]:
     """Return the least and most bytes written when a workload reads and writes `volume` bytes.
 
-    fio draws the direction of each I/O at random.
+    fio draws the direction of each I/O at random. A workload that trims writes nothing.
     """
+    if cell.operation == TRIM:
+        return 0.0, 0.0
     share = 1 - cell.read_share / 100
     off = _DEVIATIONS * sqrt(share * (1 - share) * cell.largest_block_bytes / volume) if volume else 0.0
     return volume * max(share - off, 0.0), volume * min(share + off, 1.0)

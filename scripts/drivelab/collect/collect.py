@@ -25,9 +25,11 @@ from drivelab.collect.soundness_of_runs import application_runs
 from drivelab.collect.telemetry_table import cell_columns, telemetry_table
 from drivelab.core.errors import UserError
 from drivelab.criteria.taint import DEFAULT, KERNEL, OWN, Limits, foreign_writes
-from drivelab.fio.result import FioResult
+from drivelab.fio.document import Direction
+from drivelab.fio.result import FioResult, by_workload
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import directions_of, names_of_workloads
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.tables.labels import STEADY_STATE, Steps, cell_labels
@@ -97,6 +99,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
                 evidence = {"directory": line["directory"], "unsound": unsound}
                 columns = {
                     **_cell_columns(cell, result, facts, clock, gap),
+                    **_columns_by_workload(cell, result if unsound is None else None),
                     **_power_and_taint(timeline, timed, limits),
                 }
                 rows["cells"].append({**at, **planned, **columns, **evidence})
@@ -248,6 +251,7 @@ def _cell_columns(
         "read_bandwidth_mib_s": result.read.bandwidth_mib_s,
         "write_bandwidth_mib_s": result.write.bandwidth_mib_s,
         "mean_latency_us": result.mean_latency_us,
+        "min_latency_us": result.min_latency_us,
         "max_latency_us": result.max_latency_us,
         **dict(
             zip(
@@ -284,8 +288,18 @@ def _workload_columns(cell: Cell) -> dict[str, Any]:
         "segments": cell.segments,
         "rate_iops": cell.rate_iops,
         "entropy": cell.entropy,
-        "beside": None if cell.beside is None else Cell(**cell.beside).label,
+        "beside": None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside),
     }
+
+
+def _columns_by_workload(cell: Cell, result: FioResult | None) -> dict[str, Any]:
+    """Return a value for each of several simultaneous workloads; null for one workload and for an unsound cell."""
+    names = ("ios", "iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us")
+    if cell.beside is None or result is None:
+        return {"workloads": None, **{f"workload_{name}": None for name in names}}
+    parts = by_workload(result, cell)
+    values = {f"workload_{name}": [float(getattr(part, name)) for part in parts] for name in names}
+    return {"workloads": names_of_workloads(cell), **values}
 
 
 def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
@@ -295,11 +309,20 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "read_share_pct": cell.read_share,
         "block_size_bytes": cell.block_size_bytes,
     }
-    rows = []
-    for direction, part in (("read", result.read), ("write", result.write)):
-        most_ns = round(1000 * part.max_latency_us) if math.isfinite(part.max_latency_us) else max(part.bins, default=0)
-        capped: Counter[int] = Counter()
-        for latency_ns, count in sorted(part.bins.items()):
-            capped[min(latency_ns, most_ns)] += count
-        rows += [{**place, "direction": direction, "latency_ns": ns, "count": count} for ns, count in capped.items()]
+    rows: Rows = []
+    several = cell.beside is not None and (result.parts or directions_of(cell) is not None)
+    for number, part in enumerate(by_workload(result, cell) if several else (result,), 1):
+        of_part = {**place, "part": number if several else None}
+        for direction in part.directions:
+            if direction not in result.directions:
+                continue  # trims beside reads or writes
+            rows += _rows_of_direction({**of_part, "direction": direction}, part.directions[direction])
     return rows
+
+
+def _rows_of_direction(place: Mapping[str, Any], part: Direction) -> Iterator[dict[str, Any]]:
+    most_ns = round(1000 * part.max_latency_us) if math.isfinite(part.max_latency_us) else max(part.bins, default=0)
+    capped: Counter[int] = Counter()
+    for latency_ns, count in sorted(part.bins.items()):
+        capped[min(latency_ns, most_ns)] += count
+    yield from ({**place, "latency_ns": latency_ns, "count": count} for latency_ns, count in capped.items())

@@ -25,7 +25,7 @@ from drivelab.criteria.soundness import (
     unsound_cells,
 )
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero, sections_of_job
-from drivelab.fio.document import Direction, NoIo, NotANumber, documents, from_document
+from drivelab.fio.document import NOTHING, NoIo, NotANumber, documents, from_document
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
@@ -35,7 +35,6 @@ from drivelab.tables.windows import without_whole_round
 
 _NOT_A_NUMBER = re.compile(r":\s*-?(nan|inf(inity)?)\b", re.IGNORECASE)
 _PLACE = ["step", "kind", "round", "cell"]
-_NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, float("nan"), float("nan"), {}, 0)
 
 
 def name_of(recording: Path) -> str:
@@ -185,4 +184,4 @@ def _text(directory: Path) -> str:
 
 def _empty(line: Mapping[str, Any]) -> FioResult:
     """Return an empty result for unreadable evidence."""
-    return FioResult(_NOTHING, _NOTHING, datetime.fromisoformat(line["at"]), "", 0.0, 0.0, 0.0)
+    return FioResult(NOTHING, NOTHING, datetime.fromisoformat(line["at"]), "", 0.0, 0.0, 0.0)

@@ -22,7 +22,7 @@ from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
 _TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
-_BIN_COLUMNS = ("recording", "step", "round", "direction", "latency_ns", "count")
+_BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from drivelab.fio.early_end import INTERRUPTED, Completion, Cut, StopRule, rows_until
+from drivelab.fio.early_end import INTERRUPTED, OPERATIONS, Completion, Cut, StopRule, rows_until
 
 VERSION = "virtual-clock"
 NATIVE_VERSION = "drivelab native"
@@ -28,7 +28,7 @@ PERCENTILES = (1, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 99.5, 99.9, 99.
 _SUB_BITS = 6
 _BINS = 29 << _SUB_BITS
 _CHUNK = 65536
-_DIRECTIONS = ("read", "write")
+_DIRECTIONS = {name: OPERATIONS.index(name) for name in ("read", "write", "trim")}
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -52,7 +52,7 @@ def bin_value(index: int) -> int:
 
 
 class _Direction:
-    """Totals of reads or of writes so far."""
+    """Totals of reads, writes or trims so far."""
 
     def __init__(self) -> None:
         self.ios = self.bytes = self.sum_ns = self.least_ns = self.most_ns = 0
@@ -115,7 +115,7 @@ def write_evidence(
     completions: Iterable[Completion],
     *,
     start_us: float,
-    threads: int,
+    threads: Sequence[int],
     job: str,
     slice_s: float | None = None,
     until_s: float | None = None,
@@ -124,10 +124,11 @@ def write_evidence(
 ) -> float:
     """Consume completions in order and write the files of a fio run; return the time of the last completion.
 
-    `job` is the job text. With `slice_s`, cumulative documents precede the last one, one for each whole slice before
-    `until_s`. With `until`, which requires slices, the run ends with the slice at which the stop rule applies; then
-    `completions` must be a generator that ends when True is sent to it. The run lasts at least `least_s`: with a rate
-    limit, the last I/O may be long before the end.
+    `job` is the job text, `threads` the number of each group of it; several groups are the workloads whose operations
+    `Completion` numbers separately. With `slice_s`, cumulative documents precede the last one, one for each whole slice
+    before `until_s`. With `until`, which requires slices, the run ends with the slice at which the stop rule applies;
+    then `completions` must be a generator that ends when True is sent to it. The run lasts at least `least_s`: with a
+    rate limit, the last I/O may be long before the end.
     """
     cut = Cut(until) if until is not None else None
     chunks = _chunks(completions)
@@ -147,7 +148,7 @@ def write_rows(
     chunks: Iterable[Floats],
     *,
     start_us: float,
-    threads: int,
+    threads: Sequence[int],
     job: str,
     slice_s: float | None = None,
     until_s: float | None = None,
@@ -158,11 +159,11 @@ def write_rows(
 ) -> float:
     """Do the same as `write_evidence` for completions in non-empty arrays of shape (n, 4).
 
-    Columns: completion in us, submission in us, 1 for a read, length in bytes. `version` names what did the I/O instead
+    Columns: as in `Completion`. `version` names what did the I/O instead
     of fio. `epoch_ms` is time 0 of the completions in ms since 1970. With the defaults, times are virtual and equal
     runs produce equal files.
     """
-    directions = {name: _Direction() for name in _DIRECTIONS}
+    groups = [{name: _Direction() for name in _DIRECTIONS} for _ in threads]
     seconds = _Seconds()
     documents: list[str] = []
     end_us = start_us
@@ -171,7 +172,7 @@ def write_rows(
 
     def add_document(elapsed_us: float) -> dict[str, Any]:
         timestamp_ms = epoch_ms + round((start_us + elapsed_us) / 1000)
-        body = _document(directions, timestamp_ms, elapsed_us, threads, job, version)
+        body = _document(groups, timestamp_ms, elapsed_us, threads, job, version)
         documents.append(json.dumps(body, indent=2) + "\n")
         return body
 
@@ -181,14 +182,14 @@ def write_rows(
         begin = 0
         while boundary_us < min(elapsed_us[-1], last_boundary_us):
             end = int(np.searchsorted(elapsed_us, boundary_us, side="right"))
-            _count(directions, chunk[begin:end])
+            _count(groups, chunk[begin:end])
             body = add_document(boundary_us)
             begin, boundary_us = end, boundary_us + slice_us
             if cut is not None:
                 cut.apply(body)
                 if cut.reached:
                     boundary_us = math.inf
-        _count(directions, chunk[begin:])
+        _count(groups, chunk[begin:])
         seconds.add(elapsed_us, chunk)
         end_us = float(chunk[-1, 0])
     if cut is None or not cut.reached:
@@ -219,36 +220,46 @@ def _latency_ns(rows: Floats) -> Integers:
     return np.rint(1000 * (rows[:, 0] - rows[:, 1])).astype(np.int64)
 
 
-def _count(directions: dict[str, _Direction], rows: Floats) -> None:
+def _count(groups: Sequence[dict[str, _Direction]], rows: Floats) -> None:
     latency_ns = _latency_ns(rows)
     lengths = rows[:, 3].astype(np.int64)
-    reads = rows[:, 2] != 0
-    directions["read"].add(latency_ns[reads], lengths[reads])
-    directions["write"].add(latency_ns[~reads], lengths[~reads])
+    operations = rows[:, 2]
+    for number, directions in enumerate(groups):
+        for name, place in _DIRECTIONS.items():
+            chosen = operations == len(OPERATIONS) * number + place
+            directions[name].add(latency_ns[chosen], lengths[chosen])
 
 
 def _document(
-    directions: dict[str, _Direction], timestamp_ms: int, elapsed_us: float, threads: int, job: str, version: str
+    groups: Sequence[dict[str, _Direction]],
+    timestamp_ms: int,
+    elapsed_us: float,
+    threads: Sequence[int],
+    job: str,
+    version: str,
 ) -> dict[str, Any]:
     runtime_ms = max(round(elapsed_us / 1000), 1)
-    lines = job.splitlines()
-    section = takewhile(lambda line: not line.startswith("["), lines[1:])
-    options = dict(line.partition("=")[::2] for line in section)
+    sections = [section.splitlines() for section in job.removeprefix("[").split("\n[")]
     return {
         "fio version": version,
         "timestamp": timestamp_ms // 1000,
         "timestamp_ms": timestamp_ms,
         "jobs": [
             {
-                "jobname": lines[0].strip("[]"),
+                "jobname": name.strip("]"),
                 "error": 0,
                 "elapsed": -(-runtime_ms // 1000),
-                "job options": options,
-                **{name: direction.document(runtime_ms) for name, direction in directions.items()},
-                "job_runtime": runtime_ms * threads,
+                "job options": dict(line.partition("=")[::2] for line in lines),
+                **{
+                    direction: totals.document(runtime_ms)
+                    for direction, totals in directions.items()
+                    if totals.ios or direction != "trim"
+                },
+                "job_runtime": runtime_ms * number,
                 "usr_cpu": 0.0,
                 "sys_cpu": 0.0,
             }
+            for directions, number, (name, *lines) in zip(groups, threads, sections, strict=False)
         ],
     }
 
@@ -261,11 +272,16 @@ class _Seconds:
         """second, direction, (I/Os, bytes, sum of latencies in ns)"""
 
     def add(self, elapsed_us: Floats, rows: Floats) -> None:
+        operations = rows[:, 2] % len(OPERATIONS)
+        known = operations < 2  # trims are not reported, as in fio's logs read by drivelab.fio.series
+        elapsed_us, rows, operations = elapsed_us[known], rows[known], operations[known]
+        if not len(rows):
+            return
         second = (elapsed_us // 1e6).astype(np.int64)
         missing = int(second[-1]) + 1 - len(self._sums)
         if missing > 0:
             self._sums = np.concatenate([self._sums, np.zeros((missing, 2, 3))])
-        index = 2 * second + (rows[:, 2] == 0)
+        index = 2 * second + (operations == 0)
         for column, weights in enumerate((None, rows[:, 3], _latency_ns(rows).astype(np.float64))):
             self._sums[:, :, column] += np.bincount(index, weights, minlength=2 * len(self._sums)).reshape(-1, 2)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from drivelab.core.errors import CellFailed
 from drivelab.fio.document import MIB, Direction, FioResult, documents, from_document, output_text
 from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import workloads_of
 
 _BIN_SHARE = 1 / 64
 """Twice the largest distance of a latency from the middle of its bin: bins are 1/64 of an octave wide (stat.h)."""
@@ -32,7 +33,12 @@ def contradiction(result: FioResult, cell: Cell) -> str | None:
 
     Also None if a value is not a number or below zero: that is another fault.
     """
-    contradictions = (text for name, direction in _directions(result) for text in _in_run(name, direction, cell))
+    contradictions = (
+        text
+        for one, workload in _workloads(result, cell)
+        for name, direction in _directions(one)
+        for text in _in_run(name, direction, workload)
+    )
     return next(contradictions, None) if all_numbers(result) else None
 
 
@@ -41,14 +47,16 @@ def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell
 
     `before` is the slice before it.
     """
-    earlier = dict(_directions(before)) if before is not None else {}
     if not all(all_numbers(result) for result in (part, before) if result is not None):
         return None
-    for name, direction in _directions(part):
-        iops = max(direction.iops, earlier[name].iops if name in earlier else 0.0)
-        text = next(_in_slice(name, direction, cell, _PRINTING_S * iops + cell.total_threads), None)
-        if text is not None:
-            return text
+    earlier_of = [None] * len(part.parts or (part,)) if before is None else before.parts or (before,)
+    for (one, workload), old in zip(_workloads(part, cell), earlier_of, strict=True):
+        earlier = dict(_directions(old)) if old is not None else {}
+        for name, direction in _directions(one):
+            iops = max(direction.iops, earlier[name].iops if name in earlier else 0.0)
+            text = next(_in_slice(name, direction, workload, _PRINTING_S * iops + cell.total_threads), None)
+            if text is not None:
+                return text
     return None
 
 
@@ -116,8 +124,7 @@ def _sizes(name: str, part: Direction, ios: int, cell: Cell, uncounted: float) -
 def _block_sizes(cell: Cell) -> tuple[int, int]:
     parts = cell.streams or cell.block_sizes
     sizes = [int(part["block_size_bytes"]) for part in parts or ()] or [cell.block_size_bytes]
-    if cell.beside is not None:
-        sizes.append(int(cell.beside["block_size_bytes"]))
+    sizes += [int(other["block_size_bytes"]) for other in cell.beside or ()]
     return min(sizes), max(*sizes, cell.largest_block_bytes)
 
 
@@ -140,7 +147,12 @@ def _close(reported: float, derived: float, share: float, absolute: float) -> bo
 
 
 def _directions(result: FioResult) -> tuple[tuple[str, Direction], ...]:
-    return (("reads", result.read), ("writes", result.write))
+    return (("reads", result.read), ("writes", result.write), ("trims", result.trim))
+
+
+def _workloads(result: FioResult, cell: Cell) -> Sequence[tuple[FioResult, Cell]]:
+    """Return each workload with its own result; rates of several together need not agree with one run time."""
+    return list(zip(result.parts, workloads_of(cell), strict=False)) or [(result, cell)]
 
 
 def all_numbers(result: FioResult) -> bool:

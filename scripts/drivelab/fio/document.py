@@ -7,7 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from drivelab.core.errors import CellFailed
 
 MIB = 1 << 20
+TRIM = "trim"
 _SPACE = re.compile(r"\s*")
 
 
@@ -50,9 +51,14 @@ class Direction:
     """For a slice: `ios - latencies` of its two status documents, whichever is farther from zero."""
 
 
+NOTHING = Direction(0, 0, 0.0, 0.0, 0.0, math.nan, math.nan, {}, 0)
+"""No I/O in a direction."""
+
+
 @dataclass(frozen=True)
 class FioResult:
-    """A whole fio run, or one slice of it."""
+    """A whole fio run, or one slice of it. Rates and latencies are those of reads and writes; if it has only trims, of
+    these."""
 
     read: Direction
     write: Direction
@@ -64,43 +70,57 @@ class FioResult:
     system_cpu_pct: float
     options: Mapping[str, str] = field(default_factory=dict)
     """Job options that fio reports."""
+    trim: Direction = NOTHING
+    parts: tuple[FioResult, ...] = ()
+    """The result of each of several simultaneous workloads; empty if there is one."""
+
+    @property
+    def directions(self) -> dict[str, Direction]:
+        """Return reads and writes, or trims if there are only these."""
+        both = {"read": self.read, "write": self.write}
+        return {TRIM: self.trim} if self.trim.ios and not (self.read.ios or self.write.ios) else both
 
     @property
     def ios(self) -> int:
-        return self.read.ios + self.write.ios
+        return sum(part.ios for part in self.directions.values())
 
     @property
     def bytes(self) -> int:
-        return self.read.bytes + self.write.bytes
+        return sum(part.bytes for part in self.directions.values())
 
     @property
     def runtime_s(self) -> float:
-        return max(self.read.runtime_s, self.write.runtime_s)
+        return max(part.runtime_s for part in self.directions.values())
 
     @property
     def iops(self) -> float:
         """Return reads and writes per second (PTS: the IOPS of a mix are the sum of both)."""
-        return self.read.iops + self.write.iops
+        return sum(part.iops for part in self.directions.values())
 
     @property
     def bandwidth_mib_s(self) -> float:
-        return self.read.bandwidth_mib_s + self.write.bandwidth_mib_s
+        return sum(part.bandwidth_mib_s for part in self.directions.values())
 
     @property
     def mean_latency_us(self) -> float:
-        """Return the mean over all I/Os of both directions; nan without I/O."""
-        parts = (self.read, self.write)
-        return weighted_mean(*((part.latencies, part.mean_latency_us) for part in parts))
+        """Return the mean over all I/Os; nan without I/O."""
+        return weighted_mean(*((part.latencies, part.mean_latency_us) for part in self.directions.values()))
+
+    @property
+    def min_latency_us(self) -> float:
+        """Return the smallest latency; nan if it is not known, as for a slice."""
+        known = [part.min_latency_us for part in self.directions.values() if part.latencies]
+        return min(known, default=math.nan) if not any(map(math.isnan, known)) else math.nan
 
     @property
     def max_latency_us(self) -> float:
-        known = [d.max_latency_us for d in (self.read, self.write) if d.latencies]
+        known = [part.max_latency_us for part in self.directions.values() if part.latencies]
         return max(known, default=math.nan)
 
     @property
     def bins(self) -> Counter[int]:
-        """Return the I/Os of both directions by latency in ns."""
-        return Counter(self.read.bins) + Counter(self.write.bins)
+        """Return the I/Os by latency in ns."""
+        return sum((Counter(part.bins) for part in self.directions.values()), Counter[int]())
 
     def percentiles_us(self, *percents: float) -> tuple[float, ...]:
         """Return latency percentiles: the first bin that reaches each, as in fio.
@@ -172,28 +192,74 @@ def from_document(document: Mapping[str, Any]) -> FioResult:
     is earlier by the job's run time.
     """
     try:
-        jobs = document["jobs"]
-        if len(jobs) != 1:
-            raise CellFailed(f"fio reports {len(jobs)} jobs instead of one group")
-        job = jobs[0]
-        if job["error"]:
-            raise CellFailed(f"fio reports error {job['error']}")
-        read, write = _direction(job["read"]), _direction(job["write"])
-        printed = datetime.fromtimestamp(_number(document, "timestamp_ms") / 1000, UTC)
-        return FioResult(
-            read=read,
-            write=write,
-            started=printed - timedelta(seconds=max(read.runtime_s, write.runtime_s)),
-            fio_version=str(document["fio version"]).removeprefix("fio-"),
-            thread_time_s=_number(job, "job_runtime") / 1000,
-            user_cpu_pct=float(_number(job, "usr_cpu")),
-            system_cpu_pct=float(_number(job, "sys_cpu")),
-            options={**document.get("global options", {}), **job.get("job options", {})},
-        )
+        groups = [_group(document, job) for job in document["jobs"]]
+        if not groups:
+            raise CellFailed("fio reports no job")
+        return groups[0] if len(groups) == 1 else _together(groups)
     except KeyError as error:
         raise CellFailed(f"fio's JSON lacks {error}") from None
     except (TypeError, ValueError, AttributeError, OverflowError, OSError) as error:
         raise CellFailed(f"fio's JSON is not as expected: {error}") from None
+
+
+def _group(document: Mapping[str, Any], job: Mapping[str, Any]) -> FioResult:
+    if job["error"]:
+        raise CellFailed(f"fio reports error {job['error']}")
+    read, write = _direction(job["read"]), _direction(job["write"])
+    trim = _direction(job[TRIM]) if job.get(TRIM, {}).get("total_ios") else NOTHING
+    printed = datetime.fromtimestamp(_number(document, "timestamp_ms") / 1000, UTC)
+    return FioResult(
+        read=read,
+        write=write,
+        started=printed - timedelta(seconds=max(read.runtime_s, write.runtime_s, trim.runtime_s)),
+        fio_version=str(document["fio version"]).removeprefix("fio-"),
+        thread_time_s=_number(job, "job_runtime") / 1000,
+        user_cpu_pct=float(_number(job, "usr_cpu")),
+        system_cpu_pct=float(_number(job, "sys_cpu")),
+        options={**document.get("global options", {}), **job.get("job options", {})},
+        trim=trim,
+    )
+
+
+def _together(groups: list[FioResult]) -> FioResult:
+    """Return the result of workloads that ran simultaneously, with each as a part."""
+    times_s = [group.thread_time_s for group in groups]
+
+    def cpu_pct(name: str) -> float:
+        used = math.fsum(time_s * getattr(group, name) for time_s, group in zip(times_s, groups, strict=True))
+        return used / math.fsum(times_s) if any(times_s) else 0.0
+
+    return replace(
+        groups[0],
+        read=_sum([group.read for group in groups]),
+        write=_sum([group.write for group in groups]),
+        trim=_sum([group.trim for group in groups]),
+        started=min(group.started for group in groups),
+        thread_time_s=math.fsum(times_s),
+        user_cpu_pct=cpu_pct("user_cpu_pct"),
+        system_cpu_pct=cpu_pct("system_cpu_pct"),
+        parts=tuple(groups),
+    )
+
+
+def _sum(parts: list[Direction]) -> Direction:
+    """Return one direction of several simultaneous workloads."""
+    busy = [part for part in parts if part.ios]
+    if len(busy) < 2:
+        return (busy or [NOTHING])[0]
+    return Direction(
+        ios=sum(part.ios for part in busy),
+        bytes=sum(part.bytes for part in busy),
+        runtime_s=max(part.runtime_s for part in busy),
+        iops=math.fsum(part.iops for part in busy),
+        bandwidth_mib_s=math.fsum(part.bandwidth_mib_s for part in busy),
+        mean_latency_us=weighted_mean(*((part.latencies, part.mean_latency_us) for part in busy)),
+        max_latency_us=max(part.max_latency_us for part in busy),
+        bins=sum((Counter(part.bins) for part in busy), Counter[int]()),
+        latencies=sum(part.latencies for part in busy),
+        min_latency_us=min(part.min_latency_us for part in busy),
+        uncounted=math.fsum(part.uncounted for part in busy),
+    )
 
 
 def _number(part: Mapping[str, Any], name: str) -> Any:

@@ -14,8 +14,10 @@ from typing import Any
 
 from drivelab.core.errors import CellFailed
 
-Completion = tuple[float, float, bool, int]
-"""Time of completion and of submission in microseconds, whether it reads, length in bytes."""
+Completion = tuple[float, float, int, int]
+"""Time of completion and of submission in microseconds, place in OPERATIONS, length in bytes. With several workloads
+that their directions do not identify, the place is greater by `len(OPERATIONS)` for each workload before this one."""
+OPERATIONS = ("write", "read", "trim")
 
 
 StopRule = Callable[[Mapping[str, Any]], str | None]

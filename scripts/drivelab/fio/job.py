@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from drivelab.plan.cell import Cell
-from drivelab.plan.expressible import percents
+from drivelab.plan.cell import TRIM, Cell
+from drivelab.plan.expressible import directions_of, percents
 from drivelab.plan.ranges import Part, parts_of
 
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
 REFILLED_BYTES = 65536
 """Compressing drives process less than this at a time."""
-_PATTERNS = {"random": ("randread", "randwrite", "randrw"), "sequential": ("read", "write", "rw")}
+_PATTERNS = {"random": ("randread", "randwrite", "randrw", "randtrim"), "sequential": ("read", "write", "rw", "trim")}
 
 
 def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int) -> str:
@@ -22,7 +22,8 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
       longer than a pass that is not random access.
     - thread: fio is one process, which ends as a whole.
     - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
-    - Two workloads are two sections. Their group counts the reads of one and the writes of the other.
+    - Each of several workloads is a section. If their directions identify them, one group counts reads and writes;
+      otherwise each is a group of its own.
 
     Raises UserError for a cell that fio cannot express (drivelab.plan.expressible) or that does not fit on the drive.
     Raises ValueError for a composite: a fio job has one pattern for all reads and one for all writes.
@@ -30,16 +31,18 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     if cell.streams is not None:
         raise ValueError(f"fio cannot run {cell.label} as a job")
     parts = parts_of(cell, capacity_bytes, logical_block_bytes)
-    sections = zip(("cell", "beside"), parts, strict=False)
+    own = {} if directions_of(cell) is not None or len(parts) == 1 else {"new_group": 1}
+    names = ["cell", *("beside" if number == 1 else f"beside-{number}" for number in range(1, len(parts)))]
     return "".join(
-        f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in _options(part, device, engine, seed).items())
-        for name, part in sections
+        f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
+        for name, part in zip(names, parts, strict=True)
+        for options in [{**_options(part, device, engine, seed), **(own if name != "cell" else {})}]
     )
 
 
 def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str | int]:
     cell = part.cell
-    read, write, mixed = _PATTERNS[cell.pattern]
+    read, write, mixed, trim = _PATTERNS[cell.pattern]
     options: dict[str, str | int] = {
         "filename": device,
         "direct": 1,
@@ -48,7 +51,7 @@ def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str |
         "numjobs": cell.threads,
         "group_reporting": 1,
         "iodepth": cell.queue_depth,
-        "rw": {100: read, 0: write}.get(cell.read_share, mixed),
+        "rw": {"read": read, "write": write, TRIM: trim}.get(cell.direction or "", mixed),
         **_block_size(cell),
         "offset": part.start_bytes,
         "size": part.length_bytes,
@@ -116,6 +119,8 @@ def _rate(cell: Cell) -> dict[str, str | int]:
     if cell.rate_iops is None:
         return {}
     thread_rate = cell.rate_iops * cell.block_size_bytes / cell.threads
+    if cell.operation == TRIM:  # fio's limits of reads and writes are left out
+        return {"rate": f",,{max(int(thread_rate + 1e-6), 1)}"}
     limits = [thread_rate * share / 100 for share in (cell.read_share, 100 - cell.read_share) if share]
     return {"rate": ",".join(f"{max(int(limit + 1e-6), 1)}" for limit in limits)}
 
@@ -129,7 +134,7 @@ def _content(cell: Cell) -> dict[str, str | int]:
     saves less than 1 % of the former and about 5 % of the latter.
     With an entropy, buffers are refilled: each page of 4 KiB, or smaller block, has random data first, then zeros.
     """
-    if cell.read_share == 100:
+    if cell.direction in ("read", TRIM):
         return {}
     if cell.entropy is None:
         return {"refill_buffers": 1} if cell.block_size_bytes < REFILLED_BYTES else {}

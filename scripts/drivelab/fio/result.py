@@ -11,12 +11,22 @@ from dataclasses import replace
 from pathlib import Path
 
 from drivelab.core.errors import CellFailed
-from drivelab.fio.document import FioResult, NoIo, documents, from_document, output_text
+from drivelab.fio.document import NOTHING, FioResult, NoIo, documents, from_document, output_text
 from drivelab.fio.early_end import INTERRUPTED, ended_early, without_farewell
 from drivelab.fio.series import slices
-from drivelab.plan.cell import Cell
+from drivelab.plan.cell import TRIM, Cell
+from drivelab.plan.expressible import directions_of, names_of_workloads, workloads_of
 
-__all__ = ["CellFailed", "FioResult", "check", "complete_slices", "read_replay", "read_result", "read_slices"]
+__all__ = [
+    "CellFailed",
+    "FioResult",
+    "by_workload",
+    "check",
+    "complete_slices",
+    "read_replay",
+    "read_result",
+    "read_slices",
+]
 
 _SURE_TO_OCCUR = 20
 """With this many expected I/Os of a kind, a mix has none of them with probability e^-20; fewer prove nothing."""
@@ -99,35 +109,55 @@ def _complaint(directory: Path) -> str:
     return last.rpartition(", error=")[2]
 
 
+def by_workload(result: FioResult, cell: Cell) -> tuple[FioResult, ...]:
+    """Return the result of each of several simultaneous workloads.
+
+    Raises CellFailed if fio reports another number of them.
+    """
+    if (directions := directions_of(cell)) is None or result.parts:
+        if len(result.parts) != len(workloads_of(cell)):
+            raise CellFailed(f"fio reports {len(result.parts) or 1} groups for {len(workloads_of(cell))} workloads")
+        return result.parts
+    return tuple(_only(result, name) for name in directions)
+
+
+def _only(result: FioResult, name: str) -> FioResult:
+    read, write, trim = (getattr(result, each) if each == name else NOTHING for each in ("read", "write", TRIM))
+    return replace(result, read=read, write=write, trim=trim)
+
+
 def check(result: FioResult, cell: Cell | None = None, *, least_share: float = 0.9, tolerance_s: float = 0.1) -> None:
     """Raise CellFailed unless a whole run did the I/O of `cell`.
 
     The runtime must reach `least_share` of the cell's, minus `tolerance_s`. The volume may lack the last block of each
-    thread. If the cell has both limits, one is enough. Both of two workloads must reach the runtime.
+    thread. If the cell has both limits, one is enough. Each of several workloads must reach the runtime.
     """
     if not result.ios:
         raise NoIo
-    for name, direction in (("reads", result.read), ("writes", result.write)):
+    for name, direction in (("reads", result.read), ("writes", result.write), ("trims", result.trim)):
         if sum(direction.bins.values()) != direction.latencies:
             raise CellFailed(f"the latency bins of the {name} do not add up to their number")
+    if result.parts and (cell is None or cell.beside is None):
+        raise CellFailed(f"fio reports {len(result.parts)} groups of jobs instead of one")
     if cell is None:
         return
-    for name, direction, share in (
-        ("reads", result.read, cell.read_share),
-        ("writes", result.write, 100 - cell.read_share),
-    ):
-        if cell.beside is not None:
-            if not direction.ios:
-                raise CellFailed(f"fio did no {name}, but one of the two workloads does only these")
-            continue
+    if cell.beside is not None:
+        for part, workload, name in zip(
+            by_workload(result, cell), workloads_of(cell), names_of_workloads(cell), strict=True
+        ):
+            if not part.ios:
+                raise CellFailed(f"fio did no I/O for one of the simultaneous workloads: {name}")
+            check(part, workload, least_share=least_share, tolerance_s=tolerance_s)
+        return
+    shares = (cell.read_share, 100 - cell.read_share) if cell.operation is None else (0, 0)
+    for name, direction, share in zip(("reads", "writes"), (result.read, result.write), shares, strict=True):
         if direction.ios and share == 0:
             raise CellFailed(f"fio did {direction.ios} {name}, but the cell has none")
         if not direction.ios and result.ios * share / 100 >= _SURE_TO_OCCUR:
             raise CellFailed(f"fio did no {name}, but the cell has {share} %")
     least_s = None if cell.runtime_s is None else least_share * cell.runtime_s - tolerance_s
     least_bytes = None if cell.volume_bytes is None else cell.volume_bytes - cell.threads * cell.largest_block_bytes
-    runtimes_s = [direction.runtime_s for direction in (result.read, result.write) if direction.ios]
-    runtime_s = max(runtimes_s) if cell.beside is None else min(runtimes_s)
+    runtime_s = result.runtime_s
     long_enough = least_s is not None and runtime_s >= least_s
     enough = least_bytes is not None and result.bytes >= least_bytes
     if not (long_enough or enough or (least_s is None and least_bytes is None)):

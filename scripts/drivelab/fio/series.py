@@ -162,7 +162,13 @@ def completed(result: FioResult) -> FioResult:
     fio's ioengines.c counts an I/O when it is queued, so the first slice would count a whole queue in flight. The last
     document has no I/O in flight.
     """
-    return replace(result, read=_completed(result.read), write=_completed(result.write))
+    return replace(
+        result,
+        read=_completed(result.read),
+        write=_completed(result.write),
+        trim=_completed(result.trim),
+        parts=tuple(map(completed, result.parts)),
+    )
 
 
 def _completed(direction: Direction) -> Direction:
@@ -205,6 +211,8 @@ def difference(first: FioResult, old: FioResult, new: FioResult) -> FioResult:
     return FioResult(
         read=_direction_difference(old.read, new.read),
         write=_direction_difference(old.write, new.write),
+        trim=_direction_difference(old.trim, new.trim),
+        parts=tuple(map(difference, first.parts, old.parts, new.parts)),
         started=first.started + timedelta(seconds=old.runtime_s),
         fio_version=new.fio_version,
         thread_time_s=thread_time_s,

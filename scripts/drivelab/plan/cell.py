@@ -12,6 +12,9 @@ from drivelab.criteria.repeats import FEWEST, MOST
 COMPOSITE = "composite"
 """Pattern of a cell with several streams, each with its block size and pattern."""
 _SHORT = {"random": "RND", "sequential": "SEQ"}
+TRIM = "trim"
+"""Operation of a workload that trims."""
+_LISTS = ("streams", "block_sizes", "zones", "beside")
 
 
 @dataclass(frozen=True)
@@ -64,16 +67,19 @@ class Cell:
     """Limit of I/Os per second of all threads together."""
     entropy: float | None = None
     """Share of every block that is random data; the rest is zeros. None: all is random."""
-    beside: Mapping[str, Any] | None = None
-    """A simultaneous second workload: `pattern`, `read_share`, `block_size_bytes`, `threads`, `queue_depth`. One of the
-    two only reads and the other only writes, so the direction identifies each."""
+    operation: str | None = None
+    """TRIM: every I/O discards its blocks; `read_share` is 0 then. None: I/Os read or write."""
+    beside: tuple[Mapping[str, Any], ...] | None = None
+    """Further workloads at the same time, each with `pattern`, `read_share`, `block_size_bytes`, `threads`,
+    `queue_depth`, and possibly `operation`, `rate_iops` and `title`. A single one may be given alone."""
     title: str | None = None
     """Name of the workload, if its parameters say too little."""
 
     def __post_init__(self) -> None:
-        for name in ("streams", "block_sizes", "zones"):
-            if getattr(self, name) is not None:  # a list if it comes from JSON
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+        for name in _LISTS:
+            value = getattr(self, name)
+            if value is not None:  # a list if it comes from JSON, or the single workload beside the cell's own
+                object.__setattr__(self, name, (value,) if isinstance(value, Mapping) else tuple(value))
 
     @property
     def largest_block_bytes(self) -> int:
@@ -85,8 +91,15 @@ class Cell:
 
     @property
     def total_threads(self) -> int:
-        """Return the threads of the workload and of the one beside it."""
-        return self.threads + (int(self.beside["threads"]) if self.beside is not None else 0)
+        """Return the threads of all workloads."""
+        return self.threads + sum(int(workload["threads"]) for workload in self.beside or ())
+
+    @property
+    def direction(self) -> str | None:
+        """Return what all I/Os of the own workload do: read, write or trim; None for a mix."""
+        if self.operation is not None:
+            return self.operation
+        return {100: "read", 0: "write"}.get(self.read_share)
 
     @property
     def workload(self) -> str:
@@ -103,7 +116,8 @@ class Cell:
             size += f"-{format_size(self.largest_block_bytes)}"
         if self.block_sizes is not None:
             size += " mix"
-        name = f"{_SHORT[self.pattern]} {size} {self.read_share}/{100 - self.read_share}"
+        mix = f"{self.read_share}/{100 - self.read_share}" if self.operation is None else "TRIM"
+        name = f"{_SHORT[self.pattern]} {size} {mix}"
         return ", ".join([name, *self._particulars()])
 
     def _particulars(self) -> Iterator[str]:
@@ -122,7 +136,11 @@ class Cell:
         if self.entropy is not None:
             yield f"entropy {100 * self.entropy:g}%"
         if self.beside is not None:
-            yield f"beside {Cell(**self.beside).label}"
+            yield self._others
+
+    @property
+    def _others(self) -> str:
+        return f"beside {' and '.join(Cell(**workload).label for workload in self.beside or ())}"
 
     @property
     def label(self) -> str:
@@ -130,17 +148,25 @@ class Cell:
         demand = f"T{self.threads}Q{self.queue_depth}"
         if self.beside is None or self.title is not None:
             return f"{self.workload} {demand}"
-        return f"{replace(self, beside=None).workload} {demand}, beside {Cell(**self.beside).label}"
+        return f"{replace(self, beside=None).workload} {demand}, {self._others}"
 
     def to_mapping(self) -> dict[str, Any]:
         """Return the fields that are set, ready for JSON."""
         fields = {key: value for key, value in asdict(self).items() if value is not None}
         if not self.alignment_offset_bytes:
             del fields["alignment_offset_bytes"]
-        for name in ("streams", "block_sizes", "zones"):
+        for name in _LISTS:
             if name in fields:
                 fields[name] = [dict(part) for part in fields[name]]
+        if len(fields.get("beside", ())) == 1:
+            (fields["beside"],) = fields["beside"]
         return fields
+
+
+def beside_of(cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the further workloads of a plan's cell; none, one or several."""
+    others = cell.get("beside", [])
+    return [others] if isinstance(others, Mapping) else list(others)
 
 
 def fills(condition: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.plan.cell import COMPOSITE, Cell
+from drivelab.plan.cell import COMPOSITE, TRIM, Cell
 
 _MOST_SIZES = 64
 """Maximum number of entries in fio's `bssplit` (thread_options.h, BSSPLIT_MAX)."""
@@ -18,7 +18,7 @@ _CHOICES = {"zones": "access by zones", "zipf": "access by Zipf's law", "segment
 _Reason = tuple[tuple[str | int, ...] | str | None, str]
 """The field at fault, or the key path into a field, or None; and what is wrong."""
 _SINGLE_PATTERN_FIELDS = (
-    "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "beside",
+    "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "operation", "beside",
 )  # fmt: skip
 
 
@@ -32,19 +32,33 @@ class InexpressibleError(UserError):
 
 
 def workloads_of(cell: Cell) -> tuple[Cell, ...]:
-    """Return the cell, or its two workloads.
+    """Return the cell, or its own workload and those beside it.
 
-    The cell's settings for place and content apply to both. The distribution of random I/Os (zones, Zipf's law,
-    segments) does not apply to a sequential workload.
+    The cell's settings for place and content apply to all; title, rate and operation are each workload's own. The
+    distribution of random I/Os (zones, Zipf's law, segments) does not apply to a sequential workload.
     """
     if cell.beside is None:
         return (cell,)
     first = replace(cell, beside=None)
-    second = replace(first, block_sizes=None, block_size_max_bytes=None, title=None, **cell.beside)
+    plain = replace(first, block_sizes=None, block_size_max_bytes=None, title=None, rate_iops=None, operation=None)
     return tuple(
         workload if workload.pattern == "random" else replace(workload, zones=None, zipf=None)
-        for workload in (first, second)
-    )  # fmt: skip
+        for workload in (first, *(replace(plain, **other) for other in cell.beside))
+    )
+
+
+def directions_of(cell: Cell) -> tuple[str, ...] | None:
+    """Return the direction of each workload if it identifies it: each has one, and no two have the same; else None."""
+    known = tuple(dict.fromkeys(workload.direction for workload in workloads_of(cell)))
+    return tuple(map(str, known)) if None not in known and len(known) == len(workloads_of(cell)) else None
+
+
+def names_of_workloads(cell: Cell) -> list[str]:
+    """Return what to call each of several workloads: its direction, such as `reads`, if that identifies it."""
+    if (directions := directions_of(cell)) is not None:
+        return [f"{direction}s" for direction in directions]
+    labels = [replace(workload, beside=None).label for workload in workloads_of(cell)]
+    return [f"{n}: {label}" if labels.count(label) > 1 else label for n, label in enumerate(labels, 1)]
 
 
 def percents(entries: Sequence[Mapping[str, Any]], key: str) -> list[int]:
@@ -90,16 +104,13 @@ def _reasons(cell: Cell) -> Iterator[_Reason]:
                 "rate_iops",
                 "fio limits bytes, so several block sizes give no fixed rate of I/Os; choose one block size",
             )
-        if cell.beside is not None:
-            yield (
-                "rate_iops",
-                "a rate does not say which of the two workloads it limits; remove 'rate_iops' or 'beside'",
-            )
     if cell.entropy is not None and not (0 <= cell.entropy <= 1 and _is_whole(100 * cell.entropy)):
         reason = f"fio does not support an entropy of {100 * cell.entropy:g} %; choose a whole percentage up to 100"
         yield "entropy", reason
+    if cell.operation is not None and cell.read_share:
+        yield "read_share", "I/Os that trim do not read; choose a read share of 0"
     if cell.beside is not None:
-        yield from _two_workloads(cell, cell.beside)
+        yield from _several(cell, cell.beside)
 
 
 def _sizes(cell: Cell) -> Iterator[_Reason]:
@@ -185,16 +196,13 @@ def _alignment(cell: Cell) -> Iterator[_Reason]:
         )
 
 
-def _two_workloads(cell: Cell, beside: Mapping[str, Any]) -> Iterator[_Reason]:
-    if cell.read_share not in (0, 100) or beside["read_share"] != 100 - cell.read_share:
-        yield (
-            "beside",
-            "of two simultaneous workloads, one must only read and the other only write; the direction identifies them",
-        )
+def _several(cell: Cell, others: Sequence[Mapping[str, Any]]) -> Iterator[_Reason]:
     if cell.volume_bytes is not None:
-        yield "volume_bytes", "a volume cannot end two simultaneous workloads; give a runtime"
-    if cell.segments is not None and beside["pattern"] != "random":
-        yield "segments", "segments need random I/O; make both workloads random"
+        yield "volume_bytes", "a volume cannot end simultaneous workloads; give a runtime"
+    if cell.segments is not None and any(other["pattern"] != "random" for other in others):
+        yield "segments", "segments need random I/O; make all workloads random"
+    if cell.direction == TRIM:
+        yield "operation", "the cell's own workload trims; make it read or write, and trim in one beside it"
 
 
 def _is_whole(number: float) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
-from drivelab.plan.cell import Cell, cells_of, fills
+from drivelab.plan.cell import Cell, beside_of, cells_of, fills
 from drivelab.plan.plan import Plan
 from drivelab.plan.ranges import parts_of
 
@@ -64,7 +64,7 @@ def _of_cell(cell: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
         yield "block size", cell["block_size_bytes"]
     for entry in cell.get("block_sizes", ()):
         yield "block size", entry["block_size_bytes"]
-    if "beside" in cell:
-        yield "block size", cell["beside"]["block_size_bytes"]
+    for other in beside_of(cell):
+        yield "block size", other["block_size_bytes"]
     yield "alignment", cell.get("alignment_bytes", 0)
     yield "alignment offset", cell.get("alignment_offset_bytes", 0)

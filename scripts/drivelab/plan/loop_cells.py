@@ -25,7 +25,7 @@ from drivelab.plan.value_types import (
 from drivelab.plan.yaml_file import Keys
 
 _NEEDED = ("pattern", "read_share", "block_size")
-_UNCHANGED = ("segments", "title")
+_UNCHANGED = ("segments", "title", "operation")
 _WRITTEN_AS: dict[str | int, str] = {
     "block_sizes": "block_size",
     "zones": "access",
@@ -137,11 +137,21 @@ def _whole_blocks(wanted: str) -> int:
     return size
 
 
-def _beside(wanted: Mapping[str, Any]) -> dict[str, Any]:
+def _beside(wanted: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"beside": tuple(map(_other, [wanted] if isinstance(wanted, Mapping) else wanted))}
+
+
+def _other(wanted: Mapping[str, Any]) -> dict[str, Any]:
     if None in wanted.values():
         raise MisfitError("a point applies only to the cell, not to the workload beside it; give numbers")
-    sizes = {"block_size_bytes": parse_size(wanted["block_size"])}
-    return {"beside": {**{key: value for key, value in wanted.items() if key != "block_size"}, **sizes}}
+    if ("operation" in wanted) == ("read_share" in wanted):
+        raise MisfitError("a workload beside the cell needs either a 'read_share' or 'operation: trim'")
+    derived: dict[str, Any] = {"block_size_bytes": parse_size(wanted["block_size"])}
+    if "operation" in wanted:
+        derived["read_share"] = 0
+    if "rate_iops" in wanted:
+        derived["rate_iops"] = float(wanted["rate_iops"])
+    return {**{key: value for key, value in wanted.items() if key != "block_size"}, **derived}
 
 
 _RESOLVERS: dict[str, Callable[[Any], dict[str, Any]]] = {

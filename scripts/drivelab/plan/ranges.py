@@ -70,9 +70,9 @@ def active_range(cell: Cell, capacity_bytes: int, logical_block_bytes: int) -> t
 
 
 def parts_of(cell: Cell, capacity_bytes: int, logical_block_bytes: int) -> tuple[Part, ...]:
-    """Return the cell's one or two workloads, each with its range.
+    """Return the cell's workloads, each with its range.
 
-    Every sequential thread of either workload has its own stretch. Raises UserError for a cell that no fio job can
+    Every sequential thread of any workload has its own stretch. Raises UserError for a cell that no fio job can
     express, and for a range that does not hold the largest block of each thread.
     """
     refuse_inexpressible(cell)

@@ -164,7 +164,7 @@ def run_composite(
             )
         write_json(directory / "engine.json", {"engine": "native", "buffers": outcome["buffers"]})
         text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
-        write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=1, job=text,
+        write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=(1,), job=text,
                    version=NATIVE_VERSION, epoch_ms=outcome["start_realtime_ns"] // 10**6)  # fmt: skip
     finally:
         schedule.unlink()

@@ -14,7 +14,7 @@ from drivelab.core.units import format_size
 from drivelab.criteria.taint import digest
 from drivelab.figures.registry import ALL
 from drivelab.host.settings import deviations
-from drivelab.plan.cell import cells_of
+from drivelab.plan.cell import beside_of, cells_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
@@ -55,7 +55,7 @@ def _values(step: Step, name: str) -> Iterator[int]:
         if "streams" in fields:
             yield from fields["streams"][name]
     for cell in _cells(step):
-        yield from (workload[name] for workload in (cell, cell.get("beside", {})) if name in workload)
+        yield from (workload[name] for workload in (cell, *beside_of(cell)) if name in workload)
 
 
 def active_range(subject: Mapping[str, Any]) -> str | float:

@@ -88,7 +88,7 @@ class Bench:
                 name, lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick)
             )
             result = read_result(directory, cell)
-            return result, {**facts, **own_writes(result.write.bytes), **io_span(result)}
+            return result, {**facts, **own_writes(result.write.bytes, result.trim.bytes), **io_span(result)}
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
 

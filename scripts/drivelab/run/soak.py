@@ -15,7 +15,7 @@ from drivelab.fio.document import Direction, FioResult, from_document
 from drivelab.fio.early_end import ended_early
 from drivelab.fio.result import complete_slices, read_slices
 from drivelab.fio.series import boundaries, completed, difference
-from drivelab.plan.cell import Cell
+from drivelab.plan.cell import TRIM, Cell
 from drivelab.recording.writer import Recording
 from drivelab.run.fio_cell import Bench, metrics
 from drivelab.run.points import resolved
@@ -113,7 +113,8 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     first = _next_slice(parts)
     recording.append("soak", step=step, first_slice=first, slices=len(slices), finished=True,
                      workload=cell.to_mapping(), **_amount(slices), **_end(rule, directory, cell, slices, first),
-                     **own_writes(sum(part.write.bytes for part in slices)), **facts)  # fmt: skip
+                     **own_writes(*(sum(getattr(part, name).bytes for part in slices) for name in ("write", TRIM))),
+                     **facts)  # fmt: skip
 
 
 def soak_cell(fields: Mapping[str, Any], capacity_bytes: int, parts: Sequence[Mapping[str, Any]] = ()) -> Cell:
@@ -163,7 +164,7 @@ def _next_slice(parts: Sequence[Mapping[str, Any]]) -> int:
 
 def _amount(slices: Sequence[FioResult]) -> dict[str, Any]:
     return {
-        "bytes": sum(part.read.bytes + part.write.bytes for part in slices),
+        "bytes": sum(part.bytes for part in slices),
         "runtime_s": round(sum(part.runtime_s for part in slices), 3),
     }
 

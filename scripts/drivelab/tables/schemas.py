@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 7
+VERSION = 8
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -30,7 +30,7 @@ CELLS = schema(
     "float: range_share",  # of the capacity, even if the range is given in bytes
     "int32: segments?",
     "float: rate_iops? entropy?",  # entropy: share of random data; null: all
-    "str: beside?",  # a second workload at the same time; one only reads, the other only writes
+    "str: beside?",  # further workloads at the same time
     "bool: filled",  # the drive was conditioned with a fill
     "str: point? until?",  # "max" | "mid" | "min"; until: the stop rule of a loop, one of UNTIL
     "bool: cold",  # a cold round never counts
@@ -39,10 +39,12 @@ CELLS = schema(
     "int64: read_ios write_ios",
     "float: iops read_iops write_iops",  # iops = reads + writes
     "float: bandwidth_mib_s read_bandwidth_mib_s write_bandwidth_mib_s",
-    "float: mean_latency_us? max_latency_us?",
+    "float: mean_latency_us? min_latency_us? max_latency_us?",  # min: null for a slice
     "float: p50_latency_us? p90_latency_us? p99_latency_us? p999_latency_us? p9999_latency_us? p99999_latency_us?",
     "float: p999999_latency_us?",
     "float: read_mean_latency_us? write_mean_latency_us?",
+    "strs: workloads?",  # names of simultaneous workloads; null for one workload. A value of each follows:
+    "floats: workload_ios? workload_iops? workload_bandwidth_mib_s? workload_mean_latency_us? workload_max_latency_us?",
     "int64: bytes_written bytes_written_total",  # total: host writes since conditioning, this cell included
     "float: user_cpu_pct system_cpu_pct",
     "float: gap_ms?",  # harness gap before this cell; null for the first
@@ -65,7 +67,8 @@ LATENCY_BINS = schema(
     "str: pattern",
     "int32: read_share_pct",
     "int64: block_size_bytes",
-    "str: direction",  # "read" | "write"
+    "str: direction",  # "read" | "write", or "trim" of a cell that only trims
+    "int32: part?",  # number of one of several simultaneous workloads
     "int64: latency_ns count",
 )
 

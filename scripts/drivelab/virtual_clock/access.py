@@ -6,17 +6,20 @@ All rules are those of fio 3.33, so a cell has the same footprint on a block dev
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from random import Random
 
 import numpy as np
 
+from drivelab.fio.early_end import OPERATIONS
+from drivelab.plan.cell import TRIM
 from drivelab.plan.expressible import percents
 from drivelab.plan.ranges import Part
 
-Draw = Callable[[int], tuple[bool, int, int]]
-"""Takes a thread; returns its next I/O: whether it reads, offset and length in bytes."""
+Draw = Callable[[int], tuple[int, int, int]]
+"""Takes a thread; returns its next I/O: place in OPERATIONS, offset and length in bytes."""
 _GOLDEN_RATIO_64 = 0x61C8864680B583EB
 """hash.h: the factor with which fio spreads Zipf ranks over the blocks."""
 _MOST_TERMS = 10_000_000
@@ -25,6 +28,9 @@ _MOST_TERMS = 10_000_000
 
 def draw_of(part: Part, rng: Random) -> Draw:
     """Return the I/Os of one workload; a sequential thread restarts before an I/O that would exceed its range."""
+    if part.cell.operation == TRIM:
+        places = draw_of(replace(part, cell=replace(part.cell, operation=None)), rng)
+        return lambda thread: (OPERATIONS.index(TRIM), *places(thread)[1:])
     cell = part.cell
     by_block = cell.pattern == "sequential" or cell.alignment_bytes in (None, cell.block_size_bytes)
     special = (cell.block_sizes, cell.zones, cell.zipf, part.segments)
@@ -33,9 +39,23 @@ def draw_of(part: Part, rng: Random) -> Draw:
     return _sequential(part, rng) if cell.pattern == "sequential" else _random(part, rng)
 
 
-def combined(first: Draw, threads: int, second: Draw) -> Draw:
-    """Combine two workloads: the first `threads` threads draw from `first`, the others from `second`."""
-    return lambda thread: first(thread) if thread < threads else second(thread - threads)
+def combined(draws: Sequence[tuple[Draw, int]], apart: bool) -> Draw:
+    """Combine workloads, each with its number of threads: these follow each other.
+
+    `apart` numbers the operations of each workload separately, as in `Completion`.
+    """
+    by_thread = [
+        (draw, thread, len(OPERATIONS) * number if apart else 0)
+        for number, (draw, threads) in enumerate(draws)
+        for thread in range(threads)
+    ]
+
+    def draw(thread: int) -> tuple[int, int, int]:
+        own, number, first = by_thread[thread]
+        operation, offset, size = own(number)
+        return first + operation, offset, size
+
+    return draw
 
 
 def _plain(part: Part, rng: Random) -> Draw:

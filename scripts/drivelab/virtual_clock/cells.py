@@ -16,6 +16,7 @@ from drivelab.fio.cell_evidence import EPOCH_MS, write_evidence
 from drivelab.fio.early_end import Completion, StopRule
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import directions_of, workloads_of
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.streams import composite_text
 from drivelab.telemetry.log import FAST_S, NAME, Log, read_lines
@@ -153,11 +154,12 @@ class VirtualClockDrive:
         geometry = (self.model.capacity_bytes, self.model.logical_block_bytes)
         job = text(cell, self.model.serial, ENGINE, *geometry, self.model.seed)
         completions = closed_loop(self._answering, cell, self._now_us, Random(seed))
-        rated = cell.rate_iops is not None and cell.volume_bytes is None
+        workloads = workloads_of(cell)
+        apart = len(workloads) > 1 and directions_of(cell) is None
+        threads = tuple(workload.threads for workload in workloads) if apart else (cell.total_threads,)
+        rated = any(workload.rate_iops is not None for workload in workloads) and cell.volume_bytes is None
         least_s = cell.runtime_s if rated and cell.runtime_s is not None else 0.0
-        self._record(
-            completions, directory, cell.total_threads, job, cell.slice_s, cell.runtime_s, until, least_s=least_s
-        )
+        self._record(completions, directory, threads, job, cell.slice_s, cell.runtime_s, until, least_s=least_s)
 
     def replay_schedule(
         self,
@@ -206,7 +208,7 @@ class VirtualClockDrive:
         self,
         completions: Iterable[Completion],
         directory: Path,
-        threads: int,
+        threads: tuple[int, ...],
         job: str,
         slice_s: float | None = None,
         until_s: float | None = None,

@@ -9,23 +9,23 @@ from itertools import accumulate
 from math import inf
 from random import Random
 
-from drivelab.fio.early_end import Completion
+from drivelab.fio.early_end import OPERATIONS, Completion
 from drivelab.plan.cell import Cell
-from drivelab.plan.expressible import refuse_inexpressible, workloads_of
+from drivelab.plan.expressible import directions_of, refuse_inexpressible, workloads_of
 from drivelab.plan.ranges import parts_of
 from drivelab.replay.streams import streams_of
 from drivelab.virtual.faults import Answering
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.access import Draw, combined, draw_of
 
-_Issue = Callable[[int, float], tuple[float, float, bool, int]]
-"""Issues a thread's next I/O at a time; returns times of completion and submission, whether it reads, length."""
+_Issue = Callable[[int, float], Completion]
+"""Issues a thread's next I/O at a time."""
 
 
 def paced_loop(
-    issue: _Issue, depths: list[int], interval_us: float, start_us: float, end_us: float, volume_bytes: float
-) -> Generator[tuple[float, float, bool, int], bool | None, None]:
-    """Yield the I/Os of threads with queue depths `depths`; each I/O is due `interval_us` after the thread's last.
+    issue: _Issue, depths: list[int], intervals_us: list[float], start_us: float, end_us: float, volume_bytes: float
+) -> Generator[Completion, bool | None, None]:
+    """Yield the I/Os of threads, each with its queue depth and the interval at which its I/Os are due; 0 for no limit.
 
     The first I/O is due at once. A thread issues no I/O before it is due. A late thread fills its queue. An early
     thread waits for all of its I/Os in flight, then until the next I/O is due (fio's backend.c, rate_ddir: fio reaps
@@ -35,13 +35,13 @@ def paced_loop(
     in_flight = [0] * len(depths)
     ahead = [False] * len(depths)
     order = 0
-    events: list[tuple[float, int, int, tuple[float, float, bool, int] | None]] = []
+    events: list[tuple[float, int, int, Completion | None]] = []
     """Heap of (time, order, thread, completion); completion None means that the thread wakes up."""
 
     def fill_queue(thread: int, now_us: float) -> None:
         nonlocal order, volume_bytes
         while in_flight[thread] < depths[thread] and now_us < end_us and volume_bytes > 0:
-            due_us = start_us + issued[thread] * interval_us
+            due_us = start_us + issued[thread] * intervals_us[thread]
             order += 1
             if due_us > now_us:
                 ahead[thread] = True
@@ -75,32 +75,37 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
     Raises UserError if the active range is too small for one block of each thread or sequential stream, or if fio
     cannot express the cell.
     """
-    draw = (_single_or_two if cell.streams is None else _composite)(cell, drive.model, rng)
+    draw = (_single_or_several if cell.streams is None else _composite)(cell, drive.model, rng)
     end_us = inf if cell.runtime_s is None else start_us + 1e6 * cell.runtime_s
     bytes_left = inf if cell.volume_bytes is None else max(cell.volume_bytes, 1)
     if bytes_left == end_us == inf:
         raise ValueError("a cell needs a runtime or a volume")
-    depths = [workload.queue_depth for workload in workloads_of(cell) for _ in range(workload.threads)]
-    submit = drive.submit
-    if cell.rate_iops is not None:
+    workloads = workloads_of(cell)
+    depths = [workload.queue_depth for workload in workloads for _ in range(workload.threads)]
+    submit, names = drive.submit, OPERATIONS * len(workloads)
+    if any(workload.rate_iops is not None for workload in workloads):
 
         def paced(thread: int, now_us: float) -> Completion:
-            reads, offset, size = draw(thread)
-            return submit(now_us, "read" if reads else "write", offset, size), now_us, reads, size
+            operation, offset, size = draw(thread)
+            return submit(now_us, names[operation], offset, size), now_us, operation, size
 
-        interval_us = 1e6 * cell.threads / cell.rate_iops
-        yield from paced_loop(paced, depths, interval_us, start_us, end_us, bytes_left)
+        intervals_us = [
+            1e6 * workload.threads / workload.rate_iops if workload.rate_iops is not None else 0.0
+            for workload in workloads
+            for _ in range(workload.threads)
+        ]
+        yield from paced_loop(paced, depths, intervals_us, start_us, end_us, bytes_left)
         return
     order = 0
-    pending: list[tuple[float, int, int, float, bool, int]] = []
+    pending: list[tuple[float, int, int, float, int, int]] = []
 
-    def issue(thread: int, now_us: float) -> tuple[float, int, int, float, bool, int]:
+    def issue(thread: int, now_us: float) -> tuple[float, int, int, float, int, int]:
         nonlocal order, bytes_left
-        reads, offset, size = draw(thread)
+        operation, offset, size = draw(thread)
         order += 1
         bytes_left -= size
-        done_us = submit(now_us, "read" if reads else "write", offset, size)
-        return done_us, order, thread, now_us, reads, size
+        done_us = submit(now_us, names[operation], offset, size)
+        return done_us, order, thread, now_us, operation, size
 
     for filled in range(max(depths)):
         for thread, depth in enumerate(depths):
@@ -108,8 +113,8 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
                 pending.append(issue(thread, start_us))
     heapq.heapify(pending)
     while pending:
-        done_us, _, thread, issued_us, reads, size = pending[0]
-        if (yield done_us, issued_us, reads, size):
+        done_us, _, thread, issued_us, operation, size = pending[0]
+        if (yield done_us, issued_us, operation, size):
             end_us = -inf
         if done_us < end_us and bytes_left > 0:
             heapq.heapreplace(pending, issue(thread, done_us))
@@ -117,11 +122,11 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
             heapq.heappop(pending)
 
 
-def _single_or_two(cell: Cell, model: DriveModel, rng: Random) -> Draw:
-    """Return the I/Os of a cell's one or two workloads."""
+def _single_or_several(cell: Cell, model: DriveModel, rng: Random) -> Draw:
+    """Return the I/Os of a cell's workloads."""
     parts = parts_of(cell, model.capacity_bytes, model.logical_block_bytes)
-    draws = [draw_of(part, rng) for part in parts]
-    return draws[0] if len(draws) == 1 else combined(draws[0], cell.threads, draws[1])
+    draws = [(draw_of(part, rng), part.cell.threads) for part in parts]
+    return draws[0][0] if len(draws) == 1 else combined(draws, directions_of(cell) is None)
 
 
 def _composite(cell: Cell, model: DriveModel, rng: Random) -> Draw:
@@ -132,7 +137,7 @@ def _composite(cell: Cell, model: DriveModel, rng: Random) -> Draw:
     following = [0] * len(streams)
     random = rng.random
 
-    def draw(thread: int) -> tuple[bool, int, int]:
+    def draw(thread: int) -> tuple[int, int, int]:
         number = bisect_right(bounds, random())
         stream = streams[number]
         if stream.random:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from drivelab.figures.registry import ALL, FIGURES
+from drivelab.plan.cell import beside_of
 from drivelab.virtual.effects import TELLING
 from drivelab.workflow.code_digest import code_digest
 
@@ -199,7 +200,7 @@ def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[
     loads = [{key: value for key, value in soak["cell"].items() if key != "slice_s"} for soak in soaks]
     if any(load != loads[0] for load in loads):
         return {"stimulus"}
-    writes = loads[0]["read_share"] < 100 or loads[0].get("beside", {}).get("read_share", 100) < 100
+    writes = any(load["read_share"] < 100 for load in (loads[0], *beside_of(loads[0])))
     kinds = {"soak", "volume"} if writes else {"soak"}
     if len(soaks) < all_soaks:  # they prepare for the phases
         return kinds

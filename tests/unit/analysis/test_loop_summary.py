@@ -216,7 +216,10 @@ def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any
             "write_iops": row["iops"], "read_iops": read, "iops": row["iops"] + read,
             "write_bandwidth_mib_s": row["bandwidth_mib_s"], "read_bandwidth_mib_s": read / 128,
             "bandwidth_mib_s": row["bandwidth_mib_s"] + read / 128, "write_mean_latency_us": row["mean_latency_us"],
-            "read_mean_latency_us": 50.0, "read_ios": round(read * row["runtime_s"]),
+            "read_mean_latency_us": 50.0, "read_ios": round(read * row["runtime_s"]), "workloads": ["writes", "reads"],
+            "workload_iops": [row["iops"], read], "workload_ios": [row["write_ios"], read * row["runtime_s"]],
+            "workload_bandwidth_mib_s": [row["bandwidth_mib_s"], read / 128],
+            "workload_mean_latency_us": [row["mean_latency_us"], 50.0], "workload_max_latency_us": [9e6, 60.0],
         }
         for row, read in zip(rows, reads, strict=True)
     ]  # fmt: skip
@@ -237,7 +240,7 @@ def test_two_workloads_at_the_same_time_have_a_value_each() -> None:
     assert value(summary, "mean_latency_us", f"{BOTH}, writes")["value"] == pytest.approx(16e6 / 101)
 
 
-def test_values_known_only_for_both_workloads_together_are_left_out() -> None:
+def test_values_known_only_for_all_workloads_together_are_left_out() -> None:
     columns = {"threads": 1, "queue_depth": 1, "p99_latency_us": 70.0, "power_w": 5.0, "power_source": "meter"}
     summary = summarise([row | columns for row in beside(loop([100.0] * 3, **FIXED), [10.0] * 3)])
     assert set(summary["metric"]) == {"iops", "bandwidth_mib_s", "mean_latency_us"}

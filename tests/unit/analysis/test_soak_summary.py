@@ -29,11 +29,11 @@ def within(rows: list[dict[str, Any]], first: int, last: int) -> list[dict[str, 
     return [row | WINDOW | {"in_window": first <= row["round"] <= last} for row in rows]
 
 
-def bins(step: int, slices: dict[int, list[tuple[int, int]]], *, direction: str = "read") -> pd.DataFrame:
+def bins(step: int, slices: dict[int, list[tuple[int, int]]], *, part: int | None = None) -> pd.DataFrame:
     """Return latency bins; `slices` has (latency in us, count) pairs by slice number."""
-    rows = [(key()["recording"], step, number, direction, latency_us * 1000, count)
+    rows = [(key()["recording"], step, number, part, latency_us * 1000, count)
             for number, pairs in slices.items() for latency_us, count in pairs]  # fmt: skip
-    return pd.DataFrame(rows, columns=["recording", "step", "round", "direction", "latency_ns", "count"])
+    return pd.DataFrame(rows, columns=["recording", "step", "round", "part", "latency_ns", "count"])
 
 
 def tail(rows: list[dict[str, Any]], found: pd.DataFrame) -> pd.DataFrame:
@@ -139,15 +139,18 @@ def beside(rows: list[dict[str, Any]], reads: list[float]) -> list[dict[str, Any
         row | {"beside": "RND 8KiB 100/0 T1Q1", "workload": "both", "write_iops": row["iops"], "read_iops": read,
                "iops": row["iops"] + read, "write_bandwidth_mib_s": 1.0, "read_bandwidth_mib_s": read / 128,
                "write_mean_latency_us": row["mean_latency_us"], "read_mean_latency_us": 5e4 / read,
-               "read_ios": round(read * row["runtime_s"])}
+               "read_ios": round(read * row["runtime_s"]), "workloads": ["writes", "reads"],
+               "workload_iops": [row["iops"], read], "workload_ios": [row["write_ios"], read * row["runtime_s"]],
+               "workload_bandwidth_mib_s": [1.0, read / 128], "workload_max_latency_us": [9e6, 60.0],
+               "workload_mean_latency_us": [row["mean_latency_us"], 5e4 / read]}
         for row, read in zip(rows, reads, strict=True)
     ]  # fmt: skip
 
 
 def test_two_workloads_at_the_same_time_have_rows_each() -> None:
     writes, reads = [100.0] * 10, [*[1000.0] * 5, *[250.0] * 5]
-    both = bins(0, {number: [(900, 99), (5000, 1)] for number in range(1, 11)}, direction="write")
-    both = pd.concat([both, bins(0, {number: [(50, 9990), (70, 10)] for number in range(1, 11)})])
+    both = bins(0, {number: [(900, 99), (5000, 1)] for number in range(1, 11)}, part=1)
+    both = pd.concat([both, bins(0, {number: [(50, 9990), (70, 10)] for number in range(1, 11)}, part=2)])
     summary = summarise(beside(soak(writes, filled=True), reads), soak_bins=both)
     labels = ["both, writes", "both, reads"]
     assert list(dict.fromkeys(summary["cell_label"])) == labels

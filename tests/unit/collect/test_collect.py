@@ -46,7 +46,7 @@ def tables_of(
 
 def summary_of(tables: dict[str, pd.DataFrame], criteria: dict[int, dict[str, Any]], folder: Path) -> pd.DataFrame:
     windows = windows_table(tables["cells"], criteria)
-    columns = ["recording", "step", "round", "direction", "latency_ns", "count"]
+    columns = ["recording", "step", "round", "part", "latency_ns", "count"]
     bins = io.read_part([folder / "latency_bins.parquet"], "latency_bins", columns, ("kind", "soak"))
     summary = summary_table(tables["cells"], windows, tables["replays"], tables["replay_passes"], soak_bins=bins)
     io.write(summary, folder / "summary.parquet", "summary")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.fio.consistency import contradiction
 from drivelab.fio.job import job_text
-from drivelab.fio.result import read_result
+from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 
@@ -126,6 +127,27 @@ def test_the_direction_identifies_two_workloads_in_fio(tmp_path: Path) -> None:
     assert set(by_direction) == {"read", "write"}
     for direction, iops in by_direction.items():
         assert iops == pytest.approx(getattr(result, direction).iops, rel=0.6)
+
+
+MIXED = {"pattern": "random", "read_share": 65, "block_size_bytes": 8192, "threads": 2, "queue_depth": 2}
+TRIMS = {"pattern": "sequential", "read_share": 0, "operation": "trim", "block_size_bytes": 65536, "threads": 1,
+         "queue_depth": 2, "rate_iops": 200.0}  # fmt: skip
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_fio_reports_several_workloads_apart(tmp_path: Path) -> None:
+    cell = replace(TWO, beside=(BESIDE, MIXED, TRIMS))
+    assert list(sections(cell)) == ["cell", "beside", "beside-2", "beside-3"]
+    fio_run(cell, tmp_path, engine="null")
+    result = read_result(tmp_path, cell)
+    writes, reads, mixed, trims = by_workload(result, cell)
+    assert (writes.read.ios, reads.write.ios, mixed.trim.ios) == (0, 0, 0)
+    assert mixed.read.ios / mixed.ios == pytest.approx(0.65, abs=0.05)
+    assert mixed.bytes == mixed.ios * 8192
+    assert trims.ios == pytest.approx(300, abs=3)
+    assert trims.bytes == trims.ios * 65536
+    assert result.ios == writes.ios + reads.ios + mixed.ios
+    assert contradiction(result, cell) is None
 
 
 @pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")

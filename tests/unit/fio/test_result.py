@@ -251,7 +251,7 @@ def test_more_than_one_group_of_jobs_is_refused(mix: Path) -> None:
     document = json.loads((mix / "fio.json").read_text())
     document["jobs"] *= 2
     (mix / "fio.json").write_text(json.dumps(document))
-    with pytest.raises(CellFailed, match="2 jobs"):
+    with pytest.raises(CellFailed, match="2 groups of jobs"):
         read_result(mix, MIX)
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from drivelab.core.errors import CellFailed, UserError
-from drivelab.fio.result import check, read_result
+from drivelab.fio.consistency import contradiction
+from drivelab.fio.result import by_workload, check, read_result, read_slices
+from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
@@ -116,10 +118,50 @@ def test_two_workloads_keep_their_queues(small: MakeModel, tmp_path: Path) -> No
     assert (tmp_path / "job.fio").read_text().count("[beside]") == 1
 
 
+MIXED = {"pattern": "random", "read_share": 65, "block_size_bytes": 8192, "threads": 2, "queue_depth": 2}
+TRIMS = {"pattern": "sequential", "read_share": 0, "operation": "trim", "block_size_bytes": 65536, "threads": 1,
+         "queue_depth": 1, "rate_iops": 50.0}  # fmt: skip
+
+
+def test_several_workloads_have_results_of_their_own(small: MakeModel, tmp_path: Path) -> None:
+    """Each keeps its queue; the trims keep their rate; the whole has the sum of reads and writes."""
+    cell = replace(WRITES, volume_bytes=None, runtime_s=1.0, slice_s=0.25, beside=(READ_BESIDE, MIXED, TRIMS))
+    VirtualClockDrive(small(), tmp_path / "state").run(cell, tmp_path)
+    result = read_result(tmp_path, cell)
+    writes, reads, mixed, trims = by_workload(result, cell)
+    assert writes.read.ios == reads.write.ios == mixed.trim.ios == trims.read.ios + trims.write.ios == 0
+    assert mixed.read.ios / mixed.ios == pytest.approx(0.65, abs=0.1)
+    assert (trims.ios, trims.bytes, result.trim.ios) == (50, 50 * 65536, 50)
+    for part, outstanding in ((writes, 16), (reads, 6), (mixed, 4)):
+        assert part.iops * part.mean_latency_us / 1e6 == pytest.approx(outstanding, rel=0.05)  # Little's law
+    assert result.ios == writes.ios + reads.ios + mixed.ios
+    assert result.iops == pytest.approx(writes.iops + reads.iops + mixed.iops)
+    assert result.bins.total() == result.ios
+    slices = read_slices(tmp_path, cell)
+    assert [len(part.parts) for part in slices] == [4] * 4
+    assert sum(part.parts[3].ios for part in slices) == 50
+    assert contradiction(result, cell) is None
+    assert read_series(tmp_path).bad == []
+
+
+def test_a_cell_that_trims_frees_its_blocks(small: MakeModel, tmp_path: Path) -> None:
+    drive = VirtualClockDrive(small(), tmp_path / "state")
+    drive.run(replace(WRITES, pattern="sequential", block_size_bytes=65536), tmp_path)
+    mapped = drive.counters()["mapped_pages"]
+    cell = replace(WRITES, pattern="sequential", block_size_bytes=65536, operation="trim", range_share=0.5,
+                   volume_bytes=small().capacity_bytes // 2)  # fmt: skip
+    drive.run(cell, tmp_path)
+    result = read_result(tmp_path, cell)
+    assert (result.read.ios, result.write.ios) == (0, 0)
+    assert result.bytes == result.trim.bytes == small().capacity_bytes // 2
+    assert result.iops == result.trim.iops > 0
+    assert drive.counters()["mapped_pages"] == pytest.approx(mapped - small().capacity_bytes // 2 // 4096, abs=64)
+
+
 def test_a_missing_workload_of_two_fails(small: MakeModel, tmp_path: Path) -> None:
     alone = replace(WRITES, volume_bytes=None, runtime_s=1.0)
     VirtualClockDrive(small(), tmp_path / "state").run(alone, tmp_path)
-    with pytest.raises(CellFailed, match="fio did no reads"):
+    with pytest.raises(CellFailed, match="no I/O for one of the simultaneous workloads: reads"):
         read_result(tmp_path, replace(alone, beside=READ_BESIDE))
 
 

@@ -221,7 +221,7 @@ def test_a_native_composite_matches_the_closed_loop(small: MakeModel, tmp_path: 
     drive.replay_schedule(tmp_path / "schedule", tmp_path, runtime_s=cell.runtime_s)
     (tmp_path / "replay").mkdir()
     write_rows(tmp_path / "replay", completed_rows(tmp_path / "schedule", tmp_path / "results.bin"), start_us=0.0,
-                   threads=cell.threads, job="[cell]\n", version=NATIVE_VERSION)  # fmt: skip
+                   threads=(cell.threads,), job="[cell]\n", version=NATIVE_VERSION)  # fmt: skip
     replayed = read_result(tmp_path / "replay", cell)
     other = VirtualClockDrive(small(slc_cache="0B"), tmp_path / "other")
     looped = read_result(run(other, cell, tmp_path / "loop"), cell)

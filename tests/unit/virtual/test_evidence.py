@@ -64,7 +64,7 @@ def test_a_bin_value_is_accurate_to_one_part_in_128(latency_ns: int) -> None:
 
 
 def write(directory: Path, completions: list[Completion], **options: Any) -> list[dict[str, Any]]:
-    write_evidence(directory, completions, **{"start_us": 0.0, "threads": 2, "job": JOB, **options})
+    write_evidence(directory, completions, **{"start_us": 0.0, "threads": (2,), "job": JOB, **options})
     text = (directory / "fio.json").read_text()
     decoder, position, documents = json.JSONDecoder(), 0, []
     while position < len(text):
@@ -96,7 +96,7 @@ def test_numbers_of_a_document(tmp_path: Path) -> None:
 
 def test_evidence_names_engine_and_time(tmp_path: Path) -> None:
     rows = [np.array([[1500.0, 0.0, 1.0, 512.0]])]
-    write_rows(tmp_path, rows, start_us=0.0, threads=1, job=JOB, version=NATIVE_VERSION, epoch_ms=1_700_000_000_000)
+    write_rows(tmp_path, rows, start_us=0.0, threads=(1,), job=JOB, version=NATIVE_VERSION, epoch_ms=1_700_000_000_000)
     document = json.loads((tmp_path / "fio.json").read_text())
     assert document["fio version"] == "drivelab native"
     assert document["timestamp_ms"] == 1_700_000_000_002

@@ -30,7 +30,7 @@ def loop(service_us: float, depths: list[int], interval_us: float, end_us: float
     def issue(thread: int, now_us: float) -> tuple[float, float, bool, int]:
         return now_us + service_us, now_us, True, 4096 * (thread + 1)
 
-    return paced_loop(issue, depths, interval_us, 0.0, end_us, float("inf"))
+    return paced_loop(issue, depths, [interval_us] * len(depths), 0.0, end_us, float("inf"))
 
 
 @pytest.mark.parametrize("rate_iops", [1.0, 37.5, 500.0])
@@ -86,7 +86,7 @@ def test_a_late_thread_catches_up() -> None:
     def issue(_: int, now_us: float) -> tuple[float, float, bool, int]:
         return now_us + next(times, 1.0), now_us, True, 4096
 
-    done = list(paced_loop(issue, [4], 1000.0, 0.0, 20_000.0, float("inf")))
+    done = list(paced_loop(issue, [4], [1000.0], 0.0, 20_000.0, float("inf")))
     issued = sorted(completion[1] for completion in done)
     assert len(issued) == 20
     assert issued[:2] == [0.0, 10_000.0]

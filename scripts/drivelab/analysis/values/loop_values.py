@@ -74,7 +74,7 @@ def power_words(cells: pd.DataFrame) -> str | None:
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
-_COLUMNS = ("cell_label", "measured_as", "direction", "threads", "queue_depth", "round", "tainted", "directory")
+_COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "tainted", "directory")
 _ALSO_USED = ("step", "until", "reached", "phase", "power_source", "taint_reason")
 _Places = npt.NDArray[np.intp]
 """Row positions in a loop."""
@@ -246,8 +246,8 @@ def _rule(loop: pd.DataFrame, rse_threshold_pct: float) -> _Rule:
 def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
     columns, first, rule = loop.columns, places[0], loop.rule
     label, metrics = columns["cell_label"][first], list(_METRICS)
-    both = not isinstance(columns["direction"][first], str)
-    if rule.reached is None and both and columns["threads"][first] * columns["queue_depth"][first] == 1:
+    whole = bool(pd.isna(columns["part"][first]))
+    if rule.reached is None and whole and columns["threads"][first] * columns["queue_depth"][first] == 1:
         ios = columns["read_ios"][places] + columns["write_ios"][places]
         metrics += [
             metric
@@ -258,7 +258,7 @@ def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
     for metric in metrics:
         is_tracked = (columns["measured_as"][first], metric) in loop.tracked
         values = loop.floats(metric, places)
-        verdict = _steady(both, values) if is_tracked else IN_STEADY_WINDOW
+        verdict = _steady(whole, values) if is_tracked else IN_STEADY_WINDOW
         yield shared.row(label, metric, rule.value(values, verdict))
     if not np.isnan(columns[IOPS_PER_WATT][places]).any():
         source = power_words(loop.rows.iloc[places])
@@ -266,12 +266,12 @@ def _cell(loop: _Loop, places: _Places) -> Iterator[dict[str, Any]]:
         yield shared.row(label, IOPS_PER_WATT, {**value, "statistic": f"{value['statistic']}, {source}"})
 
 
-def _steady(both: bool, values: list[float]) -> str:
+def _steady(whole: bool, values: list[float]) -> str:
     """Return the verdict on a tracked variable in its window.
 
-    A single direction of two workloads was not tracked itself, so the steady-state rule is applied to it here.
+    One of several workloads was not tracked itself, so the steady-state rule is applied to it here.
     """
-    if both or (len(values) > 1 and determine(values, window=len(values)).steady):
+    if whole or (len(values) > 1 and determine(values, window=len(values)).steady):
         return STEADY
     return NOT_STEADY
 

@@ -30,7 +30,7 @@ _Bins = Mapping[tuple[str, int], pd.DataFrame]
 def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[str, Any]]:
     """Yield the summary rows of soaks.
 
-    `soaks` are their rows of table `cells` with `cell_label` and the columns of `by_direction`, `saturating` and
+    `soaks` are their rows of table `cells` with `cell_label` and the columns of `by_workload`, `saturating` and
     `lacking`; `bins` are their rows of `latency_bins`.
 
     Rates and mean latency are averages over the slices that count, see `counted_slices`; so is IOPS per watt, where
@@ -57,12 +57,12 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
 def _verdict(counted: CountedSlices) -> str:
     """Return the verdict on the slices that count.
 
-    The stop rule of a soak judges reads and writes together, so its result does not apply to one direction. It does not
+    The stop rule of a soak judges all workloads together, so its result does not apply to one of several. It does not
     apply to a window that lacks slices either.
     """
     if counted.slices["lacking"].any():
         return INCOMPLETE_WINDOW
-    if counted.by_own_rule and counted.slices["direction"].isna().all():
+    if counted.by_own_rule and counted.slices["part"].isna().all():
         return STEADY
     if len(counted.slices) < WINDOW:
         return SINGLE_SLICE if len(counted.slices) == 1 else TOO_FEW_SLICES
@@ -103,9 +103,9 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
     """Return latencies in us, shape (n,), and their counts, shape (parts, n).
 
     Latencies are ascending; parts without I/O are left out.
-    The slices are of one recording, and of one direction if they have one.
+    The slices are of one recording, and of one of several workloads if they have a part.
     """
-    recording, direction = slices["recording"].iloc[0], slices["direction"].iloc[0]
+    recording, number = slices["recording"].iloc[0], slices["part"].iloc[0]
     parts = min(WINDOW, len(slices))
     part_of = np.concatenate(
         [np.full(len(part), number) for number, part in enumerate(np.array_split(np.arange(len(slices)), parts))]
@@ -115,8 +115,8 @@ def _by_part(slices: pd.DataFrame, by_step: _Bins) -> tuple[_Floats, _Counts]:
         if (recording, step) not in by_step:
             continue
         bins = by_step[recording, step]
-        if isinstance(direction, str):
-            bins = bins[bins["direction"] == direction]
+        if not pd.isna(number):
+            bins = bins[bins["part"] == number]
         part = bins["round"].map(step_slices.set_index("round")["part"])
         inside = part.notna().to_numpy()
         columns = (part, bins["latency_ns"], bins["count"])

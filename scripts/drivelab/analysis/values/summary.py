@@ -26,39 +26,40 @@ from drivelab.tables.schemas import SCHEMAS
 
 CONFIDENCE = 0.95
 """Of the interval of a value over several recordings."""
-_RATES = ("iops", "bandwidth_mib_s", "mean_latency_us")
-_OF_BOTH = (
-    "max_latency_us",
+_RATES = ("iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us")
+_OF_ALL = (
     *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),
     "power_w",
 )
-"""Columns that cannot be attributed to one of the two workloads."""
-_OTHER = {"read": "write", "write": "read"}
+"""Columns without a value for each of several workloads."""
 
 
-def by_direction(cells: pd.DataFrame) -> pd.DataFrame:
-    """Split each cell that has a workload `beside` in two rows: reads and writes.
+def by_workload(cells: pd.DataFrame) -> pd.DataFrame:
+    """Split each cell that has workloads `beside` in a row for each.
 
-    `cells` have `cell_label`. The new column `direction` is read or write for split rows and null for others. A split
-    row has the rates and mean latency of its direction, and a label that ends in it:
+    `cells` have `cell_label`. The new column `part` is the number of the workload, from 1, and null for other cells. A
+    split row has the rates and latency of its workload, and a label that ends in its name:
     `RND 8KiB 0/100, beside RND 8KiB 100/0 T2Q8, writes`. `measured_as` is the label of the cell itself. Columns that
-    are known only for both workloads together, such as percentiles and power, are null.
+    are known only for all workloads together, such as percentiles and power, are null.
     """
-    whole = cells.assign(direction=None, measured_as=cells["cell_label"])
-    double = whole["beside"].notna()
-    if not double.any():
+    whole = cells.assign(part=None, measured_as=cells["cell_label"])
+    several = whole["workloads"].notna()
+    if not several.any():
         return whole
-    parts = [whole[~double], *(_only(whole[double], direction) for direction in ("write", "read"))]
+    numbers = range(max(map(len, whole.loc[several, "workloads"])))
+    parts = [whole[~several], *(_only(whole[several], number) for number in numbers)]
     return pd.concat([part for part in parts if len(part)]).sort_index(kind="stable").reset_index(drop=True)
 
 
-def _only(cells: pd.DataFrame, direction: str) -> pd.DataFrame:
+def _only(cells: pd.DataFrame, number: int) -> pd.DataFrame:
+    cells = cells[cells["workloads"].map(len) > number]
     return cells.assign(
-        direction=direction,
-        cell_label=cells["cell_label"] + f", {direction}s",
-        **{metric: cells[f"{direction}_{metric}"] for metric in _RATES},
-        **dict.fromkeys(_OF_BOTH, float("nan")),
-        **{f"{_OTHER[direction]}_ios": 0},
+        part=number + 1,
+        cell_label=cells["cell_label"] + ", " + cells["workloads"].str[number],
+        **{metric: cells[f"workload_{metric}"].str[number].astype(float) for metric in _RATES},
+        **dict.fromkeys(_OF_ALL, float("nan")),
+        read_ios=cells["workload_ios"].str[number].astype(float),
+        write_ios=0.0,
     )
 
 
@@ -96,20 +97,20 @@ def values_by_recording(
 ) -> list[dict[str, Any]]:
     """Return the values of each recording, as rows like those of table `summary`.
 
-    `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, direction, latency_ns, count;
+    `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, part, latency_ns, count;
     without them soaks have no percentiles. `scores` has the `analysis` key of each measurement's protocol, by
     measurement. `application_runs` is the table of that name.
 
     See `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload are one soak.
-    Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Two workloads at
-    the same time have separate rows, see `by_direction`.
+    Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Workloads at the
+    same time have separate rows, see `by_workload`.
 
     Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """
     in_phases = set(replays.loc[replays["phase"].notna(), "recording"])
     cells = cells[~((cells["kind"] == "soak") & cells["recording"].isin(in_phases))]
     measured = sound(cells.assign(lacking=lacking(cells)))
-    measured = by_direction(measured.assign(saturates=saturating(measured)))
+    measured = by_workload(measured.assign(saturates=saturating(measured)))
     singles = [
         *loop_rows(measured[measured["kind"] == "loop"], steady_state, rse_threshold_pct, scores or {}),
         *soak_rows(measured[measured["kind"] == "soak"], soak_bins),
