@@ -137,7 +137,7 @@ def _fill(cell: Cell, terms: Terms) -> Estimate:
     volume = float(cell.volume_bytes or 0)
     slower = 1 if cell.pattern == "sequential" else _SLOWER_AT_RANDOM
     least_s = volume / fastest_bytes_s(cell, terms)
-    return Estimate(least_s, max(slower * volume / terms.bytes_s, least_s), volume, volume)
+    return Estimate(least_s, max(slower * volume / terms.bytes_s, least_s), *writes_of(volume, cell))
 
 
 def _purge(plan: Plan, capacity_bytes: int, terms: Terms) -> Estimate:

@@ -110,7 +110,8 @@ def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
 
 
 def _fill(fill: Mapping[str, Any]) -> str:
-    workload = Cell(fill["pattern"], 0, fill["block_size_bytes"], 1, fill["queue_depth"]).label
+    trims = fill.get("operation")
+    workload = Cell(fill["pattern"], 0, fill["block_size_bytes"], 1, fill["queue_depth"], operation=trims).label
     span = f"{fill['range_share']:.0%} of the active range" if "range_share" in fill else "the active range"
     if "range_bytes" in fill:
         span = f"the first {format_amount(fill['range_bytes'])}"

@@ -71,7 +71,7 @@ class Cell:
     """TRIM: every I/O discards its blocks; `read_share` is 0 then. None: I/Os read or write."""
     beside: tuple[Mapping[str, Any], ...] | None = None
     """Further workloads at the same time, each with `pattern`, `read_share`, `block_size_bytes`, `threads`,
-    `queue_depth`, and possibly `operation`, `rate_iops` and `title`. A single one may be given alone."""
+    `queue_depth`, and possibly `operation`, `rate_iops`, `title` and a range. A single one may be given alone."""
     title: str | None = None
     """Name of the workload, if its parameters say too little."""
 
@@ -127,6 +127,8 @@ class Cell:
             yield f"Zipf {self.zipf:g}"
         if self.alignment_offset_bytes:
             yield f"unaligned by {format_size(self.alignment_offset_bytes)}"
+        if self.range_start:
+            yield f"from {100 * self.range_start:g}%"
         if self.range_bytes is not None:
             yield f"range {format_size(self.range_bytes)}"
         if self.segments is not None:

@@ -57,7 +57,8 @@ def names_of_workloads(cell: Cell) -> list[str]:
     """Return what to call each of several workloads: its direction, such as `reads`, if that identifies it."""
     if (directions := directions_of(cell)) is not None:
         return [f"{direction}s" for direction in directions]
-    labels = [replace(workload, beside=None).label for workload in workloads_of(cell)]
+    own, *others = workloads_of(cell)
+    labels = [replace(own, title=None).label, *(other.label for other in others)]
     return [f"{n}: {label}" if labels.count(label) > 1 else label for n, label in enumerate(labels, 1)]
 
 

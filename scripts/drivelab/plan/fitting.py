@@ -23,13 +23,16 @@ class UnfitError(UserError):
         super().__init__(f"{self.fault}{remedy and '; '}{remedy}. Nothing was written.")
 
 
-def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> None:
+def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int, *, trims: bool = True) -> None:
     """Raise UnfitError if the drive cannot carry out a plan.
 
     The reasons: an I/O size is not a multiple of the logical block, the range is larger than the drive or too small for
-    the threads, or slices in real time are shorter than fio allows. Stream sizes are not checked: drivelab rounds them
-    up to the block when it reads the trace.
+    the threads, slices in real time are shorter than fio allows, or I/Os trim and the drive does not (`trims`). Stream
+    sizes are not checked: drivelab rounds them up to the block when it reads the trace.
     """
+    if not trims and _trims(plan.subject):
+        raise UnfitError(plan, "its I/Os trim, but the drive, or the kernel's path to it, does not support TRIM",
+                    "leave this protocol out of the study")  # fmt: skip
     for name, size in _sizes(plan.subject):
         if size % logical_block_bytes:
             raise UnfitError(plan, f"{name} {format_size(size)} is not a multiple of the drive's logical block of "
@@ -43,6 +46,12 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int) -> N
         if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
             raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio supports in real time",
                         f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
+
+
+def _trims(subject: Mapping[str, Any]) -> bool:
+    """Return whether I/Os discard blocks; a purge may."""
+    cells = [*fills(subject["condition"]), *_cells(subject)]
+    return any("operation" in one for cell in cells for one in (cell, *beside_of(cell)))
 
 
 def _cells(subject: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

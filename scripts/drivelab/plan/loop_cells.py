@@ -151,7 +151,9 @@ def _other(wanted: Mapping[str, Any]) -> dict[str, Any]:
         derived["read_share"] = 0
     if "rate_iops" in wanted:
         derived["rate_iops"] = float(wanted["rate_iops"])
-    return {**{key: value for key, value in wanted.items() if key != "block_size"}, **derived}
+    if "active_range" in wanted:
+        derived |= _span(wanted)
+    return {**{key: value for key, value in wanted.items() if key not in ("block_size", "active_range")}, **derived}
 
 
 _RESOLVERS: dict[str, Callable[[Any], dict[str, Any]]] = {

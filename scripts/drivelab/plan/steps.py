@@ -159,5 +159,6 @@ def _pass(fields: Mapping[str, Any]) -> dict[str, Any]:
         "block_size_bytes": size,
         **multiples,
         "queue_depth": fields.get("queue_depth", _DEFAULT_DEPTH),
+        **({"operation": fields["operation"]} if "operation" in fields else {}),
         **({"range_share": share_of(fields, "range", zero=True)} if "range" in fields else {}),
     }

@@ -159,10 +159,16 @@ def _remedy(keys: Keys) -> str:
 
 
 def active_range(text: str) -> dict[str, Any]:
-    """Return a cell's fields for an active range, a percentage or a size.
+    """Return a cell's fields for an active range: a percentage, from one to another, or a size.
 
     Raises MisfitError if out of bounds.
     """
+    begin, dash, end = text.partition("-")
+    if dash:
+        low, high = parse_share(begin), parse_share(end)
+        if not 0 <= low < high <= 1:
+            raise MisfitError(f"active range {text} is out of bounds; choose two ascending shares from 0% to 100%")
+        return {"range_start": low, "range_share": round(high - low, 9)}
     if not text.endswith("%"):
         return {"range_share": 1.0, "range_bytes": parse_size(text)}
     share = parse_share(text)

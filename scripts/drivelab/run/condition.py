@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
+from drivelab.drives.purge.by_host import discards
 from drivelab.drives.seal import Seal, Verdict, judge
 from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.fio.result import read_result
@@ -71,7 +72,8 @@ def purge(plan: Plan, seal_out: Path) -> None:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
-        refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes)
+        trims = not device.name or discards(device.name)  # a drive on the virtual clock has no name
+        refuse_unfit(plan, device.capacity_bytes, device.logical_block_bytes, trims=trims)
         scenario = require_scenario(plan, device)
         recording.set_aside("the drive was purged for a restart")
         recording.open()
@@ -225,7 +227,7 @@ def _fill(device: Device, recording: Recording, progress: Progress, fill: Pass) 
     directory = recording.directory(fill.folder)
     device.run(fill.cell, directory, fill.seed, tick)
     result = read_result(directory, fill.cell)
-    recording.append("fill", directory=fill.folder, bytes=result.write.bytes, cell=fill.cell.to_mapping())
+    recording.append("fill", directory=fill.folder, bytes=result.bytes, cell=fill.cell.to_mapping())
 
 
 @contextmanager

@@ -77,6 +77,7 @@ def fill_cell(fill: Mapping[str, Any], plan: Plan, capacity_bytes: int) -> Cell:
         volume_bytes=max(volume_bytes // block * block, block),
         range_share=whole["active_range"] * share if "range_bytes" not in whole else 1.0,
         range_bytes=span_bytes if "range_bytes" in whole else None,
+        operation=fill.get("operation"),
     )
 
 

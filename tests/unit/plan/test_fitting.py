@@ -50,6 +50,21 @@ def test_any_size_below_the_logical_block_is_refused(cell: dict[str, Any], fault
     refuse_unfit(plan(cell), GIB, 512)
 
 
+@pytest.mark.parametrize(
+    ("cell", "fill"),
+    [
+        ({"operation": "trim"}, None),
+        ({"beside": [beside(8192), {**beside(8192), "read_share": 0, "operation": "trim"}]}, None),
+        ({}, [{"block_size_bytes": 8192}, {"block_size_bytes": 8192, "operation": "trim"}]),
+    ],
+)
+def test_trims_need_a_drive_that_trims(cell: dict[str, Any], fill: Any) -> None:
+    with pytest.raises(UserError, match="does not support TRIM; leave this protocol out of the study"):
+        refuse_unfit(plan(cell, fill), GIB, 4096, trims=False)
+    refuse_unfit(plan(cell, fill), GIB, 4096)
+    refuse_unfit(plan({}), GIB, 4096, trims=False)
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_a_fill_below_the_logical_block_is_refused(several: bool) -> None:
     small, large = {"block_size_bytes": 512}, {"block_size_bytes": 131072}
