@@ -2,6 +2,7 @@
 
 from drivelab.analysis.deltas.variation import variation_table
 from drivelab.analysis.exclusions import counted
+from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled, values_by_recording
 from drivelab.core.errors import reported
 from drivelab.tables import io
@@ -17,5 +18,6 @@ with reported(snakemake.log[0]):
         soak_bins=io.read_part(snakemake.input.latency_bins, "latency_bins", columns, ("kind", "soak")),
         scores=snakemake.params.scores,
     )
-    io.write(pooled(values), snakemake.output.summary, "summary")
+    summary = with_scores(values, snakemake.params.score_sets, snakemake.params.basis, pooled(values))
+    io.write(summary, snakemake.output.summary, "summary")
     io.write(variation_table(values, snakemake.params.models), snakemake.output.variation, "variation")

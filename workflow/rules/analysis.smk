@@ -64,6 +64,8 @@ rule summary:
     params:
         code=code_digest("summary.py"),
         scores=layout.scores(),
+        score_sets=layout.campaign.study.scores,
+        basis=layout.campaign.study.basis if layout.campaign.study.scores else None,
         models=layout.models(),
         rse_threshold_pct=layout.campaign.study.rse_threshold_pct,
     script:

@@ -21,17 +21,18 @@ from drivelab.report.inputs import Row
 from drivelab.report.measurement_outcome import in_few_recordings, interval
 from drivelab.report.sentences import workload_words
 from drivelab.report.verdict import headline_deltas
+from drivelab.tables.labels import SCORE
 
 DECIDED_AT_THE_MARGIN = (FASTER_BEYOND, SAME, SLOWER_BEYOND)
 _MOST_NAMED = 3
 
 
 def headline_rows(campaign: Campaign) -> list[Row]:
-    """Return the headline deltas of a finished study, one of each comparison."""
+    """Return the headline deltas of a finished study, one of each comparison; scores follow from them."""
     recordings = [planned.plan.recording for planned in campaign.plans]
     rows = headline_deltas(headline_inputs(campaign.study.results / "tables", recordings, campaign.study.basis))
     values = ((row["measurement"], row["comparison"], row["cell_label"], row["metric"]) for row in rows)
-    return [rows[place] for place in one_of_each(values)]
+    return [rows[place] for place in one_of_each(values) if rows[place]["protocol"] != SCORE]
 
 
 def look(study: Study, growth: Growth, headline: Sequence[Row]) -> tuple[Growth | None, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from typing import Any
 from drivelab.campaign.estimate import Trace
 from drivelab.campaign.order import positions
 from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet, refuse_kept_early, simultaneous
-from drivelab.campaign.traces import add_application, check_application, check_traces, trace_subject
+from drivelab.campaign.traces import add_application, check_application, check_traces, refuse_small_set, trace_subject
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.plan.design import NO_PLATFORM
@@ -68,6 +68,13 @@ class Campaign:
             study, [planned.plan for planned in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
         )
         """Whether the study runs drive by drive, each drive with its own results."""
+        for name in {member for members in study.scores.values() for member in members} - study.scores.keys():
+            self._refuse_without_score(name)
+        if self.fleet and study.scores:
+            raise UserError(
+                f"{study.path}: key 'analysis.scores' compares drives, but the study runs drive by drive, as a fleet; "
+                "remove it, or set 'fleet: false'"
+            )
         if self.fleet and study.growth is not None:
             raise UserError(
                 f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
@@ -100,6 +107,15 @@ class Campaign:
         """
         study = load_study(Path(path), growth)
         return cls(study if drive is None else study.part(drive), everywhere=everywhere)
+
+    def _refuse_without_score(self, name: str) -> None:
+        """Raise UserError for a measurement without a single value, as a member of a score."""
+        protocol = next(self._protocols[choice.protocol] for choice in self.study.measurements if choice.name == name)
+        if "figure_of_merit" not in protocol.analysis and not (protocol.replays or protocol.applications):
+            raise UserError(
+                f"{self.study.path}: key 'analysis.scores' names '{name}', whose protocol has no single "
+                "result; choose a replay, an application, or a protocol with a figure of merit"
+            )
 
     def is_here(self, plan: Plan) -> bool:
         """Return whether this process runs a plan, or sends it to its host."""
@@ -301,6 +317,7 @@ class Campaign:
         if choice.traces:
             subject["traces"] = [self._trace(name) for name in choice.traces]
             context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
+            refuse_small_set([self._trace_extent(name) for name in choice.traces], subject["measure"], choice)
         plan = Plan(subject, context)
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)

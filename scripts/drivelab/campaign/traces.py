@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from drivelab.application import stand_in
+from drivelab.campaign.estimate import Trace
 from drivelab.core.errors import UserError
+from drivelab.core.units import format_amount
+from drivelab.plan.cell import rounds_at_least
 from drivelab.plan.grammar import Protocol
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import MeasurementChoice, TraceSource
@@ -97,6 +100,19 @@ def trace_subject(
     if not is_captured():
         return {"name": name, "sha256": shipped.sha256}
     return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
+
+
+def refuse_small_set(traces: Sequence[Trace], measure: Sequence[Mapping[str, Any]], choice: MeasurementChoice) -> None:
+    """Raise UserError if all passes over a set of traces write less than its protocol demands."""
+    for fields in (step["replay"] for step in measure if "replay" in step):
+        least = fields.get("least_written_bytes", 0)
+        volume = rounds_at_least(fields["until"]) * sum(trace.write_bytes for trace in traces)
+        if volume < least:
+            raise UserError(
+                f"{choice.source}: all passes over the traces write {format_amount(volume)}, but protocol "
+                f"'{choice.protocol}' is a set that writes at least {format_amount(least)}; make longer traces with "
+                "'drivelab trace repeat', or choose trace-set"
+            )
 
 
 @cache

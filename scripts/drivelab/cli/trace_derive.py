@@ -1,4 +1,4 @@
-"""`drivelab trace cut`, `drop-idle`, `filter`, `merge`, `synthesise`: derive traces and protocols."""
+"""`drivelab trace cut`, `drop-idle`, `filter`, `merge`, `repeat`, `issue-times`, `synthesise`: derive traces."""
 
 from __future__ import annotations
 
@@ -83,6 +83,30 @@ def add_actions(actions: Any) -> None:
         help="keep offsets, or place each trace behind the device of the one before (default: same)",
     )
 
+    _action(
+        actions,
+        "issue-times",
+        _issue_times,
+        "let requests begin when they were issued to the drive",
+        "Replaces the time at which a request was queued by the time at which it was issued to the drive.",
+    )
+
+    action = _action(
+        actions,
+        "repeat",
+        _repeat,
+        "repeat a trace until it writes a given volume",
+        "Writes a trace several times in succession. Each repetition begins when the one before has ended.",
+    )
+    action.add_argument("--times", type=int, metavar="N", help="number of repetitions")
+    action.add_argument("--written", metavar="AMOUNT", help="least volume that all write, such as 28GB")
+    action.add_argument(
+        "--place",
+        choices=["same", "side-by-side"],
+        default="side-by-side",
+        help="keep offsets, or place each repetition behind the device of the one before (default: side-by-side)",
+    )
+
     action = actions.add_parser(
         "synthesise",
         help="write a synthetic equivalent of a trace, as a protocol",
@@ -159,6 +183,21 @@ def _merge(options: argparse.Namespace) -> int:
 
     paths = [_path(text) for text in options.traces]
     return _show(options, merge(paths, options.output, at=options.at, place=options.place))
+
+
+def _issue_times(options: argparse.Namespace) -> int:
+    from drivelab.trace.derive.issue_times import issue_times
+
+    return _show(options, issue_times(_path(options.trace), options.output))
+
+
+def _repeat(options: argparse.Namespace) -> int:
+    from drivelab.core.units import parse_amount
+    from drivelab.trace.derive.repeat import repeat
+
+    amount = None if options.written is None else round(parse_amount(options.written))
+    entry = repeat(_path(options.trace), options.output, times=options.times, written_bytes=amount, place=options.place)
+    return _show(options, entry)
 
 
 def _show(options: argparse.Namespace, entry: Mapping[str, Any]) -> int:

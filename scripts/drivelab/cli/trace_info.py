@@ -137,11 +137,12 @@ def _operations(operations: pd.DataFrame) -> Table:
 
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("operation", no_wrap=True)
-    for name in ("requests", "bytes", "size p50", "largest", "seq.", "Q2C p50", "p99", "largest"):
+    phase = "Q2C" if operations["q2c_max_us"].notna().any() else "D2C"  # a trace may lack queue times
+    for name in ("requests", "bytes", "size p50", "largest", "seq.", f"{phase} p50", "p99", "largest"):
         table.add_column(name, justify="right", overflow="fold")
     for row in operations[operations["requests"] > 0].to_dict("records"):
         sizes = [format_amount(row[name]) if row["bytes"] else "" for name in ("p50_bytes", "max_bytes")]
-        names = ("q2c_p50_us", "q2c_p99_us", "q2c_max_us")
+        names = [f"{phase.lower()}_{name}_us" for name in ("p50", "p99", "max")]
         table.add_row(
             row["operation"],
             f"{row['requests']:,}",

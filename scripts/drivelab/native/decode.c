@@ -44,7 +44,8 @@ struct decoder {
     bool ended, no_memory;
 };
 
-struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device);
+struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
+                             bool from_dispatch);
 void decoder_close(struct decoder *);
 bool decoder_name(struct decoder *, uint32_t pid, const char *name);
 int64_t decoder_next(struct decoder *, const struct columns *, uint64_t capacity);
@@ -54,8 +55,10 @@ void decoder_file_facts(const struct decoder *, unsigned file, struct file_facts
 unsigned decoder_error(const struct decoder *, unsigned *file, uint64_t *byte, uint32_t *detail);
 const struct correction *decoder_corrections(const struct decoder *, uint64_t *count);
 
-/* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). */
-struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device)
+/* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). With
+   `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
+struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
+                             bool from_dispatch)
 {
     struct decoder *d = calloc(1, sizeof *d);
     if (!d)
@@ -67,7 +70,7 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
     d->names = calloc(1, sizeof *d->names); /* name 0 is the empty name */
     d->counts.names = 1;
     d->merge = merge_open(paths, count);
-    d->matcher = matcher_new();
+    d->matcher = matcher_new(from_dispatch);
     if (d->processes && d->names && d->merge && d->matcher)
         return d;
     decoder_close(d);

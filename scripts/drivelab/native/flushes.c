@@ -91,8 +91,29 @@ void forget_end(struct matcher *m, uint32_t index)
     drop_if_done(m, row);
 }
 
+/* Without queue events, each device flush is a request; the ends of flush sequences say nothing about the drive. */
+static void complete_dispatched_flush(struct matcher *m, const struct event *event, int64_t time)
+{
+    uint32_t flush = multimap_first(&m->flushes, 0);
+    if (!is_device_flush(event))
+        return;
+    if (!flush) {
+        m->mismatches[COMPLETIONS]++;
+        return;
+    }
+    struct row *row = &m->rows[row_of_flush(m, flush)];
+    row->complete = time;
+    row->error = event->error;
+    row->changed |= row->given_out;
+    close_flush(m, flush);
+}
+
 void complete_empty(struct matcher *m, const struct event *event, int64_t time)
 {
+    if (m->from_dispatch) {
+        complete_dispatched_flush(m, event, time);
+        return;
+    }
     if (is_device_flush(event)) {
         if (m->flushes_completed < m->flushes_dispatched)
             m->last_flush = m->flush_dispatches[m->flushes_completed++ % MOST_REMEMBERED];

@@ -11,12 +11,13 @@
 
 static struct dispatch *dispatch_at(const struct matcher *m, uint32_t i) { return multimap_at(&m->dispatches, i); }
 
-struct matcher *matcher_new(void)
+struct matcher *matcher_new(bool from_dispatch)
 {
     struct matcher *m = calloc(1, sizeof *m);
     if (!m)
         return NULL;
     m->rows_used = 1;
+    m->from_dispatch = from_dispatch;
     m->last_flush = NEVER;
     m->window = malloc(WINDOW * sizeof *m->window);
     bool tables = multimap_init(&m->segments, sizeof(struct segment));
@@ -97,13 +98,28 @@ static bool queue(struct matcher *m, const struct event *event, int64_t time, in
     return queue_segment(m, number, key, event->bytes, m->order++);
 }
 
+/* Queue a request at its dispatch. Who queued it is unknown: a dispatch may come from any process. */
+static bool begin_dispatched(struct matcher *m, const struct event *event, int64_t time)
+{
+    struct event unknown = *event;
+    unknown.pid = unknown.cpu = UINT32_MAX;
+    if (!queue(m, &unknown, time, 0))
+        return false;
+    if (event->bytes == 0)
+        m->rows[m->window[(m->window_end - 1) % WINDOW]].dispatch = time;
+    return true;
+}
+
 static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
 {
+    uint64_t key = key_of(event->action, event->sector);
+    bool requeued = event->bytes && multimap_first(&m->segments, key);
+    if (m->from_dispatch && !requeued && (event->bytes || is_device_flush(event)) && !begin_dispatched(m, event, time))
+        return false;
     if (is_device_flush(event))
         dispatch_flush(m, time);
     if (event->bytes == 0)
         return true;
-    uint64_t key = key_of(event->action, event->sector);
     uint32_t count, index;
     if (!take_segments(m, key, event->bytes, &count))
         return false;
@@ -143,7 +159,7 @@ static bool complete_segment(struct matcher *m, uint32_t index, uint32_t bytes, 
         segment->bytes -= bytes;
         return true;
     }
-    bool sequence = row->action & (BIT(CAT_FLUSH) | BIT(CAT_FUA));
+    bool sequence = !m->from_dispatch && row->action & (BIT(CAT_FLUSH) | BIT(CAT_FUA));
     bool ok = !sequence || remember_end(m, segment->row, segment->first, event->action);
     close_segment(m, index);
     return ok;

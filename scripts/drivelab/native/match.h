@@ -36,7 +36,8 @@ struct correction {
 
 struct matcher;
 
-struct matcher *matcher_new(void);
+/* With `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
+struct matcher *matcher_new(bool from_dispatch);
 void matcher_free(struct matcher *);
 
 /* Handle an event other than a note. `process` is an index chosen by the caller. False without memory. */

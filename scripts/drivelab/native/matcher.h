@@ -54,7 +54,7 @@ struct matcher {
     uint32_t parts[MOST_TRIED];
     int64_t last_time;
     struct row taken;
-    bool finished, no_memory;
+    bool finished, no_memory, from_dispatch;
 };
 
 static inline struct segment *segment_at(const struct matcher *m, uint32_t i)

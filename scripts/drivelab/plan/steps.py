@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from drivelab.core.units import parse_duration, parse_size
+from drivelab.core.units import parse_amount, parse_duration, parse_size
 from drivelab.plan.loop_cells import cell
 from drivelab.plan.loops import loop, repeats, steady_soak
 from drivelab.plan.value_types import MisfitError, Values, at, duration_s, share_of
@@ -49,6 +49,7 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],
         "until": until,
+        **({"least_written_bytes": round(parse_amount(fields["least_written"]))} if "least_written" in fields else {}),
     }
 
 

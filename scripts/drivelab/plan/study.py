@@ -20,6 +20,7 @@ from drivelab.plan.study_parts import (
     budget_of,
     measurement,
     platforms_of,
+    refuse_scores,
     refuse_twice,
     results_of,
     taint_of,
@@ -83,6 +84,8 @@ class Study:
     is compared."""
     unintended: str = "show"
     """`show` or `forbid` deltas of recordings that differ in anything else."""
+    scores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Members of each score: measurements, or scores before it (drivelab.analysis.values.scores)."""
     order: int | None = None
     """Seed of the random order of measurements (`drivelab.campaign.order`); None for the order in the file."""
     fleet: bool | None = None
@@ -153,6 +156,8 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
     design = Design(str(path), measurements, drives, names, body["runs"] if growth is None else growth.runs)
     measurements = design.resolve(body["exclude"], body["include"])
     refuse_twice(path, measurements)
+    analysis = analysis_of(path, body["analysis"])
+    refuse_scores(path, analysis["scores"], measurements)
     drive, _, platform = basis.partition("@")
     if all((drive, platform or NO_PLATFORM) not in choice.runs for choice in measurements):
         raise UserError(f"{path}: key 'basis' is '{basis}', on which nothing is measured; choose another")
@@ -183,7 +188,7 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
         budget=budget_of(path, body.get("budget", {})),
         order=body["order"]["random"] if isinstance(body["order"], dict) else None,
         fleet=None if body["fleet"] == "auto" else body["fleet"],
-        **analysis_of(path, body["analysis"]),
+        **analysis,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -168,7 +168,24 @@ def analysis_of(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:
         "confidence_pct": confidence_pct,
         "intended": tuple(body["intended"]) if "intended" in body else None,
         "unintended": body.get("unintended", "show"),
+        "scores": {name: tuple(members) for name, members in body.get("scores", {}).items()},
     }
+
+
+def refuse_scores(path: Path, scores: Mapping[str, tuple[str, ...]], measurements: Iterable[MeasurementChoice]) -> None:
+    """Raise UserError for a score with an unknown member, or with the name of a measurement."""
+    known = {choice.name for choice in measurements}
+    for name, members in scores.items():
+        place = f"{path}: key 'analysis.scores.{name}'"
+        if name in known:
+            raise UserError(f"{place} has the name of a measurement or of a score before it; choose another")
+        for member in members:
+            if member not in known:
+                raise UserError(
+                    f"{place} names '{member}', which is neither a measurement nor a score before it; choose from "
+                    f"{', '.join(sorted(known))}"
+                )
+        known.add(name)
 
 
 def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:

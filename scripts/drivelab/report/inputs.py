@@ -14,6 +14,7 @@ from drivelab.analysis.exclusions import counted, left_out
 from drivelab.analysis.verdict import STEADY
 from drivelab.criteria.soundness import sound
 from drivelab.report.numbers import is_missing, percent
+from drivelab.tables.labels import SCORE
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -90,7 +91,7 @@ class Inputs:
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """All tests of all drives: test by test, drives in the order of the plans."""
-        rows = [*self.plans, *self.tables["summary"]]
+        rows = [*self.plans, *(row for row in self.tables["summary"] if row["protocol"] != SCORE)]
         keys = dict.fromkeys((str(row["drive"]), str(row["measurement"])) for row in rows)
         tests = list(dict.fromkeys(measurement for _, measurement in keys))
         return tuple(sorted(keys, key=lambda key: tests.index(key[1])))

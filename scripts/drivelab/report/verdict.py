@@ -24,6 +24,7 @@ from drivelab.report.numbers import DASH, heading, is_missing, names, percent, q
 from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
 from drivelab.report.table_fields import judged_cell, longest_of, side_cell
 from drivelab.report.view import IN_RECORDINGS, SHOWN, Cell, Column, Headline, Table
+from drivelab.tables.labels import SCORE
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
 _MOST_HEADLINES = 5
@@ -34,7 +35,7 @@ _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_
 def headline_deltas(inputs: Inputs) -> list[Row]:
     """Return the main deltas: of tracked variables, else of the most telling metric of each cell."""
     replayed = {row["measurement"] for row in inputs.tables["replays"]}
-    chosen: list[Row] = []
+    chosen = [row for row in inputs.tables["deltas"] if row["protocol"] == SCORE]
     for measurement in inputs.measurements:
         deltas = inputs.deltas_of(measurement)
         tracked = [row for variable in inputs.tracked(measurement) for row in deltas
@@ -74,7 +75,7 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
                 sentence=sentence(delta, confidence(inputs), settled_by(inputs, [delta])),
                 outcome=IN_RECORDINGS if in_few_recordings(delta) else outcome(delta),
                 context="; ".join(str(part) for part in parts if not is_missing(part)),
-                anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), ""),
+                anchor=inputs.anchors.get((delta["comparison"], delta["measurement"]), "scores"),
             )
         )
     return tuple(ordered)

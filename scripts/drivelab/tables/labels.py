@@ -22,7 +22,15 @@ _TIMES = {
     **{f"p{nines}_latency_us": "us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")},
     "duration_s": "s",
 }
+SCORE = "score"
+"""Value of the column `protocol` for a score of several measurements, which is named in `measurement`."""
 _SCORES = {"score": "score", "figure_of_merit": "score"}
+
+
+def score_label(members: int) -> str:
+    """Return the `cell_label` of a score of several measurements."""
+    return f"score of {members} results" if members > 1 else "score of 1 result"
+
 
 UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
 KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder
-from drivelab.trace.parquet_schema import TraceWriter, open_trace
+from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
 from drivelab.trace.records import cpu_files, device_number, refuse_source, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
@@ -37,6 +37,9 @@ def decode(
     (events of commands other than block I/O), `device_flushes` (flushes sent to the drive), `unmatched` (by kind, see
     docs/traces.md) and `lost` (by kind; empty: the trace is complete).
 
+    A capture without queue events (`blktrace -a issue -a complete`) has a row for each dispatch, which begins with it;
+    the provenance says so (BEGINS).
+
     Raises UserError when the capture is missing, has another format, or contains no request.
     """
     files = cpu_files(source)
@@ -45,9 +48,11 @@ def decode(
     number = None if device is None else device_number(device)
     first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")
     refuse_source(output, files.values())
+    first_sector = int(report.get("first_sector", 0))
+    begins = {} if _is_queued(files.values(), first_sector, number) else {BEGINS: ISSUE}
     with (
         writable(output),
-        Decoder(list(files.values()), processes, int(report.get("first_sector", 0)), number) as decoder,
+        Decoder(list(files.values()), processes, first_sector, number, from_dispatch=bool(begins)) as decoder,
     ):
         with TraceWriter(first_pass) as writer:
             for batch in decoder.batches():
@@ -56,7 +61,7 @@ def decode(
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
             summary = _summary(counts, _lost(files, counts, report))
-            writer.finish({**_provenance(report, counts), **summary, **(about or {})})
+            writer.finish({**_provenance(report, counts), **summary, **begins, **(about or {})})
         try:
             corrections = decoder.corrections()
             if len(corrections):
@@ -66,6 +71,15 @@ def decode(
         finally:
             first_pass.unlink(missing_ok=True)
     return summary
+
+
+def _is_queued(files: Iterable[Path], first_sector: int, device: int | None) -> bool:
+    """Return whether the capture has queue events, or no dispatch either; usually after the first batch."""
+    with Decoder(list(files), first_sector=first_sector, device=device) as decoder:
+        if any(batch.num_rows for batch in decoder.batches()):
+            return True
+        actions = decoder.counts().events_by_action
+        return "Q" in actions or "D" not in actions
 
 
 def count_events(files: Sequence[Path]) -> Counts:

@@ -91,18 +91,19 @@ class Decoder:
 
     def __init__(
         self, files: Sequence[Path], processes: Mapping[int, str] | None = None, first_sector: int = 0,
-        device: int | None = None,
+        device: int | None = None, from_dispatch: bool = False,
     ) -> None:  # fmt: skip
         """Open the files.
 
         `processes` are names missing in the files; offsets count from `first_sector`. `device` is the number of the
-        device to decode, as in the records; without it, all events must belong to one device.
+        device to decode, as in the records; without it, all events must belong to one device. With `from_dispatch`,
+        requests begin with their dispatch, for a trace without queue events.
         """
         self._files = list(files)
         self._device = device
         self._library = _library()
         paths = (ctypes.c_char_p * len(files))(*(os.fsencode(path) for path in files))
-        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0)
+        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0, from_dispatch)
         if not self._decoder:
             raise UserError("too little memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
@@ -246,7 +247,7 @@ def _library() -> ctypes.CDLL:
     library = native.load()
     pointer = ctypes.c_void_p
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32)),
+        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_bool)),
         "decoder_close": (None, (pointer,)),
         "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
         "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),

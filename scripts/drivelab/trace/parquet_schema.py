@@ -20,6 +20,9 @@ from drivelab.core.files import open_regular
 OPERATIONS = ("read", "write", "flush", "discard", "write-zeroes")
 FLAGS = ("sync", "meta", "fua", "readahead", "preflush")
 PROVENANCE_KEY = b"drivelab"
+BEGINS, ISSUE = "begins", "issue"
+"""Key and value in the provenance of a trace whose requests begin when they were issued to the drive; its `queue_ns`
+are these times."""
 FORMAT_VERSION = 2
 BATCH_ROWS = 1 << 18
 """Rows of a row group; a reader of batches holds this much in memory, about 25 MB."""

@@ -155,6 +155,7 @@ class Layout(FigureLayout):
             "name": study.name,
             "title": study.title,
             "basis": study.basis,
+            "scores": {name: list(members) for name, members in study.scores.items()},
             "scenario": study.scenario,
             "rse_threshold_pct": study.rse_threshold_pct,
             **self.comparison(),

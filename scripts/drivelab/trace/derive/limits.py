@@ -12,7 +12,14 @@ from drivelab.trace.derive.equivalent import Equivalent
 
 def sentences(entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield sentences on an entry of `derived`: what was removed, what is unknown."""
-    yield from {"cut": _cut, "drop-idle": _drop_idle, "filter": _filter, "merge": _merge}[entry["step"]](entry)
+    yield from {
+        "cut": _cut,
+        "drop-idle": _drop_idle,
+        "filter": _filter,
+        "merge": _merge,
+        "repeat": _repeat,
+        "issue-times": _issue_times,
+    }[entry["step"]](entry)
     if entry.get("dispatches_cut_apart"):
         yield f"kept in part only: {many(entry['dispatches_cut_apart'], 'dispatch')} of merged requests"
     for source in entry.get("sources", [entry.get("source", {})]):
@@ -72,6 +79,17 @@ def _merge(entry: Mapping[str, Any]) -> Iterator[str]:
         yield f"{many(source['requests'], 'request')} of {source['file']}, {', '.join(moved)}"
     if entry["different_devices_share_offsets"]:
         yield "the traces are of different devices but share offsets; --place side-by-side separates them"
+
+
+def _repeat(entry: Mapping[str, Any]) -> Iterator[str]:
+    where = "each behind the device of the one before" if entry["place"] == "side-by-side" else "all at the same place"
+    yield f"{entry['times']} times, {where}: {format_amount(entry['written_bytes'])} written"
+
+
+def _issue_times(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield "requests begin when they were issued to the drive"
+    if entry["without_dispatch"]:
+        yield f"without a dispatch: {many(entry['without_dispatch'], 'request')}, which keep their queue times"
 
 
 def limits(equivalent: Equivalent) -> Iterator[str]:

@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.core.errors import UserError
-from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile, open_trace
+from drivelab.trace.parquet_schema import BEGINS, FLAGS, ISSUE, OPERATIONS, TraceFile, open_trace
 from drivelab.trace.statistics import batch as marks
 from drivelab.trace.statistics import full_survey, overview
 from drivelab.trace.statistics.arrivals import Arrivals
 from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch, Intervals
 from drivelab.trace.statistics.depth import Depth, Dispatches
 from drivelab.trace.statistics.footprint import Footprint
-from drivelab.trace.statistics.latencies import Latency, Operations
+from drivelab.trace.statistics.latencies import PHASES, Latency, Operations
 from drivelab.trace.statistics.reuse import Reuse
 from drivelab.trace.statistics.streams import Sequence, StreamsOverTime, streams
 
@@ -209,7 +209,7 @@ class Counters:
         self.heat = Heat(intervals, totals.low_bytes, totals.high_bytes)
         self.reuse = Reuse(totals.sample)
         self.arrivals = Arrivals(totals.first_ns, self.resolution_ns)
-        self.latency = Latency()
+        self.latency = Latency(PHASES[2:] if file.provenance.get(BEGINS) == ISSUE else PHASES)
         self.operations = Operations()
         self.queued = Depth(intervals)
         self.dispatched = Dispatches(Depth(intervals))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -16,12 +18,13 @@ PHASES = ("Q2C", "Q2D", "D2C")
 class Latency:
     """Histograms by operation and phase, without requests that lack an event."""
 
-    def __init__(self) -> None:
+    def __init__(self, phases: Sequence[str] = PHASES) -> None:
         self.histograms = {(name, phase): LogHistogram() for name in OPERATIONS for phase in PHASES}
+        self._known = phases
 
     def add(self, batch: Batch) -> None:
         times = {"Q": batch.queue_ns, "D": batch.dispatch_ns, "C": batch.complete_ns}
-        for phase in PHASES:
+        for phase in self._known:
             begin, end = times[phase[0]], times[phase[2]]
             known = (begin != UNKNOWN) & (end != UNKNOWN)
             for number, operation in enumerate(OPERATIONS):

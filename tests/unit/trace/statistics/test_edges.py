@@ -124,6 +124,7 @@ def test_marks_are_explained() -> None:
             "lost": {"overrun": 2000, "dropped": 1},
             "malformed": 3,
             "unmatched": {"C": 1},
+            "begins": "issue",
             "derived": [{"step": "cut", "from_s": 1}, {"step": "drop-idle"}],
             "format_imported": "msr",
             "source": "a.csv.gz",

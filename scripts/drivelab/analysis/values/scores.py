@@ -1,0 +1,111 @@
+"""Combine the results of several measurements to one score of each drive, relative to the basis.
+
+The score is the geometric mean of the members' speeds, each relative to the basis, which has 100: the only mean of
+ratios that does not depend on the choice of the basis (Fleming and Wallace, Communications of the ACM 29, 1986).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from drivelab.analysis.values.rows import gravest
+from drivelab.analysis.values.summary import pooled
+from drivelab.criteria.taint import told
+from drivelab.tables.labels import SCORE, UNITS, score_label
+
+_PREFERRED = ("score", "figure_of_merit", "duration_s")
+"""Metrics that stand for a whole measurement; the first that it has counts."""
+_SET = "set of "
+_Row = dict[str, Any]
+
+
+def with_scores(
+    values: Sequence[_Row], sets: Mapping[str, Sequence[str]], basis: str, summary: pd.DataFrame
+) -> pd.DataFrame:
+    """Return table `summary` with the rows of each score; `values` are those of each recording.
+
+    `sets` has the members of each score: names of measurements, whose variants NAME.VALUE all count, or of scores
+    before it. A drive has a score only if it has every member, and of each run that has them all. All variants and
+    labels of a member count together, with their geometric mean. A score's verdict is the gravest of its members; its
+    recordings are those of the first member, one for each run, and its evidence is all recordings.
+    """
+    by_place: dict[tuple[str, int, str], _Row] = {}
+    rows: list[_Row] = []
+    for name, members in sets.items():
+        found = {member: _member(values, by_place, member, sets) for member in members}
+        for row in _rows(name, found, basis):
+            by_place[row["drive"], row["run"], name] = row
+            rows.append(row)
+    return pd.concat([summary, pooled(rows)], ignore_index=True) if rows else summary
+
+
+def _member(
+    values: Iterable[_Row], scores: Mapping[tuple[str, int, str], _Row], member: str, sets: Mapping[str, Any]
+) -> dict[tuple[str, int], list[_Row]]:
+    """Return the rows that stand for a member, by drive and run; only of drives and runs that have all variants."""
+    if member in sets:
+        return {(drive, run): [row] for (drive, run, name), row in scores.items() if name == member}
+    rows = [row for row in values if row["measurement"].partition(".")[0] == member or row["measurement"] == member]
+    metric = next((metric for metric in _PREFERRED if any(row["metric"] == metric for row in rows)), None)
+    rows = [row for row in rows if row["metric"] == metric]
+    of_sets = [row for row in rows if row["cell_label"].startswith(_SET)]  # a set represents its traces
+    by_place: dict[tuple[str, int], list[_Row]] = {}
+    for row in of_sets or rows:
+        by_place.setdefault((row["drive"], row["run"]), []).append(row)
+    all_of_it = {(row["measurement"], row["cell_label"]) for row in of_sets or rows}
+    return {place: found for place, found in by_place.items() if len(found) == len(all_of_it)}
+
+
+def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], basis: str) -> Iterable[_Row]:
+    """Yield the score of each drive and run that has every member."""
+    references: dict[str, float] = {}
+    for member, by_place in found.items():
+        of_basis = [_log_speed(rows) for (drive, _), rows in by_place.items() if drive == basis]
+        if not of_basis:
+            return
+        references[member] = fmean(of_basis)
+    places = set.intersection(*(set(by_place) for by_place in found.values()))
+    for drive, run in sorted(places):
+        rows = [row for by_place in found.values() for row in by_place[drive, run]]
+        logs = [_log_speed(by_place[drive, run]) - references[member] for member, by_place in found.items()]
+        score = 100 * math.exp(fmean(logs))
+        clocks = sorted({str(row["clock"]) for row in rows}, reverse=True)
+        reasons = dict.fromkeys(row["taint_reason"] for row in rows if isinstance(row["taint_reason"], str))
+        yield {
+            **rows[0],
+            "measurement": name,
+            "protocol": SCORE,
+            "cell_label": score_label(len(found)),
+            "metric": "score",
+            "kind": "score",
+            "unit": UNITS["score"],
+            "value": score,
+            "n": 1,
+            "samples": [score],
+            "scope": "recordings",
+            "rse_pct": None,
+            "asymptote_pct": None,
+            "spread_low": score,
+            "spread_high": score,
+            "statistic": f"geometric mean relative to {basis} (100)",
+            "verdict": gravest([row["verdict"] for row in rows]),
+            "taint_reason": told(reasons),
+            "reduced": any(row["reduced"] for row in rows),
+            "virtual": any(row["virtual"] for row in rows),
+            "clock": " and ".join(clocks),
+            "evidence": list(
+                dict.fromkeys("/".join(place.split("/")[:3]) for row in rows for place in row["evidence"])
+            ),
+        }
+
+
+def _log_speed(rows: Iterable[_Row]) -> float:
+    """Return the mean logarithm of speeds; a time counts as its reciprocal."""
+    signs = {"time": -1.0, "speed": 1.0, "score": 1.0}
+    return fmean(signs[row["kind"]] * math.log(row["value"]) for row in sorted(rows, key=itemgetter("cell_label")))

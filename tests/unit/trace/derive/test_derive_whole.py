@@ -1,0 +1,86 @@
+"""Derivations of whole traces: repetition, and issue times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
+
+from drivelab.core.errors import UserError
+from drivelab.trace.derive.issue_times import issue_times
+from drivelab.trace.derive.repeat import repeat
+from drivelab.trace.parquet_schema import extent
+
+ABOUT = {"capacity_bytes": 1 << 60}
+
+
+@unhurried
+@given(made_up(most=8, least=1), st.integers(1, 5), st.sampled_from(["same", "side-by-side"]), batch_sizes)
+def test_every_repetition_has_all_requests(rows: list[Row], times: int, place: str, size: int) -> None:
+    with TemporaryDirectory() as name, batches_of(size):
+        path = write(Path(name) / "a.parquet", rows, {"capacity_bytes": 1 << 50})
+        entry = repeat(path, Path(name) / "b.parquet", times=times, place=place)
+        repeated, provenance = read(Path(name) / "b.parquet")
+        once, whole = extent(path), extent(Path(name) / "b.parquet")
+    assert entry["requests"] == len(repeated) == times * len(rows)
+    assert entry["written_bytes"] == whole[1] == times * once[1]
+    assert whole[2] == times * once[2]
+    apart = place == "side-by-side"
+    assert provenance["capacity_bytes"] == (times if apart else 1) << 50
+    ends = 0
+    for number in range(times):
+        part = repeated[number * len(rows) : (number + 1) * len(rows)]
+        assert part[0].queue_ns >= ends
+        ends = max(max(row.queue_ns, row.complete_ns or 0) for row in part)
+        for row, before in zip(part, rows, strict=True):
+            moved = number << 50 if apart and before.length_bytes else 0
+            assert (row.operation, row.length_bytes) == (before.operation, before.length_bytes)
+            assert row.offset_bytes == before.offset_bytes + moved
+            assert row.queue_ns - part[0].queue_ns == before.queue_ns - rows[0].queue_ns
+
+
+def test_a_volume_sets_the_number_of_repetitions(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", [Row(5, operation="write", length_bytes=4096)], {"capacity_bytes": 8192})
+    assert repeat(path, tmp_path / "b.parquet", written_bytes=10_000)["times"] == 3
+    assert extent(tmp_path / "b.parquet")[1] == 3 * 4096
+
+
+@pytest.mark.parametrize(
+    ("wanted", "reason"),
+    [
+        ({}, "give either the number"),
+        ({"times": 2, "written_bytes": 5}, "give either the number"),
+        ({"times": 0}, "0 repetitions are not possible"),
+        ({"written_bytes": 1}, "writes nothing, so no number"),
+    ],
+)
+def test_impossible_repetitions_are_refused(tmp_path: Path, wanted: dict[str, int], reason: str) -> None:
+    path = write(tmp_path / "a.parquet", [Row(5, operation="read")], ABOUT)
+    with pytest.raises(UserError, match=reason):
+        repeat(path, tmp_path / "b.parquet", **wanted)
+    assert not (tmp_path / "b.parquet").exists()
+
+
+@unhurried
+@given(made_up(most=12, least=1), batch_sizes)
+def test_requests_begin_when_they_were_issued(rows: list[Row], size: int) -> None:
+    expected = sorted(row.queue_ns if row.dispatch_ns is None else row.dispatch_ns for row in rows)
+    with TemporaryDirectory() as name, batches_of(size):
+        path = write(Path(name) / "a.parquet", rows)
+        if all(row.dispatch_ns is None for row in rows):
+            with pytest.raises(UserError, match="has no dispatches"):
+                issue_times(path, Path(name) / "b.parquet")
+            return
+        entry = issue_times(path, Path(name) / "b.parquet")
+        changed, provenance = read(Path(name) / "b.parquet")
+        with pytest.raises(UserError, match="already begin"):
+            issue_times(Path(name) / "b.parquet", Path(name) / "c.parquet")
+    assert [row.queue_ns for row in changed] == expected
+    assert entry["without_dispatch"] == sum(row.dispatch_ns is None for row in rows)
+    assert provenance["begins"] == "issue"
+    without_times = [[row._replace(queue_ns=0) for row in some] for some in (changed, rows)]
+    assert sorted(map(repr, without_times[0])) == sorted(map(repr, without_times[1]))
