@@ -48,7 +48,7 @@ def test_the_named_figures_exist() -> None:
 def test_the_named_commands_exist(capsys: pytest.CaptureFixture[str]) -> None:
     for command in named("commands and pages"):
         with pytest.raises(SystemExit) as ended:
-            parser().parse_args([command, "--help"])
+            parser().parse_args([*command.split(), "--help"])
         assert ended.value.code == 0, command
     capsys.readouterr()
 

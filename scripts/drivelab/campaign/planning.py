@@ -317,7 +317,7 @@ class Campaign:
         if choice.traces:
             subject["traces"] = [self._trace(name) for name in choice.traces]
             context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
-            refuse_small_set([self._trace_extent(name) for name in choice.traces], subject["measure"], choice)
+            refuse_small_set(choice, subject["measure"], self._trace_extent)
         plan = Plan(subject, context)
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)

@@ -102,11 +102,18 @@ def trace_subject(
     return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
 
 
-def refuse_small_set(traces: Sequence[Trace], measure: Sequence[Mapping[str, Any]], choice: MeasurementChoice) -> None:
-    """Raise UserError if all passes over a set of traces write less than its protocol demands."""
+def refuse_small_set(
+    choice: MeasurementChoice, measure: Sequence[Mapping[str, Any]], extent: Callable[[str], Trace]
+) -> None:
+    """Raise UserError if all passes over a set of traces write less than its protocol demands.
+
+    `extent` returns that of a trace; it is slow, so it is called only for a protocol that demands a volume.
+    """
     for fields in (step["replay"] for step in measure if "replay" in step):
-        least = fields.get("least_written_bytes", 0)
-        volume = rounds_at_least(fields["until"]) * sum(trace.write_bytes for trace in traces)
+        least = fields.get("least_written_bytes")
+        if least is None:
+            continue
+        volume = rounds_at_least(fields["until"]) * sum(extent(name).write_bytes for name in choice.traces)
         if volume < least:
             raise UserError(
                 f"{choice.source}: all passes over the traces write {format_amount(volume)}, but protocol "

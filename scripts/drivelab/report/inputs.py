@@ -91,7 +91,7 @@ class Inputs:
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """All tests of all drives: test by test, drives in the order of the plans."""
-        rows = [*self.plans, *(row for row in self.tables["summary"] if row["protocol"] != SCORE)]
+        rows = [*self.plans, *(row for row in self.tables["summary"] if row.get("protocol") != SCORE)]
         keys = dict.fromkeys((str(row["drive"]), str(row["measurement"])) for row in rows)
         tests = list(dict.fromkeys(measurement for _, measurement in keys))
         return tuple(sorted(keys, key=lambda key: tests.index(key[1])))

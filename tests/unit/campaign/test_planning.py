@@ -122,6 +122,35 @@ def study(measurement: str) -> Campaign:
     return Campaign.load("config/mine.yaml")
 
 
+def test_a_set_that_writes_too_little_is_refused(project: Path) -> None:
+    """Three passes over two traces write 0.9 GB; the shortened protocol asks for less."""
+    with pytest.raises(UserError, match=r"'trace-set-quick' is a set that writes at least 18\.6 GiB; make longer"):
+        study("{protocol: trace-set-quick, traces: [c, a]}")
+    plan = study("{protocol: trace-set-quick, scale: demo, traces: [c, a]}").plans[0]
+    assert plan.plan.subject["measure"][0]["replay"]["least_written_bytes"] == 10**6
+    assert any("least written" in change for change in plan.altered)
+
+
+@pytest.mark.parametrize(
+    ("scores", "reason"),
+    [
+        (
+            "{s: [trace-set, nothing]}",
+            r"analysis\.scores\.s' names 'nothing', which is neither a measurement nor a score",
+        ),
+        ("{s: [t], t: [trace-set]}", "'t', which is neither a measurement nor a score before it"),
+        ("{trace-set: [trace-set]}", "has the name of a measurement"),
+        ("{s: [tasks]}", "'tasks', whose protocol has no single result"),
+    ],
+)
+def test_impossible_scores_are_refused(project: Path, scores: str, reason: str) -> None:
+    measurements = "{protocol: trace-set, traces: [a]}, {protocol: simultaneous-tasks, name: tasks}"
+    with pytest.raises(UserError, match=reason):
+        study(f"{measurements}]\nanalysis: {{scores: {scores}}}\nfleet: false #")
+    chosen = study(f"{measurements}]\nanalysis: {{scores: {{s: [trace-set], o: [s]}}}}\nfleet: false #")
+    assert chosen.study.scores == {"s": ("trace-set",), "o": ("s",)}
+
+
 def test_a_plan_keeps_the_order_of_its_traces(project: Path) -> None:
     plan = study("{protocol: trace-set, traces: [c, a]}").plans[0].plan
     assert [trace["name"] for trace in plan.subject["traces"]] == ["c", "a"]

@@ -68,6 +68,7 @@ def rated(iops: float, size: int, share: int, threads: int = 4, depth: int = 32)
         "read_bandwidth_mib_s": bandwidth * reads,
         "write_bandwidth_mib_s": bandwidth * (1 - reads),
         "mean_latency_us": latency,
+        "min_latency_us": latency / 3,
         "max_latency_us": latency * 40,
         "p99999_latency_us": latency * 30,
         "p99_latency_us": latency * 6,

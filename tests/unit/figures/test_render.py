@@ -67,6 +67,19 @@ def _soaks(m: ModuleType, count: int, name: str = "drive") -> pd.DataFrame:
     return _both(*(m.soak(f"{name}-{i}", 120, 60.0, 9e4 + 9e3 * i, 3e4 + 4e3 * i) for i in range(count)))
 
 
+def windowed_bins(made: ModuleType) -> pd.DataFrame:
+    """Return histograms of every cell of `made.cells()` in a round of its window; few I/Os at the largest block."""
+    cells = made.cells()
+    rows = cells[cells["round"] == cells["round"].max()]
+    return pd.concat(
+        made.latency_bins(
+            median_us=row.mean_latency_us, kind="loop", share=row.read_share_pct, size=row.block_size_bytes,
+            ios=2_000_000 if row.block_size_bytes < 1 << 20 else 1000,
+        ).assign(recording=row.recording, step=row.step, round=row.round)
+        for row in rows.itertuples()
+    )  # fmt: skip
+
+
 PHASES = (("degradation", 3), ("steady", 2), ("recovery", 2))
 REPLAYS: dict[str, dict[str, Any]] = {
     "one trace": {},
@@ -142,6 +155,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
         {"metric": "bandwidth_mib_s"},
     ),
     "3d, maxima": lambda m: ("measurement_3d_max", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
+    "matrix of latencies": lambda m: (
+        "latency_matrix",
+        {"cells": m.cells(), "steady_state": m.steady_state(), "latency_bins": windowed_bins(m)},
+        {},
+    ),
     "3d, 56 cells": lambda m: ("measurement_3d", {"cells": m.cells(), "steady_state": m.steady_state()}, {}),
     "3d, one cell": lambda m: (
         "measurement_3d",

@@ -98,7 +98,8 @@ def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str
     """Return window averages of `metric`: rows by block size, columns by descending read share.
 
     With random and sequential cells, columns are named `RND 65/35` and grouped by pattern. Of `max_latency_us` the
-    maximum is taken. Raises ValueError for percentiles, which cannot be averaged. A cell that was not measured is NaN.
+    maximum is taken, of `min_latency_us` the minimum. Raises ValueError for percentiles, which cannot be averaged. A
+    cell that was not measured is NaN.
     """
     if metric[0] == "p" and metric.endswith("_latency_us"):
         raise ValueError(f"'{metric}' cannot be averaged over rounds; merge the latency bins instead")
@@ -107,7 +108,8 @@ def window_averages(cells: pd.DataFrame, steady_state: pd.DataFrame, metric: str
     if (inside.groupby(cell)[["recording", "step", "threads", "queue_depth"]].nunique() > 1).any(axis=None):
         raise ValueError("table 'cells' holds a cell in several steps or depths; choose one of them")
     grouped = inside.groupby(cell)[metric]
-    values = grouped.max() if metric == "max_latency_us" else grouped.mean()
+    extreme = {"max_latency_us": grouped.max, "min_latency_us": grouped.min}
+    values = extreme.get(metric, grouped.mean)()
     table = values.unstack(["pattern", "read_share_pct"]).sort_index().sort_index(axis=1, ascending=[True, False])
     several = table.columns.get_level_values("pattern").nunique() > 1
     table.columns = pd.Index([f"{access(pattern)} {format_mix(share)}" if several else share
