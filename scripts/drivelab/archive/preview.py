@@ -46,7 +46,7 @@ _LABELS = {
     "write_cache": "Write cache", "virtual": "Virtual drive", "cpu": "CPU", "cores": "Cores", "memory_bytes": "Memory",
     "os": "Operating system", "base_clock_mhz": "Base clock, MHz", "max_clock_mhz": "Maximum clock, MHz",
     "package_power_limit_w": "Package power limit, W", "memory_modules": "Memory modules", "board": "Board",
-    "system": "System", "bios": "BIOS", "controller": "Controller", "note": "Note",
+    "system": "System", "bios": "BIOS", "controller": "Controller", "manufacturer": "Manufacturer", "note": "Note",
 }  # fmt: skip
 Entity = Mapping[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import real_path
-from drivelab.drives import ata, nvme, scsi, sysfs
+from drivelab.drives import ata, nvme, scsi, sysfs, tools
 from drivelab.drives.sysfs import read_text
 
 BY_ID = Path("/dev/disk/by-id")
@@ -56,6 +56,35 @@ def host_bus_adapter(name: str, sys_root: Path = Path("/sys")) -> str | None:
     return None
 
 
+_MOST_PARTS = re.compile(r"(?:naa\.|eui\.)(?:5|(?=[0-9a-f]{16}$))([0-9a-f]{6})")
+"""The OUI in a world wide name: after the format digit 5 (NAA 5, SPC-5 7.8.6.6), or first in an EUI-64."""
+
+
+def manufacturer(name: str, sys_root: Path = Path("/sys")) -> str | None:
+    """Return who made a drive: the PCI vendor of an NVMe drive, or the IEEE OUI in the world wide name of others.
+
+    The name follows from systemd's hardware database, if it is installed and knows the number; None if the drive tells
+    no number.
+    """
+    directory = sysfs.block_dir(name, sys_root) / "device"
+    vendor = read_text(directory / "device/vendor") if name.startswith("nvme") else None
+    if vendor is not None:
+        number = vendor.removeprefix("0x")
+        known = _from_database(f"pci:v0000{number.upper()}*", "ID_VENDOR_FROM_DATABASE")
+        return f"{known} (PCI vendor {number})" if known else f"PCI vendor {number}"
+    found = _MOST_PARTS.match(read_text(directory / "wwid") or "")
+    if found is None:
+        return None
+    known = _from_database(f"OUI:{found[1].upper()}", "ID_OUI_FROM_DATABASE")
+    return f"{known} (OUI {found[1]})" if known else f"OUI {found[1]}"
+
+
+def _from_database(key: str, name: str) -> str | None:
+    output = _ask(lambda text: tools.run("systemd-hwdb", "query", text), key)
+    lines = output.stdout.splitlines() if output is not None and output.status == 0 else []
+    return next((line.partition("=")[2] for line in lines if line.startswith(f"{name}=")), None)
+
+
 def lba_format_word(logical: int, physical: int) -> str:
     """Return `512n`, `512e` or `4Kn` for the logical and physical block sizes in bytes, else the logical size.
 
@@ -85,6 +114,7 @@ def describe(
         "lba_formats": None,
         "link_max": None,
         "controller": host_bus_adapter(name, sys_root),
+        "manufacturer": manufacturer(name, sys_root),
         "rotational": read_text(sysfs.block_dir(name, sys_root) / "queue/rotational") == "1",
         "temperature_c": _hwmon_c(name, sys_root),
         "life_used_pct": None,

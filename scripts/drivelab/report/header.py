@@ -56,6 +56,7 @@ def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
     facts = [
         fact("Name", name),
         fact("Model", text(drive.get("model"))),
+        *(() if is_missing(drive.get("manufacturer")) else (fact("Manufacturer", text(drive["manufacturer"])),)),
         fact("Serial", text(drive.get("serial"))),
         fact("Firmware", text(drive.get("firmware"))),
         fact("Capacity", each(capacity, drive.get("capacity_bytes"))),

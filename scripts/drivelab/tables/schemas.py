@@ -119,6 +119,7 @@ DRIVES = schema(
     "int32: logical_block_bytes?",
     "str: transport? link? link_max? lba_format?",
     "str: controller?",  # host bus adapter of a drive that is not NVMe: kernel driver, PCI vendor and device
+    "str: manufacturer?",  # by the PCI vendor of an NVMe drive, else by the OUI in the world wide name
     "bool: virtual",
     "float: over_provisioning_pct?",
     "str: device",

@@ -156,6 +156,29 @@ def test_the_adapter_of_a_sata_or_sas_drive_is_named(machine: Machine) -> None:
     assert machine.describe("sda")["controller"] == "ahci, PCI 8086:a352"
 
 
+def test_who_made_a_drive(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By number alone without systemd's database, and by name with it."""
+    answers: dict[str, str] = {}
+
+    def query(program: str, *arguments: str) -> tools.Output:
+        if program != "systemd-hwdb":
+            raise UserError("not installed")
+        return tools.Output(0, answers.get(arguments[-1], ""), "")
+
+    monkeypatch.setattr(tools, "run", query)
+    sata_drive(machine)
+    assert machine.describe("sda")["manufacturer"] is None
+    machine.write(machine.sys / "class/block/sda/device", wwid="naa.5002538e40a1b2c3")
+    assert machine.describe("sda")["manufacturer"] == "OUI 002538"
+    answers["OUI:002538"] = "ID_OUI_FROM_DATABASE=Samsung Electronics\n"
+    assert machine.describe("sda")["manufacturer"] == "Samsung Electronics (OUI 002538)"
+    nvme_drive(machine)
+    machine.write(machine.sys / "class/block/nvme0n1/device/device", vendor="0x8086")
+    assert machine.describe("nvme0n1")["manufacturer"] == "PCI vendor 8086"
+    answers["pci:v00008086*"] = "X=1\nID_VENDOR_FROM_DATABASE=Intel Corporation\n"
+    assert machine.describe("nvme0n1")["manufacturer"] == "Intel Corporation (PCI vendor 8086)"
+
+
 def test_an_nvme_drive_is_its_own_controller(machine: Machine) -> None:
     nvme_drive(machine)
     machine.write(machine.sys / "devices/pci0000:00/0000:01:00.0", **{"class": "0x010802"})

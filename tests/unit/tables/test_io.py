@@ -26,6 +26,7 @@ ROW: dict[str, Any] = {
     "link_max": None,
     "lba_format": "512e",
     "controller": None,
+    "manufacturer": None,
     "virtual": False,
     "over_provisioning_pct": 7.0,
     "device": "/dev/disk",
