@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import log2
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, selection, style
@@ -46,6 +48,8 @@ FIGURES = (
 _MOST_COLUMNS = 3
 _ROW_IN = 2.4
 _KEY = ["pattern", "read_share_pct", "block_size_bytes"]
+_MOST_NAMED = 14
+"""Most block sizes named on the x axes of a row of panels together."""
 _SMALLEST_PT = 4.5
 """Size of the smallest marker, half as wide as the largest."""
 _PURE = {100: "reads", 0: "writes"}
@@ -83,7 +87,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
         mix = f"{selection.access(pattern)} {format_mix(share)}"
         axes.set_title(f"{mix}, {_PURE[share]}" if share in _PURE else mix, fontsize=style.SMALL_PT, loc="left")
     _same_scale(panels, columns, [float(value) for value in table["shown"]], scale)
-    _sizes(panels, sorted(int(size) for size in table["block_size_bytes"].unique()))
+    _sizes(panels, columns, sorted(int(size) for size in table["block_size_bytes"].unique()))
     if message := overlay.not_steady(steady_state):
         style.alarm(figure, message)
     ax.legend(figure, panels[0])
@@ -119,11 +123,19 @@ def _same_scale(panels: list[Axes], columns: int, values: list[float], scale: Qu
             axes.tick_params(labelleft=False)
 
 
-def _sizes(panels: list[Axes], sizes: list[int]) -> None:
+def _sizes(panels: list[Axes], columns: int, sizes: list[int]) -> None:
+    """Mark each size on the x axis, and name as many as fit without touching."""
+    apart = log2(sizes[-1] / sizes[0]) * columns / _MOST_NAMED
+    named = sizes[:1]
+    for size in sizes[1:-1]:
+        if min(log2(size / named[-1]), log2(sizes[-1] / size)) >= apart:
+            named.append(size)
+    named += sizes[1:][-1:]
     for axes in panels:
         axes.set_xscale("log", base=2)
         axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
-        axes.xaxis.set_major_locator(FixedLocator(sizes))
-        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_locator(FixedLocator(named))
+        axes.xaxis.set_minor_locator(FixedLocator([size for size in sizes if size not in named]))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
         axes.set_xlabel("Block size (KiB), log scale")
