@@ -7,7 +7,7 @@ from math import log2
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, selection, style
@@ -124,7 +124,7 @@ def _same_scale(panels: list[Axes], columns: int, values: list[float], scale: Qu
 
 
 def _sizes(panels: list[Axes], columns: int, sizes: list[int]) -> None:
-    """Mark each size on the x axis, and name as many as fit without touching."""
+    """Name as many sizes on the x axis as fit without touching."""
     apart = log2(sizes[-1] / sizes[0]) * columns / _MOST_NAMED
     named = sizes[:1]
     for size in sizes[1:-1]:
@@ -135,7 +135,6 @@ def _sizes(panels: list[Axes], columns: int, sizes: list[int]) -> None:
         axes.set_xscale("log", base=2)
         axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
         axes.xaxis.set_major_locator(FixedLocator(named))
-        axes.xaxis.set_minor_locator(FixedLocator([size for size in sizes if size not in named]))
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
         axes.set_xlabel("Block size (KiB), log scale")
