@@ -29,7 +29,7 @@ from drivelab.fio.document import Direction
 from drivelab.fio.result import FioResult, by_workload
 from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
-from drivelab.plan.expressible import directions_of, names_of_workloads
+from drivelab.plan.expressible import directions_of, names_of_workloads, workloads_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.tables.labels import STEADY_STATE, Steps, cell_labels
@@ -310,7 +310,8 @@ def _bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
         "block_size_bytes": cell.block_size_bytes,
     }
     rows: Rows = []
-    several = cell.beside is not None and (result.parts or directions_of(cell) is not None)
+    apart = len(result.parts) if result.parts else len(directions_of(cell) or ())
+    several = cell.beside is not None and apart == len(workloads_of(cell))  # damaged evidence may lack a workload
     for number, part in enumerate(by_workload(result, cell) if several else (result,), 1):
         of_part = {**place, "part": number if several else None}
         for direction in part.directions:

@@ -31,13 +31,13 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     if cell.streams is not None:
         raise ValueError(f"fio cannot run {cell.label} as a job")
     parts = parts_of(cell, capacity_bytes, logical_block_bytes)
-    own = {} if directions_of(cell) is not None or len(parts) == 1 else {"new_group": 1}
-    names = ["cell", *("beside" if number == 1 else f"beside-{number}" for number in range(1, len(parts)))]
-    return "".join(
-        f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items())
-        for name, part in zip(names, parts, strict=True)
-        for options in [{**_options(part, device, engine, seed), **(own if name != "cell" else {})}]
-    )
+    apart = len(parts) > 1 and directions_of(cell) is None
+    sections = []
+    for number, part in enumerate(parts):
+        name = "cell" if number == 0 else "beside" if number == 1 else f"beside-{number}"
+        options = _options(part, device, engine, seed) | ({"new_group": 1} if apart and number else {})
+        sections.append(f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items()))
+    return "".join(sections)
 
 
 def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str | int]:

@@ -20,7 +20,7 @@ from drivelab.criteria.taint import told
 from drivelab.tables.labels import SCORE, UNITS, score_label
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
-"""Metrics that stand for a whole measurement; the first that it has counts."""
+"""Metrics of a whole measurement, in the order of preference."""
 _SET = "set of "
 _Row = dict[str, Any]
 
@@ -48,7 +48,7 @@ def with_scores(
 def _member(
     values: Iterable[_Row], scores: Mapping[tuple[str, int, str], _Row], member: str, sets: Mapping[str, Any]
 ) -> dict[tuple[str, int], list[_Row]]:
-    """Return the rows that stand for a member, by drive and run; only of drives and runs that have all variants."""
+    """Return the rows that count for a member, by drive and run; only of drives and runs that have all variants."""
     if member in sets:
         return {(drive, run): [row] for (drive, run, name), row in scores.items() if name == member}
     rows = [row for row in values if row["measurement"].partition(".")[0] == member or row["measurement"] == member]

@@ -60,12 +60,7 @@ def set_scores_table(inputs: Inputs) -> Table | None:
 
 def _missing(inputs: Inputs, name: str, drive: str) -> str:
     """Return which members of a score a drive lacks."""
-    sets = inputs.study["scores"]
-    measured = {measurement for owner, measurement in inputs.keys if owner == drive}
-    with_values = {row["measurement"] for row in inputs.tables["summary"] if row["drive"] == drive}
-    lacking = [
-        member
-        for member in sets[name]
-        if member not in with_values and not any(one.partition(".")[0] == member for one in measured & with_values)
-    ]
+    has = {row["measurement"] for row in inputs.tables["summary"] if row["drive"] == drive}
+    has |= {measurement.partition(".")[0] for measurement in has}
+    lacking = [member for member in inputs.study["scores"][name] if member not in has]
     return f"no {names(lacking)}" if lacking else "no run has all members"

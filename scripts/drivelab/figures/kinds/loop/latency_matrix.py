@@ -21,7 +21,7 @@ FIGURES = (
         caption=(
             "Latency of each cell in the measurement window: the minimum, the average of the rounds' means, the "
             "maximum, and the latency that 99.999 % of the I/Os do not exceed, from merged histograms. The colours "
-            "have a common logarithmic scale. A dash stands for too few I/Os."
+            "have a common logarithmic scale. A dash means too few I/Os."
         ),
         tables=("cells", "steady_state", "latency_bins"),
         status="cells",
