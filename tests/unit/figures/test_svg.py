@@ -41,6 +41,13 @@ def test_long_lines_are_short() -> None:
     assert 'd="M0 .25h1"' in svg
 
 
+@pytest.mark.parametrize("empty", ["<g/>", '<g id="x"/>', '<g id="m1"></g>', '<g style="a">\n</g>'])
+def test_groups_without_content_leave_no_end_behind(empty: str) -> None:
+    svg = compact(f'{HEAD}<g id="p0">{empty}</g><g id="p1">{empty}<path d="M0 0"/></g></svg>')
+    groups = ElementTree.fromstring(svg).findall("g")
+    assert [group.get("data-p") for group in groups][-1] == "1"
+
+
 def test_references_survive() -> None:
     svg = compact(f'{HEAD}<clipPath id="p1"/><g clip-path="url(#p1)"><path id="m1" d="M 0 0 "/></g></svg>')
     assert 'id="p1"' in svg
