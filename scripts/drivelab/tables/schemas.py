@@ -152,7 +152,7 @@ TRACE_OVERVIEW = schema(
     # One row per trace; docs/trace_statistics.md defines each column. Shares refer to requests unless the name says
     # otherwise.
     "str: trace title? application? source? backend? format_imported? kernel? first_event?",
-    "strs: marks notes",  # "lossy" | "incomplete" | "derived" | "imported" | "virtual"; notes explain each mark
+    "strs: marks notes",  # "lossy" | "incomplete" | "issue times" | "derived" | "imported" | "virtual"; notes: why
     "int64: capacity_bytes? time_resolution_ns lost malformed unmatched requests",
     "float: duration_s",
     "int64: read_bytes write_bytes low_bytes high_bytes",

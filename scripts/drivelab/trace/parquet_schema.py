@@ -23,6 +23,13 @@ PROVENANCE_KEY = b"drivelab"
 BEGINS, ISSUE = "begins", "issue"
 """Key and value in the provenance of a trace whose requests begin when they were issued to the drive; its `queue_ns`
 are these times."""
+
+
+def has_queue_times(provenance: Mapping[str, Any]) -> bool:
+    """Return whether `queue_ns` are times of queueing."""
+    return provenance.get(BEGINS) != ISSUE
+
+
 FORMAT_VERSION = 2
 BATCH_ROWS = 1 << 18
 """Rows of a row group; a reader of batches holds this much in memory, about 25 MB."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.trace.derive.groups import TIMES, added, moment, ordered, queue_ns, unix_ns
 from drivelab.trace.derive.output import OF_THE_SOURCE, follows_the_clock, refuse_nothing, source_facts, written
-from drivelab.trace.parquet_schema import BATCH_ROWS, TraceFile, open_trace
+from drivelab.trace.parquet_schema import BATCH_ROWS, BEGINS, ISSUE, TraceFile, has_queue_times, open_trace
 from drivelab.trace.records import refuse_source
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Ints, resolution_ns
 
@@ -152,6 +152,7 @@ def merged_provenance(sources: Sequence[Source], *, at: str, place: str, request
         "unmatched": _sums(sources, "unmatched"),
         "malformed": sum(int(source.provenance.get("malformed") or 0) for source in sources) or None,
         "time_resolution_ns": _coarsest(sources),
+        BEGINS: None if all(has_queue_times(source.provenance) for source in sources) else ISSUE,
         "first_event": moment(min(map(_first_event_ns, sources))) if at == "wall-clock" else None,
     }
     overlapping = not apart and different_devices(sources)

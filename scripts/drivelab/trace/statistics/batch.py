@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from drivelab.core.errors import UserError
-from drivelab.trace.parquet_schema import BEGINS, ISSUE, LONGEST_REQUEST_BYTES, OPERATIONS
+from drivelab.trace.parquet_schema import LONGEST_REQUEST_BYTES, OPERATIONS, has_queue_times
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -111,7 +111,7 @@ def notes(provenance: Mapping[str, Any]) -> dict[str, str]:
     if provenance.get("unmatched"):
         reason = f"unmatched events: {_counts(provenance['unmatched'])}"
         marks["incomplete"] = "; ".join(filter(None, [marks.get("incomplete"), reason]))
-    if provenance.get(BEGINS) == ISSUE:
+    if not has_queue_times(provenance):
         marks["issue times"] = "requests begin when they were issued to the drive; times before are not known"
     if provenance.get("derived"):
         marks["derived"] = "derived by: " + ", ".join(_step(step) for step in provenance["derived"])

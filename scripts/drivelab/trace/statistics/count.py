@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.core.errors import UserError
-from drivelab.trace.parquet_schema import BEGINS, FLAGS, ISSUE, OPERATIONS, TraceFile, open_trace
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile, has_queue_times, open_trace
 from drivelab.trace.statistics import batch as marks
 from drivelab.trace.statistics import full_survey, overview
 from drivelab.trace.statistics.arrivals import Arrivals
@@ -209,16 +209,19 @@ class Counters:
         self.heat = Heat(intervals, totals.low_bytes, totals.high_bytes)
         self.reuse = Reuse(totals.sample)
         self.arrivals = Arrivals(totals.first_ns, self.resolution_ns)
-        self.latency = Latency(PHASES[2:] if file.provenance.get(BEGINS) == ISSUE else PHASES)
+        from_queue = has_queue_times(file.provenance)
+        self.latency = Latency(PHASES if from_queue else PHASES[2:])
         self.operations = Operations()
-        self.queued = Depth(intervals)
+        self.in_flight = Depth(intervals)
+        self.queued = self.in_flight if from_queue else Depth(intervals)
+        """Stays empty without queue times."""
         self.dispatched = Dispatches(Depth(intervals))
         self.streams_over_time = StreamsOverTime(self.streams, totals.lengths, intervals)
         sequence = Sequence()
         for requests in file.batches(_COLUMNS):
             if requests.num_rows:
                 self._add(Batch(requests), sequence)
-        self.queued.finish(totals.last_ns)
+        self.in_flight.finish(totals.last_ns)
         self.dispatched.finish(totals.last_ns)
 
     def _add(self, batch: Batch, sequence: Sequence) -> None:
@@ -226,7 +229,7 @@ class Counters:
             counter.add(batch)
         self.arrivals.add(batch.queue_ns)
         completed = batch.complete_ns != UNKNOWN
-        self.queued.add(batch.queue_ns[completed], batch.complete_ns[completed], int(batch.queue_ns[-1]))
+        self.in_flight.add(batch.queue_ns[completed], batch.complete_ns[completed], int(batch.queue_ns[-1]))
         self.streams_over_time.add(batch, sequence.sequential(batch)[0])
 
     def tables(self, provenance: Mapping[str, Any], trace: str) -> dict[str, pd.DataFrame]:

@@ -158,7 +158,7 @@ def _depth(name: str, depth: Depth, duration_ns: int) -> dict[str, float]:
 
 def _idle(counters: Counters) -> dict[str, Any]:
     """Return the idle share: from requests in flight, or else from gaps in arrivals."""
-    survey, arrivals, time_ns = counters.survey, counters.arrivals, counters.queued.time_ns()
+    survey, arrivals, time_ns = counters.survey, counters.arrivals, counters.in_flight.time_ns()
     by_gaps = _share(arrivals.idle_ns, survey.duration_ns)
     known = time_ns is not None and survey.completed >= KNOWN_SHARE * survey.requests
     return {

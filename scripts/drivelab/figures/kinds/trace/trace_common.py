@@ -14,7 +14,8 @@ from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style, words
 from drivelab.figures.base.quantities import Quantity, elapsed
 
-BADGES = {"lossy": "#ff8c7a", "incomplete": "#ffc08a", "derived": "#d6c3f0", "imported": "#c9e3b4"}
+BADGES = {"lossy": "#ff8c7a", "incomplete": "#ffc08a", "issue times": "#f5e08a", "derived": "#d6c3f0",
+          "imported": "#c9e3b4"}  # fmt: skip
 """Colours of the marks of a trace; `style.label` adds the badge of a virtual drive."""
 DIRECTIONS = {
     "read": "#0173b2",
@@ -34,7 +35,7 @@ def label(figure: Figure, overview: pd.Series) -> None:
     for mark in overview["marks"]:
         if mark in BADGES:
             box = {"facecolor": BADGES[mark], "edgecolor": "none", "boxstyle": "round,pad=0.25"}
-            text = f"{mark.upper()} trace"
+            text = "trace of ISSUE TIMES" if mark == "issue times" else f"{mark.upper()} trace"
             figure.text(0, 0, text, fontsize=style.SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
     style.label(
         figure,

@@ -26,7 +26,7 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("begin_s", "end_s", "queue_depth_mean", "queue_depth_max", "dispatch_depth_mean")
+_COLUMNS = ("begin_s", "end_s", "queue_depth_mean", "queue_depth_max", "dispatch_depth_mean", "dispatch_depth_max")
 _FACTS = ("without_completion", "requests", "duration_s")
 
 
@@ -41,14 +41,15 @@ def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
     title, facts = "Queue depth over time", overview.iloc[0]
     if not facts["duration_s"]:
         return common.nothing(title, "The trace has no duration, so there is no depth over time.")
-    if over_time["queue_depth_mean"].isna().all():
+    known = [name for name in ("queue", "dispatch") if over_time[f"{name}_depth_mean"].notna().any()]
+    if not known:
         return common.nothing(title, "The trace has no completion times, so the depth is unknown.")
     edges = common.edges_s(over_time)
     figure = style.new_figure(title, height_in=5.0)
     panels = figure.subplots(2, 1, sharex=True)
     for axes, columns, name in (
         (panels[0], ("queue_depth_mean", "dispatch_depth_mean"), "Mean depth"),
-        (panels[1], ("queue_depth_max",), "Largest depth"),
+        (panels[1], (f"{known[0]}_depth_max",), "Largest depth"),
     ):
         divisor = common.time_axis(axes, float(edges[-1]))
         shown = [column for column in columns if over_time[column].notna().any()]
