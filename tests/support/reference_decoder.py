@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ ZONE_MANAGEMENT = {"zone-reset", "zone-reset-all", "zone-open", "zone-finish", "
 
 @dataclass
 class Decoder:
+    from_dispatch: bool = False
+    """Whether requests begin with their dispatch, because the capture has no queue events."""
     rows: list[Row] = field(default_factory=list)
     queued: dict[str, list[Segment]] = field(default_factory=dict)
     in_flight: list[Dispatch] = field(default_factory=list)
@@ -88,14 +90,31 @@ class Decoder:
         for segment in (exact or unmarked)[-1:]:
             segment.merged = True
 
+    def _flush(self, *, dispatched: bool) -> Row | None:
+        return next((row for row in self.empty_flushes if (row.dispatch_ns is not None) == dispatched), None)
+
+    def _begin(self, event: Event) -> None:
+        """Queue a request at its dispatch; any process may dispatch it."""
+        self._queue(replace(event, pid=-1, cpu=-1))
+        self.rows[-1].process = ""
+
     def _dispatch(self, event: Event) -> None:
         if event.is_device_flush:
             self.counts["device_flushes"] += 1
+            if self.from_dispatch:
+                if self._flush(dispatched=False) is None:
+                    self._begin(event)
+                row = self._flush(dispatched=False)
+                assert row is not None
+                row.dispatch_ns = event.time_ns
+                return
             self.device_flushes.append(event.time_ns)
             return
         if event.length == 0:
             return
         queue = self._list(event)
+        if self.from_dispatch and all(segment.begin != event.begin for segment in queue):
+            self._begin(event)
         members = tiling(queue, event.begin, event.end, 1)
         if members is None:
             members = tiling(queue, event.begin, event.end, None)
@@ -150,6 +169,9 @@ class Decoder:
 
     def _requeue(self, event: Event) -> None:
         if event.is_device_flush:
+            row = self._flush(dispatched=True) if self.from_dispatch else None
+            if row is not None:
+                row.dispatch_ns, row.requeues = None, row.requeues + 1
             # With none in flight, the driver refused it: the kernel creates these requests itself, without other
             # events.
             self.device_flushes[:1] = []
@@ -178,7 +200,13 @@ class Decoder:
                 row.dispatch_ns = row.dispatch_id = None
 
     def _complete(self, event: Event) -> None:
-        if event.is_device_flush:
+        if self.from_dispatch and event.length == 0:
+            row = self._flush(dispatched=True)
+            if event.is_device_flush and row is not None:
+                self.empty_flushes.remove(row)
+                row.finish(0, event)
+            self.unmatched["completions"] += event.is_device_flush and row is None
+        elif event.is_device_flush:
             if self.device_flushes:
                 self.last_flush_ns = self.device_flushes.pop(0)
             else:
@@ -222,7 +250,7 @@ class Decoder:
 
     def _data_complete(self, row: Row, begin: int, event: Event) -> None:
         """Record the expected sequence end: each part of a split flush or FUA write has its own sequence and end."""
-        if row.event.is_ & {"flush", "fua"}:
+        if row.event.is_ & {"flush", "fua"} and not self.from_dispatch:
             # The end has the flags of the data's completion, because it is the same request. The queued bio's flags may
             # differ: blk_insert_flush sets SYNC.
             self.sequence_ends.append(SequenceEnd(row.event.direction, begin, event.is_ & {"sync", "meta"}, row))
@@ -272,6 +300,7 @@ def tiling(queue: list[Segment], begin: int, end: int, unmarked: int | None) -> 
 def decode_slowly(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Return rows with the columns of REQUESTS in queueing order, and the summary without zero counts.
 
+    Without a queue event, requests begin with their dispatch.
     Raises ValueError if a file holds anything but records.
     """
     lost: Counter[str] = Counter()
@@ -288,9 +317,11 @@ def decode_slowly(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
         lost["truncated_files"] += end < len(data)
     lost["missing_cpu_files"] = max(files) + 1 - len(files)
     events.sort(key=lambda entry: entry[:3])
-    decoder = Decoder()
+    first_ns = events[0][0]
     for time_ns, _, _, event in events:
-        event.time_ns = time_ns - events[0][0]
+        event.time_ns = time_ns - first_ns
+    decoder = Decoder(from_dispatch=all(event.letter != "Q" for *_, event in events))
+    for *_, event in events:
         decoder.take(event)
     decoder.finish()
     summary = {

@@ -38,6 +38,7 @@ def add_parser(commands: Any) -> None:
 
 def _decode(options: argparse.Namespace) -> int:
     from drivelab.trace.decode import decode
+    from drivelab.trace.parquet_schema import has_queue_times
 
     summary = decode(options.source, options.output, device=options.device)
     if options.json:
@@ -45,6 +46,8 @@ def _decode(options: argparse.Namespace) -> int:
         return 0
     actions = " ".join(f"{name} {count}" for name, count in summary["events_by_action"].items())
     print(f"{options.output}: {summary['requests']} requests of {summary['events']} events ({actions})")
+    if not has_queue_times(summary):
+        print("no queue events: requests begin when they were issued to the drive")
     for kind, title in (("unmatched", "unmatched"), ("lost", "LOSSY, missing")):
         if counts := summary[kind]:
             print(f"{title}: " + ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items()))

@@ -37,9 +37,24 @@ void close_flush(struct matcher *m, uint32_t index)
     drop_if_done(m, row);
 }
 
+/* Return the oldest flush that is dispatched, or is not; 0 if there is none. Only for traces without queue events. */
+uint32_t find_flush(const struct matcher *m, bool dispatched)
+{
+    uint32_t scanned = 0, index = multimap_first(&m->flushes, 0);
+    while (index && (m->rows[row_of_flush(m, index)].dispatch != NEVER) != dispatched)
+        index = scanned++ < MOST_SCANNED ? multimap_next(&m->flushes, index) : 0;
+    return index;
+}
+
 void dispatch_flush(struct matcher *m, int64_t time)
 {
     m->device_flushes++;
+    if (m->from_dispatch) {
+        uint32_t index = find_flush(m, false);
+        if (index)
+            m->rows[row_of_flush(m, index)].dispatch = time;
+        return;
+    }
     m->flush_dispatches[m->flushes_dispatched++ % MOST_REMEMBERED] = time;
     if (m->flushes_dispatched - m->flushes_completed > MOST_REMEMBERED) {
         m->flushes_completed++;
@@ -51,6 +66,14 @@ void dispatch_flush(struct matcher *m, int64_t time)
    trace shows no other sign of them. */
 void requeue_flush(struct matcher *m)
 {
+    uint32_t index = m->from_dispatch ? find_flush(m, true) : 0;
+    if (index) {
+        struct row *row = &m->rows[row_of_flush(m, index)];
+        row->dispatch = NEVER;
+        row->requeues++;
+        row->changed |= row->given_out;
+        return;
+    }
     m->flushes_completed += m->flushes_completed < m->flushes_dispatched;
 }
 
@@ -94,7 +117,7 @@ void forget_end(struct matcher *m, uint32_t index)
 /* Without queue events, each device flush is a request; the ends of flush sequences say nothing about the drive. */
 static void complete_dispatched_flush(struct matcher *m, const struct event *event, int64_t time)
 {
-    uint32_t flush = multimap_first(&m->flushes, 0);
+    uint32_t flush = find_flush(m, true);
     if (!is_device_flush(event))
         return;
     if (!flush) {

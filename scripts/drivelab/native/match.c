@@ -103,23 +103,21 @@ static bool begin_dispatched(struct matcher *m, const struct event *event, int64
 {
     struct event unknown = *event;
     unknown.pid = unknown.cpu = UINT32_MAX;
-    if (!queue(m, &unknown, time, 0))
-        return false;
-    if (event->bytes == 0)
-        m->rows[m->window[(m->window_end - 1) % WINDOW]].dispatch = time;
-    return true;
+    return queue(m, &unknown, time, 0);
 }
 
 static bool dispatch(struct matcher *m, const struct event *event, int64_t time)
 {
-    uint64_t key = key_of(event->action, event->sector);
-    bool requeued = event->bytes && multimap_first(&m->segments, key);
-    if (m->from_dispatch && !requeued && (event->bytes || is_device_flush(event)) && !begin_dispatched(m, event, time))
-        return false;
-    if (is_device_flush(event))
-        dispatch_flush(m, time);
-    if (event->bytes == 0)
+    if (event->bytes == 0 && !is_device_flush(event))
         return true;
+    uint64_t key = key_of(event->action, event->sector);
+    bool begins = m->from_dispatch && !(event->bytes ? multimap_first(&m->segments, key) : find_flush(m, false));
+    if (begins && !begin_dispatched(m, event, time))
+        return false;
+    if (event->bytes == 0) {
+        dispatch_flush(m, time);
+        return true;
+    }
     uint32_t count, index;
     if (!take_segments(m, key, event->bytes, &count))
         return false;

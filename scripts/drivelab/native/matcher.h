@@ -97,6 +97,7 @@ bool take_segments(struct matcher *, uint64_t key, uint32_t bytes, uint32_t *cou
 /* flushes.c */
 bool queue_flush(struct matcher *, uint32_t row, int64_t order);
 void close_flush(struct matcher *, uint32_t flush);
+uint32_t find_flush(const struct matcher *, bool dispatched);
 void dispatch_flush(struct matcher *, int64_t time);
 bool remember_end(struct matcher *, uint32_t row, uint64_t key, uint64_t action);
 void forget_end(struct matcher *, uint32_t end);

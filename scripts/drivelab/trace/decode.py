@@ -38,7 +38,7 @@ def decode(
     docs/traces.md) and `lost` (by kind; empty: the trace is complete).
 
     A capture without queue events (`blktrace -a issue -a complete`) has a row for each dispatch, which begins with it;
-    the provenance says so (BEGINS).
+    summary and provenance say so (BEGINS).
 
     Raises UserError when the capture is missing, has another format, or contains no request.
     """
@@ -60,8 +60,8 @@ def decode(
             counts = decoder.counts()
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
-            summary = _summary(counts, _lost(files, counts, report))
-            writer.finish({**_provenance(report, counts), **summary, **begins, **(about or {})})
+            summary = _summary(counts, _lost(files, counts, report)) | begins
+            writer.finish({**_provenance(report, counts), **summary, **(about or {})})
         try:
             corrections = decoder.corrections()
             if len(corrections):
