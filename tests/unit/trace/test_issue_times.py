@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import random
+import shutil
+import subprocess
 from pathlib import Path
 
 import pandas as pd
 import pytest
+from decoded import decoded_events
 from matplotlib.text import Text
 from trace_files import Event, write_capture
 
+from drivelab.cli.main import main
 from drivelab.figures.base import trace_sheet
 from drivelab.trace.decode import decode
 from drivelab.trace.derive.merge import merge
+from drivelab.trace.formats.common.exporting import export_trace
+from drivelab.trace.formats.common.importing import import_trace
 from drivelab.trace.parquet_schema import read_trace
 from drivelab.trace.statistics.batch import notes
 from drivelab.trace.statistics.count import count
@@ -23,6 +30,43 @@ ISSUED: list[Event] = [
     (4000, "C", "R", 4096, 4096), (4010, "C", "WS", 0, 0), (5000, "D", "DS", 800, 1 << 20),
 ]  # fmt: skip
 """A write, a read, a flush, a write, a flush, the ends of two flush sequences, a discard that never completes."""
+EXTENT = ("operation", "offset_bytes", "length_bytes")
+
+
+def test_each_dispatch_is_a_request_that_begins_with_it() -> None:
+    decoded = decoded_events(*ISSUED)
+    assert decoded.times == [
+        (1000, 1000, 2000), (1500, 1500, 4000), (3000, 3000, 3010), (3020, 3020, 3030), (3040, 3040, 3050),
+        (5000, 5000, None),
+    ]  # fmt: skip
+    assert list(map(tuple, decoded.requests[list(EXTENT)].astype(object).to_numpy())) == [
+        ("write", 72 * 512, 12288), ("read", 4096 * 512, 4096), ("flush", 0, 0), ("write", 136 * 512, 4096),
+        ("flush", 0, 0), ("discard", 800 * 512, 1 << 20),
+    ]  # fmt: skip
+    assert decoded.unmatched == {"uncompleted": 1}
+
+
+def test_a_requeued_request_stays_one_request() -> None:
+    decoded = decoded_events(
+        (10, "D", "W", 8, 4096), (20, "R", "W", 8, 4096), (30, "D", "W", 8, 4096), (40, "C", "W", 8, 4096),
+        (50, "D", "FN", 0, 0), (60, "R", "FN", 0, 0), (70, "D", "FN", 0, 0), (80, "C", "FN", 0, 0),
+    )  # fmt: skip
+    assert decoded.times == [(10, 30, 40), (50, 70, 80)]
+    assert decoded.requests["requeues"].tolist() == [1, 1]
+    assert decoded.unmatched == {}
+
+
+def test_a_single_queue_event_keeps_the_usual_treatment() -> None:
+    decoded = decoded_events(*ISSUED, (6000, "Q", "R", 0, 512))
+    assert decoded.times == [(6000, None, None)]
+    assert decoded.unmatched["dispatches"] > 0
+    assert "begins" not in decoded.provenance
+
+
+def test_decoding_says_that_times_are_issue_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = write_capture(tmp_path / "c", ISSUED)
+    assert main(["trace", "decode", str(folder), "-o", str(tmp_path / "t.parquet")]) == 0
+    assert "requests begin when they were issued" in capsys.readouterr().out
 
 
 @pytest.fixture
@@ -60,3 +104,55 @@ def test_a_merge_with_queue_times_is_marked(trace: Path, tmp_path: Path) -> None
     assert "issue times" in notes(read_trace(tmp_path / "both.parquet")[1])
     operations = count(tmp_path / "both.parquet", "both")["trace_operations"]
     assert pd.isna(operations["q2c_max_us"]).all()
+
+
+def test_blkparse_text_of_the_trace_imports_alike(trace: Path, tmp_path: Path) -> None:
+    export_trace(trace, tmp_path / "t.txt", format_name="blkparse-text", volume=None)
+    assert " Q " not in (tmp_path / "t.txt").read_text()
+    assert import_trace(tmp_path / "t.txt", tmp_path / "again.parquet").begins == "issue"
+    assert_equal(trace, tmp_path / "again.parquet")
+
+
+def test_lines_skipped_and_malformed_are_counted_once(trace: Path, tmp_path: Path) -> None:
+    export_trace(trace, tmp_path / "t.txt", format_name="blkparse-text", volume=None)
+    text = (tmp_path / "t.txt").read_text()
+    other = "  8,0    0        1     0.000000900     7  G  WS 72 + 8 [x]\n"
+    (tmp_path / "t.txt").write_text(text + "junk\n" + other)
+    report = import_trace(tmp_path / "t.txt", tmp_path / "t.parquet", max_malformed=1)
+    assert (report.rows, report.malformed, report.skipped["events G"]) == (6, 1, 1)
+
+
+@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
+@pytest.mark.parametrize("seed", range(3))
+def test_the_decoder_and_the_import_of_blkparse_agree(seed: int, tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", [*ISSUED, *random_events(seed)])
+    text = subprocess.run(["blkparse", "-i", "trace"], cwd=folder, capture_output=True, text=True, check=True).stdout
+    (tmp_path / "t.txt").write_text(text)
+    decode(folder, tmp_path / "binary.parquet")
+    report = import_trace(tmp_path / "t.txt", tmp_path / "text.parquet")
+    assert (report.rows, report.malformed) == (6 + 200, 0)
+    assert_equal(tmp_path / "binary.parquet", tmp_path / "text.parquet")
+
+
+def random_events(seed: int) -> list[Event]:
+    """Return 200 requests that overlap in time, except flushes of the drive."""
+    draw, events = random.Random(seed), list[Event]()
+    for number in range(200):
+        begin, taken = 10_000 + 100 * number, draw.randrange(10, 1000)
+        flags = draw.choice(["R", "RA", "W", "WS", "WFS", "FN"])
+        place = (0, 0) if flags == "FN" else (8 * draw.randrange(1, 400), draw.choice([4096, 65536]))
+        taken = min(taken, 90) if flags == "FN" else taken
+        events += [(begin, "D", flags, *place), (begin + taken, "C", flags, *place)]
+    return sorted(events)
+
+
+def assert_equal(binary: Path, text: Path) -> None:
+    """Compare all that both know; a text counts times from the first request."""
+    (table, provenance), (imported, about) = map(read_trace, (binary, text))
+    assert provenance["begins"] == about["begins"] == "issue"
+    ours, theirs = table.to_pandas(), imported.to_pandas()
+    times = ["queue_ns", "dispatch_ns", "complete_ns"]
+    for requests in (ours, theirs):
+        requests[times] -= requests["queue_ns"][0]
+    names = [*times, *EXTENT, "process", "pid", "cpu", "sync", "meta", "fua", "readahead", "preflush", "error"]
+    pd.testing.assert_frame_equal(ours[names], theirs[names], check_categorical=False)

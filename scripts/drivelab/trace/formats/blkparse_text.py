@@ -5,12 +5,13 @@ The format is "%D %2c %8s %5T.%9t %5p %2a %3d" and the request.
 Read: a queue event (Q) is a request. Its dispatch (D) and completion (C) have the same device, operation, sector and
 length; EventMatcher follows merges and splits along the sectors. Flushes have no sector and pair in order: their
 completion is the empty one at sector 0; the completion of the drive's own flush (`FN`) is skipped. Without D or C in
-the text, those times are null. All other actions, passed-through SCSI commands, messages, and the final summary are
-counted and skipped. Times count from the first request. A volume is a device, MAJOR,MINOR.
+the text, those times are null. Without any Q, each D is a request of an unknown process, and the drive's own flushes
+are requests. All other actions, passed-through SCSI commands, messages, and the final summary are counted and skipped.
+Times count from the first request. A volume is a device, MAJOR,MINOR.
 
-Written: Q, D and C of each request in time order, on CPU 0 and PID 0 if unknown. Merges, splits and requeues are not
-shown: each request has its own dispatch. Requests not in whole sectors are dropped and counted. Write-zeroes are `WZ`,
-which blkparse prints for version 8 only.
+Written: Q (if known), D and C of each request in time order, on CPU 0 and PID 0 if unknown. Merges, splits and requeues
+are not shown: each request has its own dispatch. Requests not in whole sectors are dropped and counted. Write-zeroes
+are `WZ`, which blkparse prints for version 8 only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import heapq
 import re
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,9 +28,9 @@ import pyarrow as pa
 from drivelab.trace.formats.common.event_match import Event, EventMatcher, Queued
 from drivelab.trace.formats.common.lines import Lines
 from drivelab.trace.formats.common.request_columns import flag_letters, parse_flags
-from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.formats.common.source import Block, Source, open_source
 from drivelab.trace.formats.common.trace_format import LARGEST, LONGEST_NS, Format, Losses, MalformedError, Tally, rows
-from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile
+from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile, has_queue_times
 from drivelab.trace.records import SECTOR_BYTES
 
 _LINE = re.compile(
@@ -46,16 +48,17 @@ _UNKNOWN_PROCESS = "(null)"
 _DEVICE = "8,0"
 
 
-def _convert(block: Block) -> list[Event | str]:
+def _convert(block: Block, *, from_dispatch: bool = False) -> list[Event | str]:
     """Return the events of requests, and the kinds of all other lines."""
     try:
         lines = block.data.decode().split("\n")
     except UnicodeDecodeError:
         raise MalformedError("is not valid UTF-8") from None
-    return [_event(number, line.strip()) for number, line in enumerate(lines, block.first_line) if line.strip()]
+    numbered = enumerate(map(str.strip, lines), block.first_line)
+    return [_event(number, line, from_dispatch=from_dispatch) for number, line in numbered if line]
 
 
-def _event(number: int, line: str) -> Event | str:
+def _event(number: int, line: str, *, from_dispatch: bool) -> Event | str:
     match = _LINE.fullmatch(line)
     if match is None:
         raise MalformedError("is not of the form device, CPU, sequence, time, PID, action, operation, request")
@@ -68,14 +71,15 @@ def _event(number: int, line: str) -> Event | str:
     if sector is None:
         return "passed-through commands"
     operation, flags = parse_flags(letters)
-    if operation == "flush" or (not operation and "preflush" in flags):
+    of_the_drive = operation == "flush" or (not operation and "preflush" in flags)
+    if of_the_drive and not from_dispatch:
         return "flushes of the drive"
-    if not operation:
+    if not operation and not of_the_drive:
         return "events without data"
-    if not sectors:
-        if sector:
+    if of_the_drive or not sectors:
+        if not of_the_drive and (sector or from_dispatch):
             return "ends of flushing writes"
-        operation, flags = "flush", flags - {"preflush"}
+        operation, flags, sector, sectors = "flush", flags - {"preflush"}, 0, 0
     error = 0
     if action == "C":
         if not re.fullmatch(r"-?\d{1,5}", note):
@@ -85,8 +89,8 @@ def _event(number: int, line: str) -> Event | str:
     time_ns = int(seconds) * 1_000_000_000 + int(fraction)
     if time_ns > LONGEST_NS:
         raise MalformedError("the time is longer than 146 years")
-    process = "" if note == _UNKNOWN_PROCESS else note
-    return Event(number, time_ns, action, device, operation, flags, sector, sectors, int(cpu), int(pid), process, error)
+    process = (-1, -1, "") if from_dispatch else (int(cpu), int(pid), "" if note == _UNKNOWN_PROCESS else note)
+    return Event(number, time_ns, action, device, operation, flags, sector, sectors, *process, error)
 
 
 def _request(action: str, rest: str) -> tuple[int | None, int, str]:
@@ -108,8 +112,21 @@ def _comment(line: bytes) -> str | None:
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
-    matcher = EventMatcher(tally.unmatched)
-    for pieces in LINES.read(source, tally):
+    matcher, queued = EventMatcher(tally.unmatched), 0
+    for batch in _batches(source, tally, LINES, matcher):
+        queued += batch.num_rows
+        yield batch
+    if matcher.dispatches and not queued:
+        tally.begin_with_dispatches()
+        lines = Lines(partial(_convert, from_dispatch=True), _comment)
+        with open_source(source.path) as again:
+            yield from _batches(again, tally, lines, EventMatcher(tally.unmatched, from_dispatch=True))
+
+
+def _batches(
+    source: Source, tally: Tally, lines: Lines[list[Event | str]], matcher: EventMatcher
+) -> Iterator[pa.RecordBatch]:
+    for pieces in lines.read(source, tally):
         for events in pieces:
             for event in events:
                 if isinstance(event, str):
@@ -160,6 +177,8 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
     losses = Losses()
     pending: list[tuple[int, int, str, dict[str, Any]]] = []
     sequence = order = 0
+    queued = has_queue_times(trace.provenance)
+    actions = {**({"Q": "queue_ns"} if queued else {}), "D": "dispatch_ns", "C": "complete_ns"}
     for batch in trace.batches(_COLUMNS):
         lines: list[str] = []
         for request in batch.to_pylist():
@@ -171,20 +190,22 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
                 continue
             while pending and pending[0][0] < request["queue_ns"]:
                 sequence += 1
-                lines.append(_line(sequence, *heapq.heappop(pending)))
-            for action, column in (("Q", "queue_ns"), ("D", "dispatch_ns"), ("C", "complete_ns")):
+                lines.append(_line(sequence, *heapq.heappop(pending), queued=queued))
+            for action, column in actions.items():
                 if request[column] is not None:
                     order += 1
                     heapq.heappush(pending, (request[column], order, action, request))
         sink.write("".join(lines).encode())
     while pending:
         sequence += 1
-        sink.write(_line(sequence, *heapq.heappop(pending)).encode())
+        sink.write(_line(sequence, *heapq.heappop(pending), queued=queued).encode())
     return losses
 
 
-def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any]) -> str:
+def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any], *, queued: bool) -> str:
     letters = flag_letters(request["operation"], frozenset(flag for flag in FLAGS if request[flag]))
+    if request["operation"] == "flush" and not queued:
+        letters = letters.replace("FW", "FN")
     major, minor = _DEVICE.split(",")
     seconds, fraction = divmod(time_ns, 1_000_000_000)
     sector, sectors = request["offset_bytes"] // SECTOR_BYTES, request["length_bytes"] // SECTOR_BYTES

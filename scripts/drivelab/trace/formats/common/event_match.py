@@ -63,11 +63,16 @@ class EventMatcher:
     A dispatch belongs to the oldest undispatched request with its sector and length. If there is none, it belongs to
     the undispatched requests along its sectors (merged: several requests, split: the start of one). A completion
     belongs to the oldest dispatch with its sector and length. Without a dispatch there (device mapper, md), it belongs
-    to the oldest request. Flushes have no sector, so they pair in order.
+    to the oldest request. Flushes have no sector, so they pair in order. With `from_dispatch`, a request begins with
+    its dispatch.
     """
 
-    def __init__(self, unmatched: Counter[str], most_waiting: int = MOST_WAITING) -> None:
+    def __init__(
+        self, unmatched: Counter[str], most_waiting: int = MOST_WAITING, *, from_dispatch: bool = False
+    ) -> None:
         self._unmatched = unmatched
+        self._first_action = "D" if from_dispatch else "Q"
+        self.dispatches = 0
         self._most_waiting = most_waiting
         self._waiting: deque[Queued] = deque()
         self._undispatched: dict[Key, deque[Queued]] = {}
@@ -76,13 +81,14 @@ class EventMatcher:
     def event(self, event: Event) -> None:
         """Add an event; events must come in the order of the text."""
         key = (event.volume, event.operation, event.sector)
-        if event.action == "Q":
+        if event.action == self._first_action:
             request = Queued(event, undispatched=event.sectors)
             self._waiting.append(request)
             self._wait_at(key, request)
-        elif event.action == "D":
+        if event.action == "D":
+            self.dispatches += 1
             self._dispatch(event, key)
-        else:
+        elif event.action == "C":
             self._complete(event, key)
 
     def done(self) -> Iterator[Queued]:

@@ -18,7 +18,7 @@ from drivelab.trace.formats import format_for
 from drivelab.trace.formats.common.sorting import Sorter, VolumeFilter, count_rows
 from drivelab.trace.formats.common.source import Source, open_source
 from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally, Whole
-from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS, TraceWriter
+from drivelab.trace.parquet_schema import BATCH_ROWS, BEGINS, FLAGS, ISSUE, OPERATIONS, REQUESTS, TraceWriter
 from drivelab.trace.records import refuse_source, writable
 
 _MOVES_DATA = [OPERATIONS.index("read"), OPERATIONS.index("write")]
@@ -165,6 +165,8 @@ class ImportReport:
     duration_s: float
     """Time from the first request to the last event."""
     time_resolution_ns: int
+    begins: str | None
+    """`issue` for a file of events without queue events: requests begin at their issue."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report for JSON."""
@@ -240,6 +242,7 @@ def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, v
         first_event=_first_event(layout, requests.origin),
         duration_s=requests.last_ns / 1e9,
         time_resolution_ns=layout.time_resolution_ns,
+        begins=ISSUE if tally.from_dispatch else None,
     )
     writer.finish(_provenance(source.path, report))
     return report
@@ -262,6 +265,7 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
         "duration_s": report.duration_s,
         "time_resolution_ns": report.time_resolution_ns,
         **({"first_event": report.first_event} if report.first_event else {}),
+        **({BEGINS: report.begins} if report.begins else {}),
     }
 
 
