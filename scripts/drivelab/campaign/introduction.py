@@ -32,13 +32,17 @@ def headline(campaign: Campaign) -> str:
     for name, source in study.traces.items():
         if source.capture is not None and not campaign.trace_is_captured(name):
             text += f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.cannot_capture}."
-        if source.file is not None and (lost := _lost(source.file)):
-            text += f" Trace {name}: LOSSY, {lost} events are missing from it."
+        if source.file is not None:
+            text += "".join(f" Trace {name}: {limit}." for limit in trace_limits(source.file))
     return text
 
 
-def _lost(path: Path) -> int:
-    from drivelab.trace.parquet_schema import open_trace  # imports pyarrow, which is slow; other plans do not need it
+def trace_limits(path: Path) -> list[str]:
+    """Return what a trace's replays do not show, as clauses."""
+    # Imports pyarrow, which is slow; other plans do not need it.
+    from drivelab.trace.parquet_schema import has_queue_times, open_trace
 
     with open_trace(path) as trace:
-        return sum(trace.provenance.get("lost", {}).values())
+        lost = sum(trace.provenance.get("lost", {}).values())
+        limits = [f"LOSSY, {lost} events are missing from it"] if lost else []
+        return limits if has_queue_times(trace.provenance) else [*limits, "replayed from issue times, not queue times"]

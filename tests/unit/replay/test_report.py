@@ -112,6 +112,11 @@ def test_errors_are_named_and_a_lossy_trace_is_marked(tmp_path: Path) -> None:
     ]
 
 
+def test_a_replay_from_issue_times_says_so(tmp_path: Path) -> None:
+    result = reported(tmp_path, WHOLE, {**PREPARED, "provenance": {"begins": "issue"}})
+    assert [mark.partition(":")[0] for mark in result["marks"]] == ["issue times"]
+
+
 def test_a_replay_ended_by_its_runtime_is_partial(tmp_path: Path) -> None:
     result = reported(tmp_path, [*WHOLE, request("read", None, None, due=9000)], state=engine_records.TIME_IS_UP)
     assert (result["state"], result["partial"]) == ("time is up", True)

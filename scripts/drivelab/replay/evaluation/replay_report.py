@@ -34,7 +34,7 @@ from drivelab.replay.evaluation.requests import (
 )
 from drivelab.replay.evaluation.stream_results import streams
 from drivelab.replay.outcome import outcome_about, read_outcome
-from drivelab.trace.parquet_schema import OPERATIONS
+from drivelab.trace.parquet_schema import OPERATIONS, has_queue_times
 
 STAGES = ("planned", "issued", "completed", "failed")
 COLUMNS = (
@@ -102,6 +102,7 @@ _PLAIN = (
     "plain buffers: the locked-memory limit is too low to register the buffers with io_uring, which costs CPU time for "
     "each request; raise the limit (ulimit -l) or run as root"
 )
+_ISSUE_TIMES = "issue times: requests are due when the traced drive got them; latencies of the trace begin there"
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
 _SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
 _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
@@ -144,7 +145,10 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         "dependencies": choice.dependencies,
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
-        "marks": _marks(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
+        "marks": [
+            *_marks(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
+            *([] if has_queue_times(prepared.get("provenance") or {}) else [_ISSUE_TIMES]),
+        ],
         **stages,
         **times,
         **served,

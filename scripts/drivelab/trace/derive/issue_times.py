@@ -51,7 +51,8 @@ def _in_new_order(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.Table,
         due = pc.less(waiting["queue_ns"], int(queue_ns(batch)[0]))
         yield waiting.filter(due), 0
         waiting = waiting.filter(pc.invert(due))
-        begins = pc.coalesce(batch.column("dispatch_ns"), batch.column("queue_ns"))
+        # A dispatch before the queueing contradicts it, so the queue time stays. Null is skipped.
+        begins = pc.max_element_wise(batch.column("dispatch_ns"), batch.column("queue_ns"))
         moved = batch.set_column(REQUESTS.get_field_index("queue_ns"), REQUESTS.field("queue_ns"), begins)
         waiting = pa.concat_tables([waiting, pa.Table.from_batches([moved])]).unify_dictionaries()
         order = pc.sort_indices(waiting["queue_ns"])

@@ -84,3 +84,9 @@ def test_requests_begin_when_they_were_issued(rows: list[Row], size: int) -> Non
     assert provenance["begins"] == "issue"
     without_times = [[row._replace(queue_ns=0) for row in some] for some in (changed, rows)]
     assert sorted(map(repr, without_times[0])) == sorted(map(repr, without_times[1]))
+
+
+def test_a_dispatch_before_the_queueing_is_no_issue_time(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", [Row(100, 120), Row(130, 50), Row(140, 141)])
+    issue_times(path, tmp_path / "b.parquet")
+    assert [row.queue_ns for row in read(tmp_path / "b.parquet")[0]] == [120, 130, 141]
