@@ -198,8 +198,10 @@ def test_shipped_traces_fit_small_and_large_drives(tmp_path: Path, name: str) ->
             }
             assert counts["flush"]["requests"] == (requests["operation"] == "flush").sum() + requests["preflush"].sum()
             dispatched = report.requests_in_trace - report.requests_merged
-            assert dispatched + int(requests["preflush"].sum()) == prepared.requests
-            assert (report.requests_resized, report.requests_dropped, report.requests_split) == (0, 0, 0)
+            assert dispatched + int(requests["preflush"].sum()) == prepared.requests + report.requests_dropped
+            assert (report.requests_resized, report.requests_split) == (0, 0)
+            in_gaps = (requests["operation"] == "discard").sum() if method == "compact" else 0
+            assert report.requests_dropped <= in_gaps, "a gap that is left out may have been discarded"
             planned_of(prepared)
 
 
