@@ -16,6 +16,7 @@ from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.restored import restored_folder
 from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.folders import is_recorded
 from drivelab.run.write_cache import known_state
 from drivelab.virtual.model import DriveModel
@@ -25,12 +26,19 @@ if TYPE_CHECKING:
 
 
 def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the serial, and where they apply: pinned firmware, virtual drive's model, over-provisioning (a fraction).
+    """Return the serial, and where they apply: kind with its members or size, pinned firmware, virtual drive's model,
+    over-provisioning (a fraction).
 
     Raises UserError when the sheet and the model disagree, or when the plan's fill needs the over-provisioning and it
     is unknown.
     """
     subject: dict[str, Any] = {"serial": row.serial}
+    if row.kind != DRIVE.name:
+        subject["kind"] = row.kind
+    if row.members:
+        subject["members"] = list(row.members)
+    if row.size_bytes is not None:
+        subject["size_bytes"] = row.size_bytes
     if model is not None:
         if model.serial != row.serial:
             raise UserError(

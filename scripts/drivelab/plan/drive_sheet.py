@@ -1,4 +1,4 @@
-"""Read drives.tsv, the only list of drives that drivelab may write to."""
+"""Read drives.tsv, the only list of drives and other subjects that drivelab may write to."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import read_text
+from drivelab.core.units import parse_size
+from drivelab.plan.subject_kinds import DRIVE, FILE, KINDS, Kind
 
 COLUMNS = ("drive", "device", "serial", "destructive", "note")
 ENDURANCE = "endurance_tbw"
@@ -24,26 +26,32 @@ drive measured again."""
 MODEL = "model"
 """Optional column: drives with the same entry are specimens of one model. Several specimens on both sides allow a
 verdict on models."""
-OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE, MODEL)
+KIND = "kind"
+"""Optional column: what the row describes, one of the kinds below; empty for a whole drive."""
+MEMBERS = "members"
+"""Optional column: serial numbers, separated by spaces, of all disks that carry a partition, volume or array. Nothing
+else on these disks may be in use."""
+SIZE = "size"
+"""Optional column: size of the temporary file of a row with the kind `file`, such as 16GiB."""
+OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE, MODEL, KIND, MEMBERS, SIZE)
 _MOST_OVER_PROVISIONING_PCT = 400
 """No drive has more: a larger number is a capacity or a number of bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _HOST = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,60}")
 _NUMBER = re.compile(r"\d{1,12}(\.\d+)?", re.ASCII)
-_DEVICE = re.compile(r"virtual:[a-z0-9][a-z0-9-]{0,40}|/dev/disk/by-id/[A-Za-z0-9_.:+=@-]+")
 
 
 @dataclass(frozen=True)
 class SheetRow:
-    """One drive under test, pinned by path and serial."""
+    """One drive or other subject under test, pinned by path and serial."""
 
     drive: str
     """Name: lower-case letters, digits and hyphens."""
     device: str
-    """A by-id path, or `virtual:NAME` for a model in config/virtual_drives.yaml."""
+    """A by-id path, or `virtual:NAME` for a model in config/virtual_drives.yaml; other kinds have other paths."""
     serial: str
-    """Serial number that the drive reports."""
+    """Serial number that the drive reports; of another kind, the identifier that pins it."""
     destructive: bool
     """Whether drivelab may destroy all its data."""
     note: str
@@ -58,9 +66,14 @@ class SheetRow:
     """The machine that the drive is attached to; None for the host that runs the study."""
     firmware: str | None = None
     """The firmware that the drive is pinned to; None if the sheet does not give it."""
-
     model: str | None = None
     """The model that the drive is a specimen of; None if the sheet does not give it."""
+    kind: str = DRIVE.name
+    """What the row describes, a key of `KINDS`."""
+    members: tuple[str, ...] = ()
+    """Sorted serial numbers of the disks that carry a partition, volume or array."""
+    size_bytes: int | None = None
+    """Size of the temporary file of a row with the kind `file`; None for other kinds."""
 
     @property
     def virtual(self) -> str | None:
@@ -102,23 +115,59 @@ def _row(fields: list[str], columns: tuple[str, ...], source: str) -> SheetRow:
     drive, device, serial, destructive, note, *rest = (field.strip() for field in fields)
     if not _NAME.fullmatch(drive):
         raise UserError(f"{source}: drive '{drive}' is not a valid name; use lower-case letters, digits and hyphens")
-    if not _DEVICE.fullmatch(device):
+    optional = dict(zip(columns[len(COLUMNS) :], rest, strict=True))
+    kind = _kind(optional.get(KIND, ""), source)
+    if not kind.device.fullmatch(device):
         raise UserError(
-            f"{source}: device '{device}' is neither a path under /dev/disk/by-id nor virtual:NAME; "
-            "names such as /dev/sda can change at every boot, so give the drive by its id"
+            f"{source}: device '{device}' is not {kind.paths}. "
+            + (
+                "Give the folder's whole path."
+                if kind is FILE
+                else "Names such as /dev/sda can change at every boot, so give a path that does not change."
+            )
         )
     if not serial:
-        raise UserError(f"{source}: drive '{drive}' has no serial; read it with lsblk -o NAME,SERIAL and enter it")
+        raise UserError(f"{source}: '{drive}' has no serial. Enter {kind.pinned_by}; 'drivelab drives' shows it.")
     if destructive not in ("yes", "no"):
         raise UserError(f"{source}: destructive is '{destructive}'; write yes (all its data may be destroyed) or no")
-    optional = dict(zip(columns[len(COLUMNS) :], rest, strict=True))
     return SheetRow(
         drive, device, serial, destructive == "yes", note, source,
         _endurance_bytes(optional.get(ENDURANCE, ""), source),
         _over_provisioning(optional.get(OVER_PROVISIONING, ""), source),
         _host(optional.get(HOST, ""), source), optional.get(FIRMWARE) or None,
-        _model(optional.get(MODEL, ""), source),
+        _model(optional.get(MODEL, ""), source), kind.name, _members(kind, optional.get(MEMBERS, ""), source),
+        _size_bytes(kind, optional.get(SIZE, ""), source),
     )  # fmt: skip
+
+
+def _kind(text: str, source: str) -> Kind:
+    if text and text not in KINDS:
+        raise UserError(f"{source}: {KIND} is '{text}'; write {', '.join(KINDS)}, or leave the field empty for a drive")
+    return KINDS[text or DRIVE.name]
+
+
+def _members(kind: Kind, text: str, source: str) -> tuple[str, ...]:
+    members = tuple(sorted(set(text.split())))
+    if kind.has_members and not members:
+        raise UserError(
+            f"{source}: a {kind.name} needs {MEMBERS}: the serial numbers of all disks that carry it, separated by "
+            "spaces. drivelab writes to no disk that is not named. 'drivelab drives' shows them."
+        )
+    if members and not kind.has_members:
+        raise UserError(f"{source}: a {kind.name} has no {MEMBERS}; leave the field empty")
+    return members
+
+
+def _size_bytes(kind: Kind, text: str, source: str) -> int | None:
+    if (kind is FILE) != bool(text):
+        raise UserError(
+            f"{source}: {SIZE} is '{text}'; "
+            + ("give the size of the temporary file, such as 16GiB" if kind is FILE else f"a {kind.name} has its own")
+        )
+    try:
+        return parse_size(text) if text else None
+    except UserError as error:
+        raise UserError(f"{source}: {SIZE}: {error}") from None
 
 
 def _endurance_bytes(text: str, source: str) -> float | None:
@@ -161,9 +210,9 @@ def _model(text: str, source: str) -> str | None:
 def _refuse_twice(seen: dict[tuple[str, str], SheetRow], row: SheetRow) -> None:
     """Raise UserError if an earlier row has this drive, device or serial.
 
-    `seen` maps each value to its row.
+    `seen` maps each value to its row. Folders of one file system share its identifier.
     """
-    for column in ("drive", "device", "serial"):
+    for column in ("drive", "device") if row.kind == FILE.name else ("drive", "device", "serial"):
         other = seen.setdefault((column, getattr(row, column)), row)
         if other is not row:
             raise UserError(

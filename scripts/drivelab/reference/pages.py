@@ -14,6 +14,7 @@ from drivelab.cli.main import parser
 from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
+from drivelab.plan.subject_kinds import KINDS
 from drivelab.plan.schema import ROOT
 from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
@@ -221,8 +222,12 @@ def _drive_sheet() -> str:
         rows.append((code(name), "", meaning[:1].upper() + meaning[1:]))
     return (
         "# The drive sheet\n\nColumns of `config/drives.tsv`, separated by tabs, in this order. How drives are pinned: "
-        "[drives.md](../drives.md).\n\n" + table(("column", "", "meaning"), rows)
-    )
+        "[drives.md](../drives.md).\n\n" + table(("column", "", "meaning"), rows) + "\n\n## Kinds\n\n"
+        + table(("`kind`", "`device`", "`serial`", "`members`"), [
+            (code(kind.name), kind.paths, kind.pinned_by, "required" if kind.has_members else "")
+            for kind in KINDS.values()
+        ])
+    )  # fmt: skip
 
 
 def _virtual_drives() -> str:

@@ -12,6 +12,8 @@ from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import OPTIONAL, SheetRow, load_sheet
 from drivelab.virtual.model import DriveModel
 
+ON_DRIVES = OPTIONAL[:5]
+"""Columns that a row of a whole drive may fill."""
 VALUES = {"endurance_tbw": "600", "over_provisioning_pct": "28.5", "host": "bench-a.lab", "firmware": "EDA7 202Q",
           "model": "Vendor 990 Pro"}  # fmt: skip
 RAW_FILL = {"condition": {"purge": "none", "fill": [{"raw_capacity_multiple": 2.0}]}}
@@ -25,7 +27,7 @@ def row(path: Path, **more: str) -> SheetRow:
     return load_sheet(path)["fast"]
 
 
-@pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(OPTIONAL, n)], ids="-".join)
+@pytest.mark.parametrize("columns", [c for n in range(5) for c in permutations(ON_DRIVES, n)], ids="-".join)
 def test_optional_columns_in_any_order_and_number(tmp_path: Path, columns: tuple[str, ...]) -> None:
     sheet_row = row(tmp_path / "drives.tsv", **{name: VALUES[name] for name in columns})
     assert sheet_row.endurance_bytes == (600e12 if "endurance_tbw" in columns else None)
@@ -82,7 +84,7 @@ def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields
         load_sheet(path)
     assert str(caught.value) == (
         f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
-        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware, model) in the "
+        "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware, model, kind, "
         "header"
     )
 
@@ -101,3 +103,60 @@ def test_a_virtual_drive_gives_its_own_over_provisioning() -> None:
     sheet = SheetRow("x", "virtual:x", "S1", True, "", "drives.tsv line 2")
     assert drive_subject(sheet, model, RAW_FILL)["over_provisioning"] == pytest.approx(0.28)
     assert "over_provisioning" not in drive_subject(sheet, model, {"condition": {"purge": "none"}})
+
+
+def other(path: Path, kind: str, device: str, **more: str) -> SheetRow:
+    fields = {"drive": "x", "device": device, "serial": "ID", "destructive": "yes", "note": "", "kind": kind, **more}
+    path.write_text("\t".join(fields) + "\n" + "\t".join(fields.values()) + "\n")
+    return load_sheet(path)["x"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "more"),
+    [
+        ("partition", "/dev/disk/by-partuuid/0b1c-01", {"members": "B A A"}),
+        ("volume", "/dev/mapper/vg-lv", {"members": "B A"}),
+        ("array", "/dev/md/data", {"members": "A B"}),
+        ("namespace", "/dev/disk/by-id/nvme-uuid.1", {}),
+        ("file", "/mnt/my data", {"size": "16GiB"}),
+    ],
+)
+def test_each_kind_is_pinned_and_in_the_plan(tmp_path: Path, kind: str, device: str, more: dict[str, str]) -> None:
+    sheet_row = other(tmp_path / "drives.tsv", kind, device, **more)
+    subject = drive_subject(sheet_row, None, {"condition": {"purge": "none"}})
+    expected = {"serial": "ID", "kind": kind}
+    expected |= {"members": ["A", "B"]} if "members" in more else {}
+    expected |= {"size_bytes": 16 << 30} if "size" in more else {}
+    assert subject == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "device", "more", "words"),
+    [
+        ("raid", "/dev/md/data", {}, "kind is 'raid'; write drive, partition"),
+        ("array", "/dev/md0", {"members": "A"}, "device '/dev/md0' is not a path under /dev/md"),
+        ("array", "/dev/md/data", {}, "an? array needs members"),
+        ("partition", "/dev/sda1", {"members": "A"}, "device '/dev/sda1' is not a path under /dev/disk/by-partuuid"),
+        ("", "/dev/disk/by-id/x", {"members": "A"}, "a drive has no members"),
+        ("file", "relative", {"size": "1GiB"}, "Give the folder's whole path"),
+        ("file", "/mnt", {}, "size is ''; give the size of the temporary file"),
+        ("file", "/mnt", {"size": "1GB"}, "'1GB' is not a size"),
+        ("volume", "/dev/mapper/v", {"members": "A", "size": "1GiB"}, "a volume has its own"),
+    ],
+)
+def test_a_row_that_does_not_fit_its_kind_is_refused(
+    tmp_path: Path, kind: str, device: str, more: dict[str, str], words: str
+) -> None:
+    with pytest.raises(UserError, match=rf"drives\.tsv line 2: .*{words}"):
+        other(tmp_path / "drives.tsv", kind, device, **more)
+
+
+def test_folders_of_one_file_system_share_its_identifier(tmp_path: Path) -> None:
+    path = tmp_path / "drives.tsv"
+    head = ["drive\tdevice\tserial\tdestructive\tnote\tkind\tsize"]
+    rows = [f"{name}\t/{name}\tUUID\tno\t\tfile\t1GiB" for name in ("a", "b")]
+    path.write_text("\n".join(head + rows) + "\n")
+    assert set(load_sheet(path)) == {"a", "b"}
+    path.write_text("\n".join([*head, *rows, rows[0].replace("a\t", "c\t", 1)]) + "\n")
+    with pytest.raises(UserError, match="device '/a' is already on line 2"):
+        load_sheet(path)
