@@ -85,7 +85,7 @@ def test_a_row_with_another_number_of_fields(tmp_path: Path, header: str, fields
     assert str(caught.value) == (
         f"{path} line 2: {sentence}; give every row one field per column, separated by single tabs (empty if not "
         "known), and name every optional column (endurance_tbw, over_provisioning_pct, host, firmware, model, kind, "
-        "header"
+        "members, size) in the header"
     )
 
 
