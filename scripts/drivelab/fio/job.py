@@ -6,6 +6,8 @@ from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.expressible import directions_of, percents
 from drivelab.plan.ranges import Part, parts_of
 
+SYNCHRONOUS_ENGINE = "psync"
+"""Engine of synchronous cells: the kernel hands a buffered synchronous write of io_uring to a worker thread."""
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
 REFILLED_BYTES = 65536
@@ -13,8 +15,19 @@ REFILLED_BYTES = 65536
 _PATTERNS = {"random": ("randread", "randwrite", "randrw", "randtrim"), "sequential": ("read", "write", "rw", "trim")}
 
 
-def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_block_bytes: int, seed: int) -> str:
-    """Return a job file for fio ≥ 3.33.
+def job_text(
+    cell: Cell,
+    device: str,
+    engine: str,
+    capacity_bytes: int,
+    logical_block_bytes: int,
+    seed: int,
+    *,
+    file: bool = False,
+) -> str:
+    """Return a job file for fio ≥ 3.33; `device` is a `file` or a block device.
+
+    Without `direct`, I/O goes through the page cache, for file systems that have no direct I/O.
 
     All threads are one group, so that the JSON has one job.
 
@@ -22,6 +35,8 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
       longer than a pass that is not random access.
     - thread: fio is one process, which ends as a whole.
     - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
+    - A synchronous write is a write through the page cache with O_SYNC, which is a write and an fsync; its latency
+      covers both. In a file it appends.
     - Each of several workloads is a section. If their directions identify them, one group counts reads and writes;
       otherwise each is a group of its own.
 
@@ -36,6 +51,11 @@ def job_text(cell: Cell, device: str, engine: str, capacity_bytes: int, logical_
     for number, part in enumerate(parts):
         name = "cell" if number == 0 else "beside" if number == 1 else f"beside-{number}"
         options = _options(part, device, engine, seed) | ({"new_group": 1} if apart and number else {})
+        if not direct:
+            options["direct"] = 0
+        if cell.synchronous:
+            options |= {"direct": 0, "ioengine": SYNCHRONOUS_ENGINE, "sync": "sync"}
+            options |= {"file_append": 1, "fallocate": "none"} if file else {}
         sections.append(f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items()))
     return "".join(sections)
 

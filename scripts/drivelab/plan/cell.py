@@ -72,6 +72,9 @@ class Cell:
     beside: tuple[Mapping[str, Any], ...] | None = None
     """Further workloads at the same time, each with `pattern`, `read_share`, `block_size_bytes`, `threads`,
     `queue_depth`, and possibly `operation`, `rate_iops`, `title` and a range. A single one may be given alone."""
+    synchronous: bool | None = None
+    """Each write goes through the page cache and returns when it is durable, as a database commits; in a file it
+    appends. None: I/O bypasses the page cache, and a write returns when the drive acknowledges it."""
     title: str | None = None
     """Name of the workload, if its parameters say too little."""
 
@@ -137,6 +140,8 @@ class Cell:
             yield f"at most {self.rate_iops:g} IOPS"
         if self.entropy is not None:
             yield f"entropy {100 * self.entropy:g}%"
+        if self.synchronous:
+            yield "fsync"
         if self.beside is not None:
             yield self._others
 

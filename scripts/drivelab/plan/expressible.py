@@ -19,6 +19,7 @@ _Reason = tuple[tuple[str | int, ...] | str | None, str]
 """The field at fault, or the key path into a field, or None; and what is wrong."""
 _SINGLE_PATTERN_FIELDS = (
     "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "operation", "beside",
+    "synchronous",
 )  # fmt: skip
 
 
@@ -110,8 +111,20 @@ def _reasons(cell: Cell) -> Iterator[_Reason]:
         yield "entropy", reason
     if cell.operation is not None and cell.read_share:
         yield "read_share", "I/Os that trim do not read; choose a read share of 0"
+    if cell.synchronous:
+        yield from _synchronous(cell)
     if cell.beside is not None:
         yield from _several(cell, cell.beside)
+
+
+def _synchronous(cell: Cell) -> Iterator[_Reason]:
+    if cell.direction != "write":
+        yield "synchronous", "only writes are synchronous; choose a read share of 0"
+    for field in ("threads", "queue_depth"):
+        if getattr(cell, field) > 1:
+            yield field, f"a synchronous write waits for the one before; choose {field.replace('_', ' ')} 1"
+    if cell.beside is not None or cell.rate_iops is not None:
+        yield "synchronous", "a synchronous cell has one workload without a rate; remove the other"
 
 
 def _sizes(cell: Cell) -> Iterator[_Reason]:

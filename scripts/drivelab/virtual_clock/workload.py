@@ -105,6 +105,8 @@ def closed_loop(drive: Answering, cell: Cell, start_us: float, rng: Random) -> G
         order += 1
         bytes_left -= size
         done_us = submit(now_us, names[operation], offset, size)
+        if cell.synchronous:
+            done_us = submit(done_us, "flush", 0, 0)
         return done_us, order, thread, now_us, operation, size
 
     for filled in range(max(depths)):

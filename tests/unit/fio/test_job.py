@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.fio.consistency import contradiction
+from drivelab.fio.document import documents, from_document, output_text
 from drivelab.fio.job import job_text
 from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
@@ -170,3 +171,27 @@ def test_fio_writes_blocks_of_the_entropy(tmp_path: Path, entropy: float) -> Non
     assert 1 - data.count(0) / len(data) == pytest.approx(entropy, abs=0.02)
     assert len(zlib.compress(data, 1)) / len(data) == pytest.approx(entropy, abs=0.03)
     assert len(set(pages)) == (len(pages) if entropy else 1)
+
+
+@pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
+def test_synchronous_writes_append_to_a_file(tmp_path: Path) -> None:
+    """The file grows by every write."""
+    cell = Cell("sequential", 0, 4096, threads=1, queue_depth=1, volume_bytes=64 * 4096, synchronous=True)
+    target = tmp_path / "target"
+    target.write_bytes(bytes(4096))
+    text = job_text(cell, str(target), "io_uring", 64 * MIB, 4096, 7, file=True)
+    (tmp_path / "job.fio").write_text(text)
+    command = ["fio", "--output-format=json+", "--output=fio.json", "job.fio"]
+    assert subprocess.run(command, cwd=tmp_path, check=False, timeout=60).returncode == 0
+    assert target.stat().st_size == 65 * 4096
+    result = from_document(next(documents(output_text(tmp_path))))
+    assert result.write.ios == 64
+    assert result.options["sync"] == "sync"
+    assert result.options["direct"] == "0"
+    assert cell.workload == "SEQ 4KiB 0/100, fsync"
+
+
+def test_synchronous_writes_to_a_device_do_not_append() -> None:
+    job_options = options(Cell("sequential", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0, synchronous=True))
+    assert (job_options["sync"], job_options["direct"], job_options["ioengine"]) == ("sync", "0", "psync")
+    assert "file_append" not in job_options

@@ -190,3 +190,17 @@ def test_streams_of_a_composite_have_their_ranges(spy: Spy) -> None:
 def test_a_composite_that_does_not_fit_is_a_user_error(spy: Spy) -> None:
     with pytest.raises(UserError, match="does not hold a block of 32KiB"):
         run(spy, replace(COMPOSITE, range_share=0.01))
+
+
+def test_each_synchronous_write_waits_for_its_flush(spy: Spy) -> None:
+    """A commit is a write and a flush, one after the other, so the drive's buffer does not hide the programming."""
+    cell = Cell("sequential", 0, 4096, threads=1, queue_depth=1, runtime_s=0.05, synchronous=True)
+    commits = run(spy, cell)
+    operations = [operation for _, operation, *_ in spy.requests]
+    assert operations == ["write", "flush"] * len(commits)
+    ends = [done for done, *_ in commits]
+    assert [issued for _, issued, *_ in commits][1:] == ends[:-1]
+    programmed_us = spy.model.slc_program_us  # the first writes go to the SLC cache
+    assert min(done - issued for done, issued, *_ in commits) > programmed_us
+    buffered = run(Spy(spy.model), replace(cell, synchronous=None))
+    assert buffered[0][0] - buffered[0][1] < programmed_us
