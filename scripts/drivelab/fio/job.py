@@ -24,6 +24,7 @@ def job_text(
     seed: int,
     *,
     file: bool = False,
+    direct: bool = True,
 ) -> str:
     """Return a job file for fio ≥ 3.33; `device` is a `file` or a block device.
 
