@@ -12,14 +12,14 @@ from pathlib import Path
 
 from drivelab.core.files import run_directory
 from drivelab.core.lock import is_held
-from drivelab.core.units import format_amount, some
+from drivelab.core.units import format_amount, format_percentage, some
 from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.host.machine import Machine
 from drivelab.host.readers import power_supply
 from drivelab.quick.activity import Process, Sample, take
 from drivelab.quick.stack import disks
-from drivelab.quick.volumes import Layer
+from drivelab.quick.volumes import ACTIONS, Layer
 from drivelab.telemetry.drive_sensors import hwmon_folders, temperature_source
 
 BUSY_SHARE = 0.10
@@ -93,7 +93,7 @@ def sentences(first: Sample, second: Sample, facts: Facts) -> tuple[str, ...]:
     """Return what speaks against a start: what was seen, why it matters, what to do."""
     return (
         *(f"drivelab measures now: {study}. Both measurements disturb each other. Wait until it ends; "
-          "`./drivelab status` shows its progress." for study in facts.studies),
+          "`./drivelab watch` shows its progress." for study in facts.studies),
         *_load(first, second), *_traffic(first, second), *_heat(facts), *_frequency(facts), *_power(facts),
         *_space(facts), *_arrays(facts),
     )  # fmt: skip
@@ -107,14 +107,14 @@ def _load(first: Sample, second: Sample) -> Iterator[str]:
     if share > BUSY_SHARE:
         names = _busiest(first, second, lambda process: process.cpu_s, _PROCESS_SHARE)
         yield (
-            f"Other programs use {share:.0%} of the CPU{names}. Small I/Os become slower and less even. "
-            "Stop these programs, or start again later."
+            f"Other programs use {format_percentage(100 * share)} % of the CPU{names}. Small I/Os become slower and "
+            "less even. Stop these programs, or start again later."
         )
     stolen = (second.cpu_steal_s - first.cpu_steal_s) / total_s
     if stolen > STEAL_SHARE:
         yield (
-            f"The hypervisor takes {stolen:.0%} of the CPU time for other virtual machines. Latencies become longer "
-            "at random. Repeat the measurement at another time, and compare."
+            f"The hypervisor takes {format_percentage(100 * stolen)} % of the CPU time for other virtual machines. "
+            "Latencies become longer at random. Repeat the measurement at another time, and compare."
         )
 
 
@@ -188,10 +188,11 @@ def _space(facts: Facts) -> Iterator[str]:
     used, available = facts.used_bytes, facts.available_bytes
     if used is None or available is None:
         return
-    if used > FULL_SHARE * (used + available):
+    full = used / (used + available) if used else 0.0
+    if full > FULL_SHARE:
         yield (
-            f"The file system is {used / (used + available):.0%} full. An SSD with little free space has a smaller cache and more garbage "
-            "collection, and files become fragmented. Delete files, then run `fstrim -v` on it as root."
+            f"The file system is {format_percentage(100 * full)} % full. An SSD with little free space has a smaller "
+            "cache and collects more garbage. Delete files, then run `fstrim -v` on it as root."
         )
     if available < SMALL_BYTES:
         yield (
@@ -207,10 +208,10 @@ def _arrays(facts: Facts) -> Iterator[str]:
                 f"The array {array.name} lacks {array.missing} of its disks. A degraded array is slower. "
                 f"Replace the disk first; `mdadm --detail /dev/{array.name}` shows which."
             )
-        if array.action not in ("idle", "frozen", "none", ""):
+        if action := ACTIONS.get(array.action, array.action):
             progress = f", {array.completed} sectors done" if array.completed else ""
             yield (
-                f"The array {array.name} runs a {array.action}{progress}. It reads and writes the disks meanwhile. "
+                f"The array {array.name} runs a {action}{progress}. It reads and writes the disks meanwhile. "
                 "Wait until it ends; `cat /proc/mdstat` shows the progress."
             )
 

@@ -33,10 +33,7 @@ def layers(path: Path, host: Host = Host()) -> tuple[Layer, ...]:  # noqa: B008 
 
     A path that does not exist yet belongs to the file system of its nearest folder.
     """
-    found: dict[tuple[str, str], Layer] = {}
-    for layer in _Walk(host, set()).of_path(str(real_path(path))):
-        found.setdefault((layer.kind, layer.name), layer)
-    return tuple(found.values())
+    return tuple(_Walk(host, set()).of_path(str(real_path(path))))
 
 
 def disks(layers: tuple[Layer, ...]) -> tuple[str, ...]:
@@ -55,7 +52,7 @@ def class_of(layers: tuple[Layer, ...], host: Host = Host()) -> str:  # noqa: B0
 
 @dataclass
 class _Walk:
-    """A walk from the top to the bottom, which visits each device once."""
+    """A walk from the top to the bottom, which visits each device and file system once."""
 
     host: Host
     visited: set[str]
@@ -70,9 +67,10 @@ class _Walk:
             return
         mount = file_systems.mount_of(path, file_systems.mounts(self.host))
         if mount is None:
-            yield Layer("unknown", path, "no mount known", (_UNKNOWN_BELOW,))
-            return
-        yield from self._mount(mount, path)
+            yield _unknown(path, "no mount known")
+        elif (key := f"mount {mount.numbers} {mount.source}") not in self.visited:
+            self.visited.add(key)
+            yield from self._mount(mount, path)
 
     def _mount(self, mount: Mount, path: str) -> Iterator[Layer]:
         device = self._device_below(mount)

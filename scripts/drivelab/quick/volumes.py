@@ -12,6 +12,8 @@ from drivelab.drives.sysfs import block_dir, read_text
 _THIN = "The first write to an area also allocates it, which is slower than later writes."
 _PARITY_LEVELS = ("raid4", "raid5", "raid6")
 _PARITY = "A small write also reads and writes parity."
+ACTIONS = {"idle": "", "frozen": "", "none": "", "recover": "recovery"}
+"""What md calls its actions (`sync_action`): nothing, or a noun; others are nouns already."""
 _MAPPINGS = (
     (r"CRYPT-(LUKS[12]|PLAIN|TCRYPT|BITLK|FVAULT2)\b.*", "dm-crypt", "encrypted ({0})",
      "It encrypts, which costs CPU time and limits throughput on slow cores."),
@@ -99,22 +101,18 @@ def array(name: str, md: Path) -> Layer:
     disks = read_text(md / "raid_disks") or "?"
     title = f"RAID {level.removeprefix('raid')}" if level.startswith("raid") else f"md {level}"
     missing, action = int(read_text(md / "degraded") or 0), read_text(md / "sync_action") or "idle"
-    busy = action not in ("idle", "frozen")
-    text = f"{title} of {disks} disks" + (", degraded" if missing else "") + (f", {action} in progress" if busy else "")
+    busy = ACTIONS.get(action, action)
+    text = f"{title} of {disks} disks" + (", degraded" if missing else "") + (f", {busy} in progress" if busy else "")
     warnings = []
     if level in _PARITY_LEVELS:
         warnings.append(_PARITY)
     if level in ("raid1", "raid10"):
         warnings.append("Each write goes to several disks, each read to one.")
     if missing:
-        lost = (
-            "The data of a missing disk are computed from the others"
-            if level in _PARITY_LEVELS
-            else "A copy is missing"
-        )
+        lost = "Missing data are computed from other disks" if level in _PARITY_LEVELS else "A copy is missing"
         warnings.append(f"It is degraded. {lost}, so it is slower than when complete.")
     if busy:
-        warnings.append(f"Its {action} reads and writes the disks at the same time.")
+        warnings.append(f"Its {busy} reads and writes the disks at the same time.")
     return Layer("md", name, text, tuple(warnings))
 
 
