@@ -60,7 +60,7 @@ def sentences(
     device_class: str,
     layers: tuple[Layer, ...],
     path: Path,
-    busiest_cell: str = "one test",
+    busiest_cell: str = "One test",
 ) -> tuple[str, ...]:
     """Return what is unusual, most important first, or one sentence that nothing is.
 
@@ -82,10 +82,13 @@ def sentences(
     single = len(below) == 1 and all(layer.kind in _SIMPLE for layer in layers)
     limits = [limit for limit in LIMITS if single and device_class in limit.classes and limit.key in values]
     too_fast = [limit for limit in limits if _is_plausibility(limit)]
+    slow_link = list(_slow_link(values))
+    too_slow = [
+        limit for limit in limits if limit not in too_fast and not (slow_link and limit.key == "sequential_read_mib_s")
+    ]
     found = [
         *_limits(too_fast, values, place), *_commit(values, place), *_faster_than_link(values),
-        *_host_limited(values, place), *_slow_link(values),
-        *_limits([limit for limit in limits if limit not in too_fast], values, place),
+        *_host_limited(values, place), *slow_link, *_limits(too_slow, values, place),
         *_cliff(values, place), *_queue(values, place), *_mix(values), *_tails(values, place),
     ]  # fmt: skip
     if len(found) > MOST_SENTENCES:

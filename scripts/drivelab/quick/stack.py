@@ -42,11 +42,9 @@ def disks(layers: tuple[Layer, ...]) -> tuple[str, ...]:
 
 
 def class_of(layers: tuple[Layer, ...], host: Host = Host()) -> str:  # noqa: B008
-    """Return the class of device that a place is on; `unknown` if it is on disks of several classes or on none."""
+    """Return the class of device that a place is on; `unknown` if there are several, or none that is known."""
     classes = {device_class(name, host) for name in disks(layers)}
-    if not classes and layers:
-        bottom = layers[-1].kind
-        return bottom if bottom in (MEMORY, NETWORK) else UNKNOWN
+    classes |= {MEMORY, NETWORK, UNKNOWN} & {layer.kind for layer in layers}
     return classes.pop() if len(classes) == 1 else UNKNOWN
 
 

@@ -199,6 +199,12 @@ def test_what_is_implausible_comes_first() -> None:
     assert [text.split(":")[0] for text in found] == ["Sequential read", "Sequential write"]
 
 
+def test_a_slow_link_explains_slow_sequential_reads() -> None:
+    link = {"link_gt_s": 8, "link_lanes": 1, "link_max_gt_s": 8, "link_max_lanes": 4}
+    (text,) = judged({"sequential_read_mib_s": 850, **link}, classes.NVME_SSD)
+    assert text.startswith("The link runs at")
+
+
 def test_commands_exist() -> None:
     """Each `./drivelab COMMAND` is a command, and each protocol is in the library."""
     source = "".join(

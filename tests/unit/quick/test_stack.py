@@ -195,6 +195,15 @@ def test_zfs_names_its_pool_and_guesses_no_disks(place: Place) -> None:
     assert class_of(found, place.host) == "unknown"
 
 
+def test_a_disk_beside_a_network_disk_is_of_no_one_class(place: Place) -> None:
+    disk(place, "sda")
+    place.virtual("nbd0")
+    place.virtual("md0", ("sda", "nbd0"), md__level="raid1", md__raid_disks="2")
+    found = layers("/dev/md0", place)
+    assert disks(found) == ("sda",)
+    assert class_of(found, place.host) == "unknown"
+
+
 def test_a_zfs_volume(place: Place) -> None:
     place.virtual("zd16")
     assert kinds(layers("/dev/zd16", place)) == [("ZFS volume", "zd16")]
