@@ -71,8 +71,8 @@ CAUTIONS = (
     _row(
         "btrfs",
         "",
-        "It copies on write: a small overwrite also writes metadata, and files become fragmented. Since Linux 6.15 "
-        "direct writes to files with checksums pass through the page cache.",
+        "It copies on write: a small overwrite also writes metadata, and files become fragmented. From Linux 6.14 to "
+        "7.2, direct writes to files with checksums pass through the page cache.",
         _NOT_COPIED,
     ),
     _row("zfs bcachefs nilfs2", "", "It copies on write: a small overwrite also writes metadata."),
@@ -109,7 +109,7 @@ CAUTIONS = (
 )  # fmt: skip
 """What a reader of the numbers must know.
 
-Sources: ext4(5), btrfs(5), xfs(5), zfsprops(7), Documentation/filesystems.
+Sources: ext4(5), btrfs(5) and its chapter on checksumming, xfs(5), zfsprops(7), Documentation/filesystems.
 """
 
 
