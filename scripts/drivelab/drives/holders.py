@@ -108,7 +108,7 @@ def _system_disk(subject: _Subject) -> str | None:
 def _system_disks(host: Host) -> Iterator[tuple[str, set[str]]]:
     for numbers, mount_point, source, _ in mounts(host):
         if mount_point in SYSTEM_MOUNTS:
-            names = _names_of_node(source, host) | {name for name in [_name_of(numbers, host)] if name}
+            names = _names_of_node(source, host) | {name for name in [name_of(numbers, host)] if name}
             yield mount_point, {disk for name in names for disk in _disks_below(name, host)}
 
 
@@ -243,11 +243,12 @@ def _names_of_node(path: str, host: Host) -> set[str]:
         return by_path
     if file.kind != "b":
         return set()
-    by_number = _name_of(file.numbers, host)
+    by_number = name_of(file.numbers, host)
     return by_path | ({by_number} if by_number is not None else set())
 
 
-def _name_of(numbers: str, host: Host) -> str | None:
+def name_of(numbers: str, host: Host) -> str | None:
+    """Return the kernel name of the block device with a number `major:minor`, or None if there is none."""
     link = host.sys_root / "dev/block" / numbers
     return link.resolve().name if link.exists() else None
 
