@@ -49,6 +49,8 @@ class Outlook:
     """The estimate by host."""
     firmware: str | None = None
     """Firmware that the drive sheet requires."""
+    destroys: bool = True
+    """Whether data of a user are lost: not those of a virtual drive, and none by a temporary file or by reads."""
 
     @property
     def assumption(self) -> str:
@@ -72,9 +74,11 @@ class Outlook:
         holds = ", ".join(self.holds) or "all data"
         if self.attached and not self.holds:
             holds += "; no file system or partition table was found"
+        if not self.destroys:
+            holds = "the content of the virtual drive" if self.virtual else "nothing"
         return [
             f"{head}",
-            f"    will be erased: {'the content of the virtual drive' if self.virtual else holds}",
+            f"    will be erased: {holds}",
             f"    will be written: {written}{self._share()}{self._premises()}",
             f"    will take: {time} at an assumed {self.bandwidth_mib_s:.0f} MiB/s"
             f"{', in simulated time' if self.device == 'virtual clock' else ''}",
@@ -145,9 +149,12 @@ class Estimates:
 def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estimates) -> Outlook:
     row = campaign.sheet[drive]
     left = [plan for plan in plans if not is_recorded(plan)]
-    name = None if row.virtual is not None else _attached(row.device, plans)
+    is_file = row.size_bytes is not None
+    name = None if row.virtual is not None or is_file else _attached(row.device, plans)
     facts = _facts(row.virtual is not None, name)
-    attached = row.virtual is not None or name is not None
+    if is_file:
+        facts = {**facts, "model": "temporary file"}
+    attached = row.virtual is not None or name is not None or is_file
     capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
     transport = str(facts["transport"])
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
@@ -168,7 +175,7 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
         _holds(name), len(left), total, bandwidth_mib_s, ceiling_mib_s, row.endurance_bytes, applications, attached,
-        by_host, row.firmware,
+        by_host, row.firmware, plans[0].destroys,
     )  # fmt: skip
 
 

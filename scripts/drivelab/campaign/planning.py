@@ -18,7 +18,7 @@ from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
-from drivelab.plan.fitting import refuse_unfit
+from drivelab.plan.fitting import refuse_kind, refuse_unfit
 from drivelab.plan.grammar import Protocol, Resolved, load, resolve
 from drivelab.plan.growing import Growth
 from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
@@ -176,11 +176,13 @@ class Campaign:
 
     def real_drives(self) -> list[str]:
         """Return the kernel names of the attached real drives to measure."""
-        devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if not plan.virtual}
+        devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if plan.destroys}
         return sorted(sysfs.kernel_name(device) for device in devices)
 
     def capacity_bytes(self, plan: Plan) -> int:
-        """Return the capacity of a plan's drive; raises UserError if a real drive is not attached."""
+        """Return the capacity of a plan's drive or file; raises UserError if a real drive is not attached."""
+        if "size_bytes" in plan.subject["drive"]:
+            return int(plan.subject["drive"]["size_bytes"])
         model = plan.subject["drive"].get("virtual")
         if model is not None:
             return DriveModel.from_mapping(plan.drive, model).capacity_bytes
@@ -321,6 +323,7 @@ class Campaign:
         plan = Plan(subject, context)
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)
+        refuse_kind(plan)
         if plan.virtual:
             model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
             refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)

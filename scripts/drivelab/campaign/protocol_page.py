@@ -19,6 +19,7 @@ from drivelab.plan.grammar import Protocol, Resolved, resolve
 from drivelab.plan.plan import Plan
 from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
+from drivelab.run.guest import BLOCK_BYTES
 from drivelab.trace import trace_catalogue
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
@@ -149,6 +150,9 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
         capacity_bytes, over_provisioning = model.capacity_bytes, model.over_provisioning
         transport = link = None
         logical_block_bytes = model.logical_block_bytes
+    elif row.size_bytes is not None:
+        capacity_bytes, logical_block_bytes, transport, link = row.size_bytes, BLOCK_BYTES, None, None
+        plan = Plan({"drive": {"kind": row.kind}}, {"drive": name})
     else:
         kernel_name = sysfs.kernel_name(row.device)
         try:

@@ -16,8 +16,9 @@ from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.restored import restored_folder
 from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
-from drivelab.plan.subject_kinds import DRIVE
+from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.recording.folders import is_recorded
+from drivelab.run import guest
 from drivelab.run.write_cache import known_state
 from drivelab.virtual.model import DriveModel
 
@@ -66,7 +67,7 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
 
 def refuse_kept(row: SheetRow, plan: Plan) -> None:
     """Raise UserError if an unfinished plan needs a drive that may not be written to."""
-    if not row.destructive and not is_recorded(plan):
+    if not row.destructive and plan.destroys and not is_recorded(plan):
         raise UserError(
             f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
             "enter yes or remove the drive from the study"
@@ -99,7 +100,7 @@ def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tup
 
 
 def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
-    """Let the guard check every real drive that still has a measurement to do here.
+    """Let the guard check every real drive that still has a measurement to do here, and open what it does not guard.
 
     Writes to no drive. With `attached_only` drives that are not attached are skipped. Raises UserError when the guard
     refuses a drive, when a cell is smaller than the drive's logical block, or when a drive does not report its write
@@ -112,8 +113,14 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
         drive: guard.approve(campaign.sheet[drive], campaign.sheet[drive].device)
         for drive in dict.fromkeys(plan.sheet_drive for plan in campaign.to_do if host_of(plan) in hosts)
         if campaign.sheet[drive].virtual is None
+        and KINDS[campaign.sheet[drive].kind].destroyed
         and not (attached_only and not Path(campaign.sheet[drive].device).exists())
     }
+    for plan in campaign.to_do:
+        row = campaign.sheet[plan.sheet_drive]
+        if not KINDS[row.kind].destroyed and host_of(plan) in hosts:
+            with guest.opened(row) as opened:
+                refuse_unfit(plan, opened.capacity_bytes, opened.logical_block_bytes)
     for drive, wanted in dict.fromkeys((plan.sheet_drive, plan.subject["write_cache"]) for plan in campaign.to_do):
         if drive in approved and wanted is not None:
             known_state(approved[drive], wanted)

@@ -180,6 +180,11 @@ def _pinned() -> list[str]:
     """Return the attached drives of the sheet."""
     from drivelab.plan.drive_sheet import load_sheet
     from drivelab.plan.schema import ROOT
+    from drivelab.plan.subject_kinds import KINDS
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []
-    return [_kernel_name(row.device) for row in rows if row.virtual is None and Path(row.device).exists()]
+    return [
+        _kernel_name(row.device)
+        for row in rows
+        if row.virtual is None and KINDS[row.kind].destroyed and Path(row.device).exists()
+    ]

@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         plan,
         protocol,
         query,
+        quick,
         replay,
         run,
         stage,
@@ -52,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
+        quick,
         run,
         watch,
         plan,

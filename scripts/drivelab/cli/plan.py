@@ -107,7 +107,9 @@ def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> 
     from drivelab.campaign.commands import fio_commands
     from drivelab.drives import sysfs
     from drivelab.plan.hosts import host_of
+    from drivelab.plan.subject_kinds import FILE
     from drivelab.recording.folders import is_recorded
+    from drivelab.run.guest import BLOCK_BYTES
     from drivelab.virtual.model import DriveModel
 
     place = ""
@@ -125,6 +127,8 @@ def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> 
         return
     if row.virtual:
         block = DriveModel.from_mapping(row.drive, planned.plan.subject["drive"]["virtual"]).logical_block_bytes
+    elif planned.plan.kind == FILE.name:
+        block = BLOCK_BYTES
     else:
         block = sysfs.logical_block_bytes(row.device.removeprefix("/dev/"))
     for purpose, command in fio_commands(planned.plan, row.device, row.capacity_bytes, block):

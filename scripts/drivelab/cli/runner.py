@@ -161,7 +161,7 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
     """Show which real drives are about to be erased and require consent; raises UserError if over budget."""
     prospects = outlook(campaign)
     require_within(campaign, prospects)
-    rows = [row for row in prospects if not row.virtual and row.to_do]
+    rows = [row for row in prospects if row.destroys and row.to_do]
     for row in rows:
         print("\n".join(row.lines()), flush=True)
     if (growth := growth_lines(campaign)) and rows:

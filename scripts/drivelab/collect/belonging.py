@@ -34,7 +34,7 @@ from drivelab.recording.checksums import altered
 Line = Mapping[str, Any]
 """A line of the journal."""
 
-_DEVICE = re.compile(r"^(?:# (\S+) \(block .*\)|filename=(.*))$", re.MULTILINE)
+_DEVICE = re.compile(r"^(?:# (.+) \((?:block|file) .*\)|filename=(.*))$", re.MULTILINE)
 """The device of a job; in a comment if the job names it by a descriptor (drives.target, as_comment)."""
 _SAME_TIME_S = 0.002
 """Tolerance of times: the journal and fio store milliseconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -87,3 +88,12 @@ def run_directory() -> Path:
             "Set DRIVELAB_RUN_DIR to a folder that you own."
         )
     return folder
+
+
+def own_run_directory() -> Path:
+    """Return `run_directory` if this user may write there, else a folder of this user for what others need not see."""
+    folder = run_directory()
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if os.access(existing, os.W_OK):
+        return folder
+    return Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir())) / f"drivelab-{os.geteuid()}"

@@ -16,7 +16,6 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import TICK_S, Tick, Timing, run_program
 from drivelab.drives import tools
-from drivelab.drives.guard import HeldDevice
 from drivelab.fio.consistency import require_own
 from drivelab.fio.early_end import EarlyEnd, StopRule
 
@@ -42,22 +41,21 @@ def fio_version() -> str:
     return text.removeprefix("fio-")
 
 
-def choose_engine(device: HeldDevice) -> str:
+def choose_engine(path: str, label: str, *, direct: bool = True) -> str:
     """Return `io_uring`, or `libaio` if the kernel or a container forbids io_uring.
 
-    Tested with one read.
+    Tested with one read of the device or file at `path`, which messages call `label`.
     """
     message = ""
     for engine in ("io_uring", "libaio"):
-        probe = tools.run("fio", "--name=probe", f"--filename={device.path}", f"--ioengine={engine}", "--rw=read",
-                          "--thread", "--bs=4096", "--number_ios=1", "--direct=1", "--size=1m", "--readonly",
-                          timeout_s=GRACE_S)  # fmt: skip
+        probe = tools.run(
+            "fio", "--name=probe", f"--filename={path}", f"--ioengine={engine}", "--rw=read", "--thread", "--bs=4096",
+            "--number_ios=1", f"--direct={int(direct)}", "--size=1m", "--readonly", timeout_s=GRACE_S,
+        )  # fmt: skip
         if probe.status == 0:
             return engine
         message = probe.words
-    raise UserError(
-        f"fio cannot read {device.device} with io_uring or libaio ({message}); check the drive and its cable"
-    )
+    raise UserError(f"fio cannot read {label} with io_uring or libaio ({message}); check the drive and its cable")
 
 
 def run_fio(
@@ -72,6 +70,7 @@ def run_fio(
     idles: bool = False,
     inherited: Sequence[int] = (),
     until: StopRule | None = None,
+    readonly: bool = False,
 ) -> Timing:
     """Run fio on a job text in `directory` and leave the evidence there.
 
@@ -85,6 +84,7 @@ def run_fio(
         idles: whether the job may complete nothing while nothing is in flight.
         inherited: descriptors that fio inherits; the job may name its device by one.
         until: a stop rule, checked four times per slice; it ends fio in an orderly way. It needs `slice_s`.
+        readonly: whether fio refuses every job that writes.
 
     Raises CellFailed, after killing fio's process group, if the drive completes nothing for GRACE_S or fio exceeds its
     time. Raises CellFailed for JSON of another job or run. Exit status and numbers are not checked here.
@@ -94,6 +94,8 @@ def run_fio(
     command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never"]
     if slice_s is not None:
         command.append(f"--status-interval={slice_s:g}")
+    if readonly:
+        command.append("--readonly")
     command.append("job.fio")
     (directory / COMMAND).write_text(shlex.join(command) + "\n")
     watchdog = _Watchdog(name, runtime_s, idles)

@@ -210,9 +210,10 @@ def _model(text: str, source: str) -> str | None:
 def _refuse_twice(seen: dict[tuple[str, str], SheetRow], row: SheetRow) -> None:
     """Raise UserError if an earlier row has this drive, device or serial.
 
-    `seen` maps each value to its row. Folders of one file system share its identifier.
+    `seen` maps each value to its row. Folders of one file system share its identifier, and a folder may be measured
+    with files of several sizes.
     """
-    for column in ("drive", "device") if row.kind == FILE.name else ("drive", "device", "serial"):
+    for column in ("drive",) if row.kind == FILE.name else ("drive", "device", "serial"):
         other = seen.setdefault((column, getattr(row, column)), row)
         if other is not row:
             raise UserError(

@@ -10,6 +10,7 @@ from drivelab.core.units import format_size
 from drivelab.plan.cell import Cell, beside_of, cells_of, fills
 from drivelab.plan.plan import Plan
 from drivelab.plan.ranges import parts_of
+from drivelab.plan.subject_kinds import KINDS, READ_ONLY
 
 LEAST_SLICE_S = 1.0
 """Shortest status interval of fio (its manual, --status-interval)."""
@@ -46,6 +47,32 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int, *, t
         if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
             raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio supports in real time",
                         f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
+
+
+def refuse_kind(plan: Plan) -> None:
+    """Raise UnfitError if the plan does what its kind of subject forbids.
+
+    A file takes loops, soaks and idle times; a subject for reading only takes those of them that do not write.
+    """
+    if KINDS[plan.kind].destroyed:
+        return
+    if plan.subject["condition"]["purge"] != "none":
+        raise UnfitError(plan, f"the protocol purges, and a subject of the kind '{plan.kind}' cannot be purged",
+                         "choose a protocol without a purge, such as quick")  # fmt: skip
+    steps = {kind for step in plan.subject["measure"] for kind in step}
+    streams = any("streams" in cell for cell in _cells(plan.subject)) or any(
+        "streams" in fields for step in plan.subject["measure"] for fields in step.values()
+    )
+    if streams or not steps <= {"loop", "soak", "idle"}:
+        raise UnfitError(plan, f"replays and applications need a drive, not the kind '{plan.kind}'",
+                         "leave this measurement out for this subject")  # fmt: skip
+    if _trims(plan.subject):
+        raise UnfitError(plan, f"its I/Os trim, which the kind '{plan.kind}' cannot",
+                         "leave this measurement out for this subject")  # fmt: skip
+    reads = all(cell["read_share"] == 100 and not beside_of(cell) for cell in _cells(plan.subject))
+    if plan.kind == READ_ONLY.name and (fills(plan.subject["condition"]) or not reads):
+        raise UnfitError(plan, "the protocol writes, and the sheet lists this device for reading only",
+                         "choose a protocol that only reads, such as quick-reads")  # fmt: skip
 
 
 def _trims(subject: Mapping[str, Any]) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import read_regular
+from drivelab.plan.subject_kinds import DRIVE, KINDS
 
 FORMAT = 1
 
@@ -71,6 +72,16 @@ class Plan:
         """Return fio's seed, different per cell and equal in repetitions of the plan."""
         text = f"{self.digest}/{self.run}/{name}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big")
+
+    @property
+    def kind(self) -> str:
+        """Return the subject's kind, a key of `drivelab.plan.subject_kinds.KINDS`."""
+        return str(self.subject["drive"].get("kind", DRIVE.name))
+
+    @property
+    def destroys(self) -> bool:
+        """Return whether the measurement destroys data of a user: on any subject but a virtual drive or a file."""
+        return not self.virtual and KINDS[self.kind].destroyed
 
     @property
     def virtual(self) -> bool:

@@ -21,6 +21,8 @@ class Kind:
     """What the column `serial` holds, in words."""
     has_members: bool = False
     """Whether the column `members` must name the disks that carry it."""
+    destroyed: bool = True
+    """Whether a measurement destroys data; otherwise the row's `destructive` has no effect."""
 
 
 DRIVE = Kind(
@@ -61,7 +63,15 @@ FILE = Kind(
     re.compile(r"/[^\t\n]*"),
     "the absolute path of a folder, in which drivelab measures a temporary file",
     "the UUID of the folder's file system",
+    destroyed=False,
+)
+READ_ONLY = Kind(
+    "read-only",
+    re.compile(r"/dev/[^\t\n]+"),
+    "any block device, even in use; drivelab only reads it",
+    "its serial number or other identifier, or `unknown`",
+    destroyed=False,
 )
 
-KINDS = {kind.name: kind for kind in (DRIVE, PARTITION, VOLUME, ARRAY, NAMESPACE, FILE)}
+KINDS = {kind.name: kind for kind in (DRIVE, PARTITION, VOLUME, ARRAY, NAMESPACE, FILE, READ_ONLY)}
 """Kinds by the name that the column `kind` holds."""

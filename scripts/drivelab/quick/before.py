@@ -17,9 +17,9 @@ from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.host.machine import Machine
 from drivelab.host.readers import power_supply
+from drivelab.host.stack.stack import disks
+from drivelab.host.stack.volumes import ACTIONS, Layer
 from drivelab.quick.activity import Process, Sample, take
-from drivelab.quick.stack import disks
-from drivelab.quick.volumes import ACTIONS, Layer
 from drivelab.telemetry.drive_sensors import hwmon_folders, temperature_source
 
 BUSY_SHARE = 0.10

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from drivelab.core.units import format_factor, format_percentage
-from drivelab.quick.device_class import (
+from drivelab.host.stack.device_class import (
     CARD,
     CLOUD_VOLUME,
     HARD_DISK,
@@ -17,9 +17,9 @@ from drivelab.quick.device_class import (
     RAM_DISK,
     USB,
 )
-from drivelab.quick.stack import disks
+from drivelab.host.stack.stack import disks
+from drivelab.host.stack.volumes import Layer
 from drivelab.quick.thresholds import KEYS, LIMITS, Limit
-from drivelab.quick.volumes import Layer
 
 MOST_SENTENCES = 5
 CPU_SHARE = 0.9

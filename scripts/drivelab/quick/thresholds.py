@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from drivelab.quick.device_class import CARD, HARD_DISK, NVME_SSD, SAS_SSD, SATA_SSD, USB
+from drivelab.host.stack.device_class import CARD, HARD_DISK, NVME_SSD, SAS_SSD, SATA_SSD, USB
 
 
 class Key(NamedTuple):

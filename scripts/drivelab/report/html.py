@@ -135,12 +135,14 @@ def _parquet(table: pa.Table, name: str) -> bytes:
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
-    """Return the HTML of a report with all texts escaped.
+def page(template: str, values: Mapping[str, Any]) -> str:
+    """Return the HTML of a page without scripts, with all texts escaped and the style of reports."""
+    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
+    return _environment().get_template(template).render(style=style, **values)
 
-    `jobs` gives the text of fio jobs by path, from `drivelab.report.sections.proof.fio_jobs`.
-    """
-    environment = Environment(
+
+def _environment() -> Environment:
+    return Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
@@ -148,6 +150,14 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+
+
+def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
+    """Return the HTML of a report with all texts escaped.
+
+    `jobs` gives the text of fio jobs by path, from `drivelab.report.sections.proof.fio_jobs`.
+    """
+    environment = _environment()
     proofs = proofs_of(report)
     script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
     environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)

@@ -45,6 +45,7 @@ class BlockDevice:
     """Implements `drivelab.run.device.Device`."""
 
     undoes = False
+    lasts = True
 
     def __init__(self, approved: HeldDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
         self.last_user, self.take_over = user.before, user.enter
@@ -55,7 +56,7 @@ class BlockDevice:
         self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
         self.name = approved.name
         self.serial = approved.serial
-        self.engine = choose_engine(approved)
+        self.engine = choose_engine(approved.path, approved.device)
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
 

@@ -37,6 +37,7 @@ class ClockDevice:
     name = ""
     engine = "virtual clock"
     undoes = True
+    lasts = True
 
     def __init__(self, plan: Plan, state_file: Path, user: LastUser) -> None:
         self.last_user, self.take_over = user.before, user.enter

@@ -17,6 +17,7 @@ from drivelab.host.settings import HOST, deviations, snapshot
 from drivelab.plan.cell import Cell
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.plan import Plan
+from drivelab.plan.subject_kinds import KINDS
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.run.device import Device, open_device
 from drivelab.run.fill import AS_EMPTY, FOLDER, MOST_RESTS, Pass, passes, probe_cell, probes, rest
@@ -62,13 +63,13 @@ def _deviation(row: dict[str, Any]) -> str:
 
 
 NOTHING_TO_DO = "nothing"
-"""Stage in the seal file of a measurement that is already recorded or started."""
+"""Stage in the seal file of a measurement that is already recorded or started, or that prepares its own file."""
 
 
 def purge(plan: Plan, seal_out: Path) -> None:
-    """Purge the drive and seal that state; do nothing if `measure` may resume the recording."""
+    """Purge the drive and seal that state; do nothing if `measure` may resume the recording, or does it all."""
     recording = Recording(plan)
-    if recording.complete or recording.interrupted:
+    if recording.complete or recording.interrupted or not KINDS[plan.kind].destroyed:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
@@ -82,9 +83,12 @@ def purge(plan: Plan, seal_out: Path) -> None:
 
 
 def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
-    """Fill the drive as the protocol says, purging it first if necessary, and seal that state."""
+    """Fill the drive as the protocol says, purging it first if necessary, and seal that state.
+
+    Does nothing where `purge` does nothing.
+    """
     recording = Recording(plan)
-    if recording.complete or recording.interrupted:
+    if recording.complete or recording.interrupted or not KINDS[plan.kind].destroyed:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with Progress(plan, "precondition") as progress, place(plan, progress, last=False), open_device(plan) as device:
@@ -107,8 +111,11 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
     """Return whether the seal in a file matches the drive's present state.
 
     Append the verdict to the journal. Counters show writes and discards, but not a purge that the drive does itself. So
-    the name of the last recording shows when another chain purged the drive and stopped.
+    the name of the last recording shows when another chain purged the drive and stopped. A subject whose state does
+    not last has no seal.
     """
+    if not device.lasts:
+        return False
     try:
         seal = Seal.from_mapping(json.loads(path.read_text()))
     except (OSError, ValueError, TypeError, KeyError):

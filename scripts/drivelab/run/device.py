@@ -16,9 +16,11 @@ from drivelab.drives.sysfs import Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.fitting import refuse_kind
 from drivelab.plan.hosts import refuse_elsewhere
 from drivelab.plan.plan import Plan
-from drivelab.run import consent, write_cache
+from drivelab.plan.subject_kinds import KINDS
+from drivelab.run import consent, guest, write_cache
 from drivelab.run.consent import refuse_foreign_commands
 from drivelab.telemetry.log import Source
 from drivelab.virtual.kept_state import KEPT_DRIVES
@@ -42,6 +44,9 @@ class Device(Protocol):
     undoes: bool
     """Whether opening the drive undoes everything that has no line in the journal. If so, an interruption leaves no
     trace on the drive and no gap."""
+    lasts: bool
+    """Whether the subject keeps its state between processes. A temporary file does not: its measurement neither takes
+    over a prepared state nor resumes."""
     engine: str
     """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
@@ -147,6 +152,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
     """Open the device of a plan; raises UserError, before any write, if it may not be used."""
     from drivelab.run.block_device import BlockDevice
     from drivelab.run.clock_device import ClockDevice
+    from drivelab.run.guest_device import GuestDevice
 
     refuse_elsewhere(plan)
     sheet = load_sheet(Path(plan.context["drives_sheet"]))
@@ -169,6 +175,10 @@ def open_device(plan: Plan) -> Iterator[Device]:
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
+    elif not KINDS[row.kind].destroyed:
+        refuse_kind(plan)
+        with exclusive(Path(row.device), row.drive), guest.opened(row) as opened:
+            yield GuestDevice(opened, plan)
     else:
         refuse_foreign_commands(plan)
         _ready_for_applications(plan)

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -146,14 +147,19 @@ def _rates(samples: Sequence[tuple[float, int]]) -> Iterator[float]:
             yield (end[1] - start) / (end[0] - start_s)
 
 
-def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: Mapping[str, Any]) -> None:
+def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: Mapping[str, Any]) -> Iterator[None]:
+    """Run a step; yield where another measurement may run: after each cell of a loop, and at the end of the step."""
+    if kind == "loop":
+        yield from run_loop(bench, progress, number, fields)
+        return
     if kind == "replay":
         from drivelab.run.replay import run_replay as run  # imports pandas, which loops and soaks do not need
     elif kind == "application":
         from drivelab.run.application import run_application as run
     else:
-        run = {"loop": run_loop, "soak": run_soak, "idle": run_idle}[kind]
+        run = {"soak": run_soak, "idle": run_idle}[kind]
     run(bench, progress, number, fields)
+    yield
 
 
 def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
@@ -179,27 +185,43 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
         recording.finish()
         return
     with Progress(plan, "measure") as progress, place(plan, progress, last=True), open_device(plan) as device:
-        scenario = require_scenario(plan, device)
-        recording.open()
-        note_scenario(recording, "measure", scenario)
-        host = {**describe_host(), "scenario": plan.subject["scenario"],
-                "fio": fio_version() if plan.clock == "wall" else "virtual clock",
-                "engine": device.engine, "drivelab": drivelab.__version__,
-                **({"note": plan.context["host_note"]} if "host_note" in plan.context else {})}  # fmt: skip
-        _ready(plan, device, recording, seal_in, host, progress, alone=barrier is None)
-        recording.write(
-            "identity.json",
-            {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
-        )
-        recording.write("host.json", host)
-        if plan.clock == "wall":
-            recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
-        recording.append("measure", wear=asdict(device.wear()))
-        with Schedules(plan, device, recording) as schedules:
-            _take_steps(Bench(plan, device, recording, schedules), progress, barrier)
+        with bench_of(plan, device, recording, seal_in, progress, alone=barrier is None) as bench:
+            for _ in turns(bench, progress, barrier):
+                pass
         if barrier is not None:
             start_together(barrier, recording, len(plan.subject["measure"]))
         recording.finish()
+
+
+@contextmanager
+def bench_of(
+    plan: Plan, device: Device, recording: Recording, seal_in: Path, progress: Progress, *, alone: bool
+) -> Iterator[Bench]:
+    """Open the recording of a plan, bring the drive into its initial state, and yield a bench with running telemetry.
+
+    Raises UserError if the host's settings are not those that the protocol requires.
+    """
+    scenario = require_scenario(plan, device)
+    recording.open()
+    note_scenario(recording, "measure", scenario)
+    host = {**describe_host(), "scenario": plan.subject["scenario"],
+            "fio": fio_version() if plan.clock == "wall" else "virtual clock",
+            "engine": device.engine, "drivelab": drivelab.__version__,
+            **({"note": plan.context["host_note"]} if "host_note" in plan.context else {})}  # fmt: skip
+    _ready(plan, device, recording, seal_in, host, progress, alone=alone)
+    recording.write(
+        "identity.json",
+        {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
+    )
+    recording.write("host.json", host)
+    if plan.clock == "wall":
+        drives = [device.name] if device.name else []  # a folder may have no drive below, or several
+        recording.write("settings.json", snapshot(drives, plan.subject["scenario"]))
+    recording.append("measure", wear=asdict(device.wear()))
+    with Schedules(plan, device, recording) as schedules:
+        bench = Bench(plan, device, recording, schedules)
+        with bench.telemetry, device.telling(recording.part):
+            yield bench
 
 
 def _ready(
@@ -210,9 +232,12 @@ def _ready(
     journal = recording.journal()
     if any(line["event"] == "measure" for line in journal):
         samples = read_lines(recording.part)
-        reason = NOT_RESUMED if not alone else lost_state(
-            plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
-        )  # fmt: skip
+        if device.lasts:
+            reason = NOT_RESUMED if not alone else lost_state(
+                plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
+            )  # fmt: skip
+        else:
+            reason = "its temporary file ended with the interrupted process"
         reason = reason or other_versions(recording.part, {**host, **device.identity()})
         if reason is None:
             device.take_over()
@@ -230,19 +255,19 @@ def _ready(
     device.take_over()
 
 
-def _take_steps(bench: Bench, progress: Progress, barrier: Barrier | None) -> None:
+def turns(bench: Bench, progress: Progress, barrier: Barrier | None = None) -> Iterator[None]:
+    """Take the steps of a plan; yield where another measurement may run. Raises UserError when a cell fails."""
     plan, recording = bench.plan, bench.recording
-    with bench.telemetry, bench.device.telling(recording.part):
-        for number, step in enumerate(plan.subject["measure"]):
-            ((kind, fields),) = step.items()
-            if barrier is not None:
-                start_together(barrier, recording, number)
-            try:
-                _run_step(kind, bench, progress, number, fields)
-            except CellFailed as failure:
-                recording.append("failed", step=number, reason=str(failure))
-                action = "to resume" if barrier is None else "to restart"
-                raise UserError(
-                    f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
-                    f"{recording.part}; fix the cause and run again {action}."
-                ) from None
+    for number, step in enumerate(plan.subject["measure"]):
+        ((kind, fields),) = step.items()
+        if barrier is not None:
+            start_together(barrier, recording, number)
+        try:
+            yield from _run_step(kind, bench, progress, number, fields)
+        except CellFailed as failure:
+            recording.append("failed", step=number, reason=str(failure))
+            action = "to resume" if barrier is None and bench.device.lasts else "to restart"
+            raise UserError(
+                f"drive '{plan.drive}', {plan.measurement}: {failure}. Finished cells are kept in "
+                f"{recording.part}; fix the cause and run again {action}."
+            ) from None

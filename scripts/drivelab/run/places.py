@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.core.files import run_directory
+from drivelab.core.files import own_run_directory
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import write_json
@@ -39,7 +39,7 @@ def place(plan: Plan, progress: Progress, *, last: bool) -> Iterator[None]:
     if plan.clock == "virtual":
         yield
         return
-    folder = run_directory() / "places"
+    folder = own_run_directory() / "places"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{_name(plan)}.json"
     descriptor = _enter(path, plan, progress)

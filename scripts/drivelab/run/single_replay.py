@@ -18,6 +18,7 @@ from drivelab.drives import guard, target
 from drivelab.drives.target import Target
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.replay_choice import ReplayChoice
+from drivelab.plan.subject_kinds import KINDS
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.replay import native, once
 from drivelab.replay.engine_records import open_results, open_schedule
@@ -228,6 +229,10 @@ def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
         raise UserError(
             f"target '{name}' is neither a path nor a drive of {sheet}, which has: {', '.join(rows) or 'none'}; "
             "enter the drive there, or give the path of a loop device or a file"
+        )
+    if not KINDS[rows[name].kind].destroyed:
+        raise UserError(
+            f"target '{name}': a replay needs a drive, not the kind '{rows[name].kind}'. Nothing was written."
         )
     with _device(rows[name]) as device:
         if rows[name].virtual is None and not destroy:

@@ -26,20 +26,24 @@ def sources_for(
     sys_root: Path = Path("/sys"),
     proc_root: Path = Path("/proc"),
 ) -> list[Source]:
-    """Return all sources of this host for the block device with a kernel name.
+    """Return all sources of this host for the block device with a kernel name; of the host alone for an empty name.
 
     `helpers` are processes whose CPU time belongs to the drive, such as the server of a virtual drive. `beside` returns
     processes that measure other drives simultaneously; their CPU time is not foreign load either.
     """
     candidates = [
         cpu_source(proc_root, helpers, kernel_serves=name.startswith("loop"), beside=beside),
-        sectors_source(name, sys_root),
         frequency_source(sys_root),
-        temperature_source(name, sys_root),
-        drive_power_source(name, sys_root),
         host_power_source(sys_root),
         processor_energy_source(sys_root),
         meter_source(meter),
-        smartctl_source(name, sys_root),
     ]
-    return [source for source in candidates if source is not None] + nvme_sources(name, sys_root)
+    if name:
+        candidates += [
+            sectors_source(name, sys_root),
+            temperature_source(name, sys_root),
+            drive_power_source(name, sys_root),
+            smartctl_source(name, sys_root),
+            *nvme_sources(name, sys_root),
+        ]
+    return [source for source in candidates if source is not None]

@@ -31,7 +31,7 @@ _CONDITIONS = (
     "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
     "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
-    "points",
+    "points", "quick",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -80,6 +80,8 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
             steps.setdefault(kind, []).append(fields)
     loops, soaks, replays = (steps.get(kind, []) for kind in ("loop", "soak", "replay"))
     kinds = {"points"} if any("point" in soak for soak in soaks) else set()
+    if subject.get("protocol") in ("quick", "quick-reads"):
+        kinds.add("quick")
     kinds |= _of_loops(loops) | _of_soaks([soak for soak in soaks if "phase" not in soak], len(soaks), bool(loops))
     if replays:
         kinds.add("replay")

@@ -152,11 +152,13 @@ def test_a_row_that_does_not_fit_its_kind_is_refused(
 
 
 def test_folders_of_one_file_system_share_its_identifier(tmp_path: Path) -> None:
+    """A folder may also have several rows, with files of several sizes, but every row has its own name."""
     path = tmp_path / "drives.tsv"
     head = ["drive\tdevice\tserial\tdestructive\tnote\tkind\tsize"]
-    rows = [f"{name}\t/{name}\tUUID\tno\t\tfile\t1GiB" for name in ("a", "b")]
+    rows = [f"{name}\t{folder}\tUUID\tno\t\tfile\t{size}"
+            for name, folder, size in (("a", "/a", "1GiB"), ("b", "/b", "1GiB"), ("a-2", "/a", "2GiB"))]  # fmt: skip
     path.write_text("\n".join(head + rows) + "\n")
-    assert set(load_sheet(path)) == {"a", "b"}
-    path.write_text("\n".join([*head, *rows, rows[0].replace("a\t", "c\t", 1)]) + "\n")
-    with pytest.raises(UserError, match="device '/a' is already on line 2"):
+    assert set(load_sheet(path)) == {"a", "b", "a-2"}
+    path.write_text("\n".join([*head, *rows, rows[0]]) + "\n")
+    with pytest.raises(UserError, match="drive 'a' is already on line 2"):
         load_sheet(path)

@@ -29,7 +29,7 @@ def fields(cells: list[dict[str, Any]] | None = None, rounds: int = 2, **more: A
 
 
 def run(bench: Any, wanted: dict[str, Any], step: int = 0) -> None:
-    run_loop(bench, PROGRESS, step, wanted)  # type: ignore[arg-type]
+    list(run_loop(bench, PROGRESS, step, wanted))  # type: ignore[arg-type]
 
 
 class Stopped(Exception):  # noqa: N818 (an event)

@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from storage_places import Place
 
+from drivelab.host.stack.stack import Layer
 from drivelab.quick import before
 from drivelab.quick.activity import Disk, Process, Sample, take
 from drivelab.quick.before import Array, Facts, running_studies, sentences
-from drivelab.quick.stack import Layer
 
 KEY = (4711, "100")
 FIRST = Sample(100.0, 1000.0, 50.0, 0.0, {KEY: Process("dd", 5.0, 1 << 30)}, {"sda": Disk(1000, 1 << 30)})

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.cli.main import parser
-from drivelab.quick import device_class as classes
+from drivelab.host.stack import device_class as classes
+from drivelab.host.stack.stack import Layer
 from drivelab.quick.expectations import MOST_SENTENCES, link_mib_s, sentences
-from drivelab.quick.stack import Layer
 from drivelab.quick.thresholds import KEYS, LIMITS, Limit
 
 EXT4_ON_DISK = (Layer("file system", "ext4", "ext4"), Layer("disk", "sdx", "a disk"))

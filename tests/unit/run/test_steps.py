@@ -75,7 +75,7 @@ def trace(tmp_path: Path) -> Path:
 def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) -> None:
     bench = Bench(trace=trace)
     bench.iops = lambda number: 100.0 if number % 2 else 100.0 * number  # the second combination never settles
-    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
     assert [cell.label for cell in bench.cells] == ["composite T4Q8", "composite T1Q8"] * 5
     assert bench.lines[0]["event"] == "streams"
     assert bench.lines[0]["trace"] == "t"
@@ -86,16 +86,16 @@ def test_a_composite_runs_until_its_tracked_variables_are_steady(trace: Path) ->
 
 def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> None:
     bench = Bench(trace=trace)
-    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
     bench.lines = bench.lines[:4]  # the line of the streams, and one and a half rounds
     bench.cells.clear()
-    run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+    list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
     assert len(bench.cells) == 7
     assert sum(line["event"] == "streams" for line in bench.lines) == 1
     bench.lines = bench.lines[:4]
     write(trace, [Row(1)])
     with pytest.raises(UserError, match="this is not the trace that a/m/0-run1 began with"):
-        run_loop(bench, PROGRESS, 0, STREAMS)  # type: ignore[arg-type]
+        list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from storage_places import Place
 
 from drivelab.drives.openers import Host
-from drivelab.quick import file_systems
-from drivelab.quick.file_systems import CAUTIONS, Mount, describe, folder_flags, mount_of, mounts
+from drivelab.host.stack import file_systems
+from drivelab.host.stack.file_systems import CAUTIONS, Mount, describe, folder_flags, mount_of, mounts
 
 POINTS = ["/", "/a", "/a/b", "/a/b/c", "/ab", "/d"]
 

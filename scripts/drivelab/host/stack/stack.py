@@ -11,8 +11,8 @@ from drivelab.core.files import real_path
 from drivelab.drives.holders import name_of
 from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import block_dir, read_text
-from drivelab.quick import file_systems, volumes
-from drivelab.quick.device_class import (
+from drivelab.host.stack import file_systems, volumes
+from drivelab.host.stack.device_class import (
     LOOP,
     MEMORY,
     NETWORK,
@@ -22,8 +22,8 @@ from drivelab.quick.device_class import (
     device_class,
     words,
 )
-from drivelab.quick.file_systems import Mount
-from drivelab.quick.volumes import Layer as Layer
+from drivelab.host.stack.file_systems import Mount
+from drivelab.host.stack.volumes import Layer as Layer
 
 _UNKNOWN_BELOW = "The kernel does not say what is below, so the numbers may include caches, networks or other programs."
 

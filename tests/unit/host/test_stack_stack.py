@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from storage_places import AHCI, LV, Place
 
-from drivelab.quick import stack
-from drivelab.quick.stack import Layer, class_of, disks
+from drivelab.host.stack import stack
+from drivelab.host.stack.stack import Layer, class_of, disks
 from drivelab.virtual import manage
 
 SSD = {"queue__rotational": "0", "device__vendor": "ATA"}

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.quick import stack
+from drivelab.host.stack import stack
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from storage_places import AHCI, NVME, SAS, Place
 
-from drivelab.quick import device_class as classes
-from drivelab.quick.device_class import device_class
+from drivelab.host.stack import device_class as classes
+from drivelab.host.stack.device_class import device_class
 from drivelab.virtual import manage
 
 VIRTIO_SCSI = "pci0000:00/0000:00:04.0/virtio2/host0/target0:0:0/0:0:0:0"

@@ -1,0 +1,251 @@
+"""One quick look from the first check to the printed result."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pandas as pd
+
+from drivelab.analysis.values.quick_look import sustained_of, values_of
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError
+from drivelab.core.terminal import console
+from drivelab.core.units import format_amount, format_duration
+from drivelab.drives import identity, sysfs
+from drivelab.host.stack.stack import class_of, disks, layers
+from drivelab.host.stack.volumes import Layer
+from drivelab.plan.drive_sheet import SheetRow
+from drivelab.plan.plan import Plan
+from drivelab.plan.subject_kinds import FILE, READ_ONLY
+from drivelab.plan.yaml_file import load_yaml
+from drivelab.quick import before
+from drivelab.quick.expectations import sentences
+from drivelab.quick.look import look, write_tables
+from drivelab.quick.result import Place, for_expectations
+from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Asked, planned
+from drivelab.quick.subjects import known_size, size_for
+from drivelab.quick.view import LiveView, final_table, host_limited, sustained_words, tails
+from drivelab.run import consent
+from drivelab.virtual import manage
+from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
+
+VIRTUAL = "virtual drive"
+_LINK = re.compile(r"([\d.]+) GT/s.* x(\d+)")
+_COMPARABLE = 3
+"""Looks at each place after which a comparison can give a verdict."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What a look will do."""
+
+    asked: Sequence[Asked]
+    campaign: Campaign
+    plans: Sequence[Plan]
+    layers: Sequence[tuple[Layer, ...]]
+    warnings: tuple[str, ...]
+    """What speaks against starting now."""
+
+    @property
+    def page(self) -> Path:
+        """Return the usual path of the page."""
+        return RESULTS / f"{'-and-'.join(plan.drive for plan in self.plans)}.html"
+
+    @property
+    def longest_s(self) -> float:
+        return sum(one.time_s for one in self.asked)
+
+
+def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) -> Planned:
+    """Plan a look at places, and watch the host for a second; writes the study of quick looks, and nothing else.
+
+    Raises UserError if a place is named twice, is too small, or may not be measured.
+    """
+    devices = [row.device for row in rows]
+    if twice := next((device for device in devices if devices.count(device) > 1), None):
+        raise UserError(f"{twice} is named twice; name two different places to compare them")
+    sizes = [_size(row, size_bytes, time_s) for row in rows]
+    common = min((size for size in sizes if size is not None), default=None)
+    asked = [_asked(row, common, size_bytes, time_s) for row in rows]
+    below = [() if row.virtual is not None else layers(Path(row.device)) for row in rows]
+    pauses = [_second, *(_no_time for _ in rows[1:])]  # the host's load is watched once
+    found = [before.reasons(Path(row.device), under, pause=pause)
+             for row, under, pause in zip(rows, below, pauses, strict=True)]  # fmt: skip
+    campaign, plans = planned(asked)
+    campaign.approve_drives()
+    return Planned(asked, campaign, plans, below, tuple(dict.fromkeys(text for texts in found for text in texts)))
+
+
+def _second() -> None:
+    time.sleep(1.0)
+
+
+def _no_time() -> None:
+    pass
+
+
+def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
+    """Return the size of a folder's file, the same as in an earlier look if possible; None for devices."""
+    if row.kind != FILE.name:
+        return None
+    return size_for(Path(row.device), wanted_bytes or known_size(row, RESULTS), FILL_SHARE * time_s)
+
+
+def _asked(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time_s: float) -> Asked:
+    if row.kind == FILE.name and file_bytes is not None:
+        return Asked(replace(row, size_bytes=file_bytes), file_bytes, time_s, None)
+    if row.virtual is not None:
+        capacity_bytes = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source).capacity_bytes
+    else:
+        try:
+            capacity_bytes = sysfs.capacity_bytes(sysfs.kernel_name(row.device))
+        except OSError:
+            raise UserError(f"drive '{row.drive}' is not attached: there is no {row.device}; attach it") from None
+    return Asked(row, capacity_bytes, time_s, None if row.kind == READ_ONLY.name else wanted_bytes)
+
+
+def announcement(look: Planned) -> Iterator[str]:
+    """Yield the lines to print before a look."""
+    for one, plan, under in zip(look.asked, look.plans, look.layers, strict=True):
+        place = plan.context["device"]
+        words = ", on ".join(layer.words for layer in under) or VIRTUAL
+        yield f"{plan.drive}: {place}, {words}"
+        if plan.kind == READ_ONLY.name:
+            yield "  reads only; nothing is written"
+        elif plan.kind == FILE.name:
+            yield (
+                f"  temporary file of {format_amount(one.capacity_bytes)}, removed at the end; "
+                f"{format_amount(_free_bytes(Path(place)))} are free"
+            )
+        else:
+            yield f"  writes to the drive, and destroys what is on it ({plan.subject['drive']['serial']})"
+        for caution in (caution for layer in under for caution in layer.cautions):
+            yield f"  note: {caution}"
+    for warning in look.warnings:
+        yield f"warning: {warning}"
+    yield f"At most about {format_duration(look.longest_s)}. Unconditioned: the drive as it is now."
+
+
+def _free_bytes(folder: Path) -> int:
+    from os import statvfs
+
+    about = statvfs(folder)
+    return about.f_bavail * about.f_frsize
+
+
+def agree(look: Planned, yes: bool) -> None:
+    """Raise UserError unless the user agreed to lose the data of the real drives of the sheet."""
+    drives = [consent.Drive(plan.drive, plan.subject["drive"]["serial"]) for plan in look.plans if plan.destroys]
+    consent.require(look.campaign.study, drives, yes)
+
+
+def take(look_planned: Planned) -> list[Place]:
+    """Measure, and return what was found at each place."""
+    plans = look_planned.plans
+    reduced = {one.plan.recording: bool(one.altered) for one in look_planned.campaign.plans}
+    names = {plan.recording: f"{plan.drive}  {plan.context['device']}" for plan in plans}
+    with _virtual_drives(plans), LiveView(names, look_planned.longest_s) as view:
+        look(plans, view.say, view.on_line)
+    return [
+        _place(plan, one, under, write_tables(plan, reduced=reduced[plan.recording]))
+        for plan, one, under in zip(plans, look_planned.asked, look_planned.layers, strict=True)
+    ]
+
+
+@contextmanager
+def _virtual_drives(plans: Sequence[Plan]) -> Iterator[None]:
+    """Stop the virtual drives that the look started."""
+    running = {drive.name for drive in manage.status()}
+    try:
+        yield
+    finally:
+        for plan in plans:
+            if plan.virtual and plan.clock == "wall":
+                name = str(plan.context["device"]).removeprefix("virtual:")
+                if name not in running:
+                    manage.stop(name)
+
+
+def _place(plan: Plan, asked: Asked, under: tuple[Layer, ...], tables: dict[str, pd.DataFrame]) -> Place:
+    cells = tables["cells"]
+    values, sustained = values_of(cells, tables["latency_bins"]), sustained_of(cells)
+    device_class = VIRTUAL if plan.virtual else class_of(under)
+    known, busiest = for_expectations(values, sustained, _link(under))
+    path = Path(plan.context["device"])
+    return Place(
+        name=plan.drive,
+        path=str(path),
+        device_class=device_class,
+        layers=under,
+        labels=_labels(plan, asked, cells),
+        values=values,
+        sustained=sustained,
+        sentences=sentences(known, device_class, under, path, busiest),
+        recording=plan.recording,
+        run=plan.run,
+        tables=tables,
+    )
+
+
+def _labels(plan: Plan, asked: Asked, cells: pd.DataFrame) -> list[str]:
+    labels = ["unconditioned", "single recording"]
+    if plan.kind == READ_ONLY.name:
+        labels.append("reads only")
+    if asked.time_s != USUAL_S:
+        labels.append(f"at most {format_duration(asked.time_s)}")
+    if plan.virtual:
+        labels.append(VIRTUAL if plan.clock == "wall" else f"{VIRTUAL}, simulated time")
+    counted = cells[~cells["cold"].astype(bool)]
+    if counted["tainted"].any():
+        causes = sorted({str(reason).partition(":")[0] for reason in counted["taint_reason"].dropna()})
+        labels.append(f"tainted: {', '.join(causes)}")
+    if counted["unsound"].notna().any():
+        labels.append(f"{int(counted['unsound'].notna().sum())} tests left out, see the table exclusions")
+    return labels
+
+
+def _link(under: tuple[Layer, ...]) -> dict[str, float]:
+    """Return speed and width of the link of the only disk, as far as known."""
+    names = disks(under)
+    if len(names) != 1:
+        return {}
+    facts = identity.describe(names[0])
+    link: dict[str, float] = {}
+    for key, prefix in (("link", "link"), ("link_max", "link_max")):
+        if match := _LINK.search(str(facts.get(key) or "")):
+            link |= {f"{prefix}_gt_s": float(match[1]), f"{prefix}_lanes": float(match[2])}
+    return link
+
+
+def show(places: Sequence[Place], page: str) -> None:
+    """Print the result in at most 80 columns."""
+    screen = console(highlight=False, soft_wrap=False)
+    labels = list(dict.fromkeys(label for place in places for label in place.labels))
+    screen.print(f"[bold]{' · '.join(labels)}[/]")
+    screen.print(final_table([place.name for place in places], [place.values for place in places]))
+    for place in places:
+        own = f"{place.name}: " if len(places) > 1 else ""
+        for value in place.values:
+            if value.shown.is_time and (text := tails(value)):
+                screen.print(f"{own}{value.shown.words}: {text}.", markup=False)
+        if place.sustained is not None:
+            screen.print(f"{own}{sustained_words(place.sustained)}", markup=False)
+        for sentence in place.sentences:
+            screen.print(f"{own}{sentence}", markup=False, style="yellow" if "usual" in sentence else "")
+    if any(host_limited(place.values) for place in places):
+        screen.print("* The test used most of a CPU core: the host may be the limit, the drive is at least that fast.")
+    screen.print(f"The spread is that of the rounds of this look. Page: {page}", markup=False)
+    if len(places) > 1 and min(place.run for place in places) < _COMPARABLE:
+        screen.print(f"The difference holds for these looks. Take {_COMPARABLE} of each place for a verdict.")
+    first = places[0].name
+    then = (
+        f"compare {first} {places[1].name} --results {RESULTS}"
+        if len(places) > 1
+        else f"quick --history {places[0].path}"
+    )
+    screen.print(f"Next: ./drivelab {then}", markup=False)

@@ -1,0 +1,205 @@
+"""Show a quick look on the terminal: a table that fills while it runs, and its final form in 80 columns."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from drivelab.analysis.values.quick_look import (
+    BANDWIDTH,
+    IOPS,
+    LATENCY,
+    SHOWN,
+    Shown,
+    Sustained,
+    Value,
+    half_width_pct,
+    shown_of,
+)
+from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.units import format_duration, format_factor, format_percentage
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+
+WIDTH = 80
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_BAR = 10
+_UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
+_EVERY_S = 20.0
+"""Least time between two lines without a terminal."""
+
+
+def amount(value: float, metric: str) -> str:
+    """Return a value for people, with three digits: `3,780 IOPS`, `412 MiB/s`, `86.3 µs`, `1.25 ms`."""
+    if metric == LATENCY and value >= 1000:
+        return f"{format_factor(value / 1000)} ms"
+    return f"{format_factor(value)} {_UNITS[metric]}"
+
+
+def strip(values: Sequence[float], width: int) -> str:
+    """Return a strip chart of values from 0 to their maximum, at most `width` characters wide."""
+    if not values or max(values) <= 0:
+        return ""
+    number = min(len(values), width)
+    parts = [values[len(values) * n // number : len(values) * (n + 1) // number] for n in range(number)]
+    means = [sum(part) / len(part) for part in parts]
+    return "".join(_BLOCKS[max(round(8 * mean / max(means)), 1 if mean else 0)] for mean in means)
+
+
+def bar(share: float, width: int = _BAR) -> str:
+    """Return a bar of eighths of a character for a share from 0 to 1."""
+    eighths = round(8 * width * min(max(share, 0.0), 1.0))
+    return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
+
+
+def spread(value: Value) -> str:
+    """Return the spread of a value: `±1.2 %`; empty for a single round."""
+    return "" if value.half_width_pct is None else f"±{format_percentage(value.half_width_pct)} %"
+
+
+def change_pct(basis: Value, other: Value) -> float:
+    """Return the difference of the second place from the first, in percent of the first."""
+    return 100 * (other.value / basis.value - 1)
+
+
+def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table:
+    """Return the table of one or several places, which fits in 80 columns for up to two."""
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("test", min_width=29, no_wrap=True)
+    by_place = [{value.shown: value for value in look} for look in looks]
+    several = len(looks) > 1
+    for name in names:
+        table.add_column(Text(name[:12] if several else "median"), justify="right", no_wrap=True)
+        table.add_column("spread", justify="right", no_wrap=True)
+    table.add_column("difference" if several else "", justify="right" if several else "left", no_wrap=True)
+    for shown in SHOWN:
+        values = [place.get(shown) for place in by_place]
+        if any(value is None for value in values):
+            continue
+        known = [value for value in values if value is not None]
+        cells: list[RenderableType] = [
+            Text(shown.words, style="" if not any(v.host_limited for v in known) else "yellow")
+        ]
+        for value in known:
+            cells += [Text(amount(value.value, shown.metric)), Text(spread(value), style="dim")]
+        cells.append(
+            Text(_difference(known) if several else _bar_of(known[0], looks[0]), style="" if several else "cyan")
+        )
+        table.add_row(*cells)
+    return table
+
+
+def _difference(values: Sequence[Value]) -> str:
+    return " ".join(f"{format_percentage(change_pct(values[0], other), signed=True)} %" for other in values[1:])
+
+
+def _bar_of(value: Value, look: Sequence[Value]) -> str:
+    """Return a bar relative to the best value of the same unit; for latency, to the longest."""
+    most = max(other.value for other in look if other.shown.metric == value.shown.metric)
+    return bar(value.value / most)
+
+
+def host_limited(values: Sequence[Value]) -> bool:
+    """Return whether any test is marked as limited by the host."""
+    return any(value.host_limited for value in values)
+
+
+def tails(value: Value) -> str:
+    """Return the percentiles of a latency: `p99 121 µs, p99.9 310 µs`."""
+    known = {"p99": value.p99_us, "p99.9": value.p999_us}
+    return ", ".join(f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None)
+
+
+def sustained_words(sustained: Sustained) -> str:
+    """Describe the sustained write in a sentence."""
+    gib, seconds = sustained.written_bytes / (1 << 30), sustained.seconds[-1]
+    start, end = (amount(rate, BANDWIDTH) for rate in (sustained.start_mib_s, sustained.end_mib_s))
+    if sustained.cliff_bytes is None:
+        return f"Sustained write: {start}, no cliff in {format_factor(gib)} GiB ({format_duration(seconds)})."
+    cliff = format_factor(sustained.cliff_bytes / (1 << 30))
+    return f"Sustained write: {start} falls to {end} after {cliff} GiB (cliff), {format_factor(gib)} GiB in all."
+
+
+class LiveView:
+    """Shows each place's values as they come; on a terminal in place, elsewhere a line now and then."""
+
+    def __init__(self, names: Mapping[str, str], longest_s: float) -> None:
+        """Take the words for each plan's recording, and the longest time that the look takes, about."""
+        self._names, self._longest_s = names, longest_s
+        self._started_s = time.monotonic()
+        self._activity: dict[str, str] = {}
+        self._samples: dict[str, dict[Shown, list[float]]] = {name: {} for name in names}
+        self._printed_s = -_EVERY_S
+        self._live: Live | None = None
+
+    def __enter__(self) -> LiveView:
+        if sys.stderr.isatty():
+            self._live = Live(console=console(stderr=True), refresh_per_second=4, transient=True, **NO_REDIRECTION)
+            self._live.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.__exit__(kind, error, trace)
+
+    def say(self, plan: Plan, text: str, fraction: float) -> None:
+        """Show what a plan does now."""
+        self._activity[plan.recording] = text
+        if self._live is not None:
+            self._live.update(self._render())
+            return
+        now_s = time.monotonic()
+        if now_s - self._printed_s >= _EVERY_S:
+            self._printed_s = now_s
+            print(f"{self._names[plan.recording]}: {text} [{self._clock()}]", file=sys.stderr, flush=True)
+
+    def on_line(self, plan: Plan, journal: Sequence[Mapping[str, Any]]) -> None:
+        """Take the values of a plan's finished cells from its journal."""
+        samples: dict[Shown, list[float]] = {}
+        for line in journal:
+            if line["event"] != "cell" or line.get("cold"):
+                continue
+            cell = Cell(**line["workload"])
+            shown = shown_of(cell.pattern, cell.read_share, cell.block_size_bytes, cell.queue_depth,
+                             synchronous=bool(cell.synchronous))  # fmt: skip
+            if shown is not None:
+                metric = "mean_latency_us" if shown.is_time else shown.metric
+                samples.setdefault(shown, []).append(line["metrics"][metric])
+        self._samples[plan.recording] = samples
+        if self._live is not None:
+            self._live.update(self._render())
+
+    def _clock(self) -> str:
+        return f"{format_duration(time.monotonic() - self._started_s)} of at most {format_duration(self._longest_s)}"
+
+    def _render(self) -> RenderableType:
+        parts: list[RenderableType] = []
+        for recording, name in self._names.items():
+            samples = self._samples[recording]
+            table = Table(box=None, pad_edge=False, title=Text(name, style="bold"), title_justify="left")
+            table.add_column("test", min_width=29)
+            table.add_column("median so far", justify="right", min_width=13)
+            table.add_column("spread", justify="right", min_width=8)
+            table.add_column("rounds", min_width=8)
+            for shown in SHOWN:
+                rounds = samples.get(shown, [])
+                width_pct = half_width_pct(rounds)
+                table.add_row(
+                    shown.words,
+                    amount(median(rounds), shown.metric) if rounds else "…",
+                    "" if width_pct is None else f"±{format_percentage(width_pct)} %",
+                    Text(strip(rounds, 8), style="cyan"),
+                )
+            parts += [table, Text(self._activity.get(recording, "")[: WIDTH - 1], style="dim")]
+        return Group(*parts, Text(self._clock(), style="dim"))

@@ -1,0 +1,122 @@
+"""A temporary file, or a device for reading only, driven by fio: drivelab measures it without taking it over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.programs import Tick, Timing
+from drivelab.drives import node
+from drivelab.drives.sysfs import Wear, read_text
+from drivelab.fio.early_end import StopRule
+from drivelab.fio.job import job_text
+from drivelab.fio.job_run import choose_engine, run_fio
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan
+from drivelab.run import guest
+from drivelab.run.guest import Guest
+from drivelab.telemetry.log import Source
+from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sources import sources_for
+
+if TYPE_CHECKING:
+    from drivelab.application.timed import Run
+    from drivelab.replay.native import EngineOptions
+    from drivelab.replay.once import Manner
+    from drivelab.replay.prepare import Prepared
+    from drivelab.trace.capturing.applications import Application
+
+
+class GuestDevice:
+    """Implements `drivelab.run.device.Device`; a temporary file ends with this object's process."""
+
+    undoes = False
+    lasts = False
+    last_user: str | None = None
+
+    def __init__(self, opened: Guest, plan: Plan) -> None:
+        self._guest = opened
+        self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self.name = opened.disk
+        self.serial = str(plan.subject["drive"]["serial"])
+        self.engine = choose_engine(opened.path, opened.label, direct=opened.direct)
+        self.capacity_bytes = opened.capacity_bytes
+        self.logical_block_bytes = opened.logical_block_bytes
+
+    def take_over(self) -> None:
+        """Do nothing: drivelab does not own the place, and other programs use it too."""
+
+    def identity(self) -> dict[str, Any]:
+        return {"node": self._guest.label, **self._guest.facts}
+
+    def wear(self) -> Wear:
+        """Return counters that no seal relies on, see `lasts`: the file's own space, or zero for a device."""
+        about = os.fstat(self._guest.descriptor)
+        boot_id = read_text(Path("/proc/sys/kernel/random/boot_id")) or "unknown"
+        return Wear(boot_id, self._guest.identity, about.st_blocks if self._guest.folder else 0, 0)
+
+    def sectors_written(self) -> int:
+        return self.wear().sectors_written
+
+    def kernel_writes(self) -> None:
+        """Return None: other programs may write to the same disk, so its counters say nothing of this measurement."""
+
+    def purge(self, method: str, say: Callable[[str, float], None]) -> NoReturn:
+        raise UserError(
+            f"{self._guest.label} cannot be purged, because drivelab does not own it. Choose a protocol without a "
+            "purge, or set 'purge: none' in the study."
+        )
+
+    def flush(self) -> None:
+        try:
+            os.fsync(self._guest.descriptor)
+        except OSError as error:
+            raise CellFailed(f"{self._guest.label} was not flushed: {error.strerror}") from None
+
+    def idle(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def run(
+        self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
+    ) -> Timing | None:
+        if cell.streams is not None:
+            raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
+        opened, folder = self._guest, self._guest.folder
+        descriptor, capacity_bytes = opened.descriptor, self.capacity_bytes
+        if cell.synchronous and folder is not None:  # it appends, as long as there is room
+            descriptor, capacity_bytes = guest.nameless(folder, f"{folder}"), guest.room_bytes(folder)
+            cell = replace(cell, range_bytes=None, range_share=1.0)
+        try:
+            job = job_text(
+                cell, node.path_of(descriptor), self.engine, capacity_bytes, self.logical_block_bytes, seed,
+                file=folder is not None, direct=opened.direct,
+            )  # fmt: skip
+            comment = f"# {opened.label} ({opened.identity})\n"
+            return run_fio(
+                opened.name, comment + job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s, on_tick=on_tick,
+                until=until, inherited=[descriptor], readonly=folder is None,
+            )  # fmt: skip
+        finally:
+            if descriptor != opened.descriptor:
+                os.close(descriptor)
+
+    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+        raise CellFailed(f"a replay needs a drive, not {self._guest.label}")
+
+    def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
+        raise CellFailed(f"a replay needs a drive, not {self._guest.label}")
+
+    def application(self, spec: Application, stand_in: Prepared | None) -> AbstractContextManager[Run]:
+        raise CellFailed(f"an application needs a drive, not {self._guest.label}")
+
+    def telemetry_sources(self) -> list[Source]:
+        return sources_for(self.name, self._meter)
+
+    def telling(self, recording: Path) -> AbstractContextManager[None]:
+        return nullcontext()
