@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import console
 
 _SHEET = Path("config/drives.tsv")
 _LEAST_S = 60.0
+_NO_LIMIT = 100_000
+"""Columns without a terminal: a program may read the lines."""
 
 
 def add_parser(commands: Any) -> None:
@@ -34,10 +37,17 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(handler=_quick)
 
 
+def _project() -> Path:
+    """Return the folder that holds configuration and results: the current one if it is a project, else drivelab's."""
+    from drivelab.plan.schema import ROOT
+
+    here = Path.cwd()
+    return here if (here / "config/protocols").is_dir() else ROOT
+
+
 def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import parse_duration, parse_size
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.plan.schema import ROOT
     from drivelab.quick.page import write
     from drivelab.quick.result import as_mapping
     from drivelab.quick.session import agree, announcement, plan_looks, show, take
@@ -51,13 +61,15 @@ def _quick(options: argparse.Namespace) -> int:
     if time_s < _LEAST_S:
         raise UserError(f"--time is {options.time}; a look needs at least 1min")
     size_bytes = None if options.size is None else parse_size(options.size)
-    sheet = load_sheet(ROOT / _SHEET) if (ROOT / _SHEET).exists() else {}
+    project = _project()
+    sheet = load_sheet(project / _SHEET) if (project / _SHEET).exists() else {}
     rows = [subject_of(text, sheet, _SHEET) for text in options.places]
     output = None if options.output is None else options.output.absolute()
-    os.chdir(ROOT)  # configuration and results are those of the project
+    os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
-    announced = sys.stderr if options.json else sys.stdout
-    print("\n".join(announcement(planned)), file=announced, flush=True)
+    screen = console(stderr=options.json, highlight=False, **({} if sys.stdout.isatty() else {"width": _NO_LIMIT}))
+    for line in announcement(planned):
+        screen.print(line, markup=False)
     agree(planned, options.yes)
     places = take(planned)
     output = output or planned.page
@@ -71,12 +83,11 @@ def _quick(options: argparse.Namespace) -> int:
 
 
 def _history(options: argparse.Namespace) -> int:
-    from drivelab.plan.schema import ROOT
     from drivelab.quick.history import as_mapping, histories, show
     from drivelab.quick.study import RESULTS
 
     wanted = [str(Path(text).resolve()) if Path(text).exists() else text for text in options.places]
-    os.chdir(ROOT)
+    os.chdir(_project())
     found = histories(RESULTS, wanted)
     if options.json:
         json.dump([as_mapping(history) for history in found], sys.stdout, indent=1, ensure_ascii=False)

@@ -99,7 +99,7 @@ def show(history: History) -> None:
     table.add_column("test", no_wrap=True, min_width=27)
     recent = history.looks[-_MOST_COLUMNS:]
     for look in recent:
-        table.add_column(Text(look.date[2:].replace(" ", "\n")), justify="right", no_wrap=True)
+        table.add_column(Text(look.date.replace(" ", "\n")), justify="right", no_wrap=True)
     table.add_column("all looks", no_wrap=True)
     for shown in SHOWN:
         values = [look.values.get(shown) for look in history.looks]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -27,9 +26,6 @@ from drivelab.tables.windows import windows_table
 
 Say = Callable[[Plan, str, float], None]
 """Takes a plan, its present activity, and the share of its look that is done."""
-
-_NO_SEAL = Path(os.devnull)
-"""A quick look takes over no state that another stage prepared."""
 
 
 class _Shown(Progress):
@@ -58,7 +54,7 @@ def look(plans: Sequence[Plan], say: Say, on_line: Callable[[Plan, Sequence[Mapp
         with ExitStack() as open_benches:
             for plan, recording, shown in zip(plans, recordings, progress, strict=True):
                 device = open_benches.enter_context(open_device(plan))
-                opened = bench_of(plan, device, recording, _NO_SEAL, shown, alone=True)
+                opened = bench_of(plan, device, recording, None, shown, alone=True)
                 benches.append(open_benches.enter_context(opened))
             for bench in in_turns(benches, progress):
                 on_line(bench.plan, bench.recording.journal())

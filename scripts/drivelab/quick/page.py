@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from drivelab.quick.result import Place
-from drivelab.quick.view import amount, change_pct, spread, sustained_words, tails
+from drivelab.quick.view import amount, change, spread, sustained_words, tails
 
 
 def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> None:
@@ -23,7 +23,7 @@ def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> Non
     for test in shown:
         values = [place[test] for place in by_place]
         cells = [[amount(value.value, test.metric), spread(value), tails(value)] for value in values]
-        differences = [f"{change_pct(values[0], other):+.1f} %" for other in values[1:]]
+        differences = [change(values[0], other) for other in values[1:]]
         limited = any(value.host_limited for value in values)
         rows.append({"test": test.words, "cells": cells, "differences": differences, "limited": limited})
     output.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -246,6 +247,6 @@ def show(places: Sequence[Place], page: str) -> None:
     then = (
         f"compare {first} {places[1].name} --results {RESULTS}"
         if len(places) > 1
-        else f"quick --history {places[0].path}"
+        else f"quick --history {shlex.quote(places[0].path if Path(places[0].path).exists() else first)}"
     )
     screen.print(f"Next: ./drivelab {then}", markup=False)

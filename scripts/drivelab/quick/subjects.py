@@ -40,6 +40,7 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
         serial = guest.file_system(path, text)
         return SheetRow(name_of(path), str(path), serial, False, "", text, kind=FILE.name)
     if path.is_block_device():
+        _refuse_unreadable(path)
         serial = guest.identifier(sysfs.kernel_name(str(path)))
         return SheetRow(name_of(path), str(path), serial, False, "", text, kind=READ_ONLY.name)
     if text in sheet:
@@ -58,6 +59,16 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
     close = difflib.get_close_matches(text, list(sheet), 1)
     hint = f"Did you mean '{close[0]}'?" if close else f"The drives of {sheet_path} are: {', '.join(sheet) or 'none'}."
     raise UserError(f"there is no folder, device or drive '{text}'. {hint} Example: ./drivelab quick .")
+
+
+def _refuse_unreadable(device: Path) -> None:
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        raise UserError(
+            f"{device} cannot be read ({error.strerror}). Run as root or as a user who may read it, or name a folder "
+            "on it."
+        ) from None
 
 
 def name_of(path: Path) -> str:

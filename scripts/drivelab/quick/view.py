@@ -27,13 +27,17 @@ from drivelab.analysis.values.quick_look import (
 )
 from drivelab.core.terminal import NO_REDIRECTION, console
 from drivelab.core.units import format_duration, format_factor, format_percentage
+from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
+from drivelab.report.numbers import TIMES
 
 WIDTH = 80
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 10
 _UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
+_LARGE = 3.0
+"""Ratio from which a difference is a factor instead of a percentage."""
 _EVERY_S = 20.0
 """Least time between two lines without a terminal."""
 
@@ -66,9 +70,12 @@ def spread(value: Value) -> str:
     return "" if value.half_width_pct is None else f"±{format_percentage(value.half_width_pct)} %"
 
 
-def change_pct(basis: Value, other: Value) -> float:
-    """Return the difference of the second place from the first, in percent of the first."""
-    return 100 * (other.value / basis.value - 1)
+def change(basis: Value, other: Value) -> str:
+    """Return the difference of the second place from the first, in percent, or as a factor if it is large."""
+    ratio = other.value / basis.value
+    if not 1 / _LARGE < ratio < _LARGE:
+        return f"{format_factor(ratio)} {TIMES}"
+    return f"{format_percentage(100 * (ratio - 1), signed=True)} %"
 
 
 def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table:
@@ -80,7 +87,7 @@ def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table
     for name in names:
         table.add_column(Text(name[:12] if several else "median"), justify="right", no_wrap=True)
         table.add_column("spread", justify="right", no_wrap=True)
-    table.add_column("difference" if several else "", justify="right" if several else "left", no_wrap=True)
+    table.add_column("change" if several else "", justify="right" if several else "left", no_wrap=True)
     for shown in SHOWN:
         values = [place.get(shown) for place in by_place]
         if any(value is None for value in values):
@@ -99,7 +106,7 @@ def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table
 
 
 def _difference(values: Sequence[Value]) -> str:
-    return " ".join(f"{format_percentage(change_pct(values[0], other), signed=True)} %" for other in values[1:])
+    return "  ".join(change(values[0], other) for other in values[1:])
 
 
 def _bar_of(value: Value, look: Sequence[Value]) -> str:
@@ -194,7 +201,7 @@ class LiveView:
             table.add_column("rounds", min_width=8)
             for shown in SHOWN:
                 rounds = samples.get(shown, [])
-                width_pct = half_width_pct(rounds)
+                width_pct = half_width_pct(rounds) if len(rounds) >= FEWEST else None
                 table.add_row(
                     shown.words,
                     amount(median(rounds), shown.metric) if rounds else "…",

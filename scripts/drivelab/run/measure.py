@@ -195,11 +195,12 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
 
 @contextmanager
 def bench_of(
-    plan: Plan, device: Device, recording: Recording, seal_in: Path, progress: Progress, *, alone: bool
+    plan: Plan, device: Device, recording: Recording, seal_in: Path | None, progress: Progress, *, alone: bool
 ) -> Iterator[Bench]:
     """Open the recording of a plan, bring the drive into its initial state, and yield a bench with running telemetry.
 
-    Raises UserError if the host's settings are not those that the protocol requires.
+    Without `seal_in` no other process has prepared the drive. Raises UserError if the host's settings are not those
+    that the protocol requires.
     """
     scenario = require_scenario(plan, device)
     recording.open()
@@ -225,7 +226,7 @@ def bench_of(
 
 
 def _ready(
-    plan: Plan, device: Device, recording: Recording, seal_in: Path, host: Mapping[str, Any], progress: Progress,
+    plan: Plan, device: Device, recording: Recording, seal_in: Path | None, host: Mapping[str, Any], progress: Progress,
     *, alone: bool,
 ) -> None:  # fmt: skip
     """Resume, or ensure that the drive is in its initial state."""
@@ -250,7 +251,7 @@ def _ready(
         recording.set_aside(reason)
         recording.open()
         prepare(plan, device, recording, progress)
-    elif not check_seal(plan, device, recording, seal_in, "precondition"):
+    elif seal_in is None or not check_seal(plan, device, recording, seal_in, "precondition"):
         prepare(plan, device, recording, progress)
     device.take_over()
 

@@ -1,0 +1,125 @@
+"""`drivelab quick` from the command to the page, on the virtual clock."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli.main import main
+from drivelab.explore.row_selection import parse
+from drivelab.quick import before
+from drivelab.virtual import manage
+
+DRIVE = """
+quick-a:
+  serial: QUICK-A
+  capacity: 64MiB
+  over_provisioning: 28%
+  dies: 8
+  slc_cache: 8MiB
+"""
+
+
+@pytest.fixture
+def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with the drives quick-a and quick-b, in simulated time, and a short protocol."""
+    monkeypatch.setattr(manage, "possible", lambda: "this test runs in simulated time")
+    monkeypatch.setattr(before, "reasons", lambda *args, **options: ("The machine is busy.",))
+    models = project / "config/virtual_drives.yaml"
+    faster = DRIVE.replace("quick-a", "quick-b").replace("QUICK-A", "QUICK-B").replace("dies: 8", "dies: 16")
+    models.write_text(models.read_text() + DRIVE + faster)
+    sheet = project / "config/drives.tsv"
+    rows = (f"quick-{name}\tvirtual:quick-{name}\tQUICK-{name.upper()}\tyes\t" for name in "ab")
+    columns = sheet.read_text().splitlines()[0].split("\t")
+    sheet.write_text("\n".join(["\t".join(columns), *(row + "\t" * (len(columns) - 5) for row in rows), ""]))
+    protocol = project / "config/protocols/quick.yaml"
+    text = protocol.read_text().replace("runtime: 2s", "runtime: 100ms").replace("time: 60s", "time: 6s")
+    protocol.write_text(text.replace("slice: 1s", "slice: 200ms"))
+    return project
+
+
+def test_a_look_is_a_recording_that_other_commands_know(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quick", "quick-a"]) == 0
+    shown = capsys.readouterr()
+    assert "unconditioned" in shown.out
+    assert "virtual drive, simulated time" in shown.out
+    assert "warning: The machine is busy." in shown.out
+    for words in ("Sequential read 1 MiB, QD8", "Commit: append 4 KiB, fsync", "p99.9", "(cliff)"):
+        assert words in shown.out
+    assert max(map(len, shown.out.splitlines()[4:])) <= 80
+    (recording,) = (quick / "results/quick/recordings").glob("*/*/*/recording.json")
+    assert recording.parts[-4:-2] == ("quick-a", "quick-64mib")
+    page = (quick / "results/quick/quick-a.html").read_text()
+    assert page.count("<img") == 1
+    assert "<script" not in page
+    assert "The machine is busy." in page
+    assert main(["query", "--results", "results/quick", "--format", "csv", "SELECT count(*) FROM cells"]) == 0
+    assert int(capsys.readouterr().out.split()[1]) > 40
+    assert main(["plan", "results/quick/study.yaml"]) == 0
+    assert "already recorded" in capsys.readouterr().out
+
+
+def test_two_places_and_their_history(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second drive has twice the dies; after three looks of each, a comparison gives verdicts."""
+    for _ in range(3):
+        assert main(["quick", "quick-a", "quick-b", "--json"]) == 0
+        last = json.loads(capsys.readouterr().out)
+    assert [place["name"] for place in last["places"]] == ["quick-a", "quick-b"]
+    assert last["warnings_before"] == ["The machine is busy."]
+    values = [{value["test"]: value["value"] for value in place["values"]} for place in last["places"]]
+    assert values[1]["Random read 4 KiB, QD32"] > 1.2 * values[0]["Random read 4 KiB, QD32"]
+    runs = sorted((quick / "results/quick/recordings").glob("quick-a/*/*"))
+    assert [path.name[-4:] for path in runs] == ["run1", "run2", "run3"]
+    assert main(["compare", "quick-a", "quick-b", "--results", "results/quick", "--json"]) == 0
+    comparison = json.loads(capsys.readouterr().out)
+    assert set(comparison["counts"]) & {"better", "worse", "same"}
+    assert main(["quick", "--history", "quick-a", "--json"]) == 0
+    (history,) = json.loads(capsys.readouterr().out)
+    assert len(history["looks"]) == 3
+    assert main(["quick", "--history"]) == 0
+    shown = capsys.readouterr().out
+    assert "quick-b: virtual:quick-b, 3 looks" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert parse("quick-a").wanted == {"drive": "quick-a"}
+
+
+def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["quick", "quick-a"])
+    main(["quick", "quick-a", "--size", "32MiB"])
+    main(["quick", "quick-a"])
+    capsys.readouterr()
+    names = sorted(path.name for path in (quick / "results/quick/recordings/quick-a").iterdir())
+    assert names == ["quick-32mib", "quick-64mib"]
+    assert len(list((quick / "results/quick/recordings/quick-a/quick-64mib").iterdir())) == 2
+    assert main(["quick", "--history", "quick-a"]) == 0
+    assert "differ in time or size: quick-64mib, quick-32mib" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name a place to look at, such as the current folder: ./drivelab quick ."),
+        (["quik-a"], "there is no folder, device or drive 'quik-a'. Did you mean 'quick-a'?"),
+        (["config/drives.tsv"], "is neither a folder nor a block device. Name the folder"),
+        (["quick-a", "quick-a"], "virtual:quick-a is named twice"),
+        (["quick-a", "--time", "10s"], "--time is 10s; a look needs at least 1min"),
+        (["quick-a", "--size", "4GB"], "'4GB' is not a size"),
+        (["quick-a", "--size", "1GiB"], "quick-a has 64 MiB, less than the --size of 1 GiB"),
+        (["--history", "/nowhere"], "there are no quick looks yet"),
+    ],
+)
+def test_mistakes_are_refused_in_a_sentence(
+    quick: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], words: str
+) -> None:
+    assert main(["quick", *arguments]) == 2
+    assert words in capsys.readouterr().err
+    assert not (quick / "results").exists()
+
+
+def test_a_drive_that_may_not_be_destroyed_is_only_read(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sheet = quick / "config/drives.tsv"
+    sheet.write_text(sheet.read_text().replace("QUICK-A\tyes", "QUICK-A\tno"))
+    assert main(["quick", "quick-a"]) == 2
+    assert "enter yes if all its data may be destroyed, or only read it" in capsys.readouterr().err.lower()
