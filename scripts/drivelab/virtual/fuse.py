@@ -233,7 +233,8 @@ def free_loop_device() -> str:
 def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
     """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message.
 
-    Its read-ahead is always the kernel's default: a loop device keeps that of its last user.
+    Its read-ahead is always the kernel's default. Otherwise it would depend on the file, on the kernel's version, and
+    on what used the device before, so two virtual drives could differ by it.
     """
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]

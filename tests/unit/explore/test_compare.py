@@ -301,6 +301,49 @@ def test_facets_recorded_by_neither_import_are_one_count_that_unfolds(
     assert [row["facet"] for row in json.loads(capsys.readouterr().out)["not_recorded"]] == unknown
 
 
+def fio_run(folder: Path, iops: float, *, second: int = 0, **options: str) -> Path:
+    """Write fio's JSON output of random reads of 4 KiB, T1Q1."""
+    folder.mkdir()
+    wanted = import_origins.options(**{"ioengine": "libaio", "direct": "1", **options})
+    document = import_origins.document(import_origins.job(iops, 0.0, wanted), second=second)
+    return import_origins.write(folder / "fio.json", document)
+
+
+def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [imported(tmp_path, "fio-json", fio_run(tmp_path / f"run{iops}", iops), f"of{iops}") for iops in (100, 120)]
+    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    speed = result.deltas.set_index("metric").loc["iops"]
+    assert (speed["basis_value"], speed["comparison_value"]) == (100, 120)
+    assert speed["delta_pct"] == pytest.approx(20)
+    assert list(speed["doubts"]) == ["too few recordings (1 a side; a verdict on the drives needs 3)"]
+    assert set(result.deltas["outcome"]) == {"in these recordings"}
+    assert set(result.deltas["verdict"]) == {"cannot tell"}
+    capsys.readouterr()
+    assert main(["compare", *sides]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RND 4KiB 100/0  IOPS")]
+    assert line.split()[-6:] == ["IOPS", "100", "120", "+20", "%", "[1]"]
+
+
+def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
+    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
+    result = against(results, old, "slow")
+    speed = result.deltas.set_index("metric").loc["iops"]
+    assert speed["delta_pct"] == pytest.approx(100 * (speed["comparison_value"] / 1000 - 1))
+    assert speed["doubts"][0] == f"different statistics ({old}: one warm round; slow: median of 5 warm rounds)"
+    assert {"kernel", "purge", "LBA format"} <= set(result.not_recorded["facet"])
+    assert not {"kernel", "purge", "LBA format"} & set(result.unintended["facet"])
+
+
+def test_io_through_the_page_cache_is_another_condition(tmp_path: Path) -> None:
+    direct = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100.0), "direct")
+    cached = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 900.0, direct="0"), "cached")
+    result = compare(parse(direct), parse(cached), tmp_path, Terms())
+    row = result.unintended.set_index("facet").loc["I/O path"]
+    assert (row["basis_value"], row["comparison_value"]) == ("direct", "page cache")
+
+
 def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
     sides = []
     for name, value in (("old", 100), ("new", 200)):
