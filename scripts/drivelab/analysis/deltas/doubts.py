@@ -106,8 +106,6 @@ def doubts(pair: Pair) -> list[str]:
 
 def remarks(pair: Pair, alpha: float) -> list[str]:
     """Return what the verdict does not show; `alpha` is the level of the test."""
-    if not pair["alike"]:
-        return []
     notes = []
     if pair["kind"] != "time" and (note := _different_point_loads(pair)):
         notes.append(note)
@@ -115,7 +113,7 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
     if unknown:
         notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
     counts = sorted(len(pair[f"logs_{side}"]) for side in _SIDES)
-    if counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
+    if pair["alike"] and counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
         notes.append(
             f"{counts[0]} against {counts[1]} recordings: a rank test cannot reach below p = {least:.2f}, "
             "so the verdict assumes log-normal values"
