@@ -396,6 +396,21 @@ def printed(results: Path, capsys: pytest.CaptureFixture[str], *arguments: str) 
     return capsys.readouterr().out.splitlines()
 
 
+def test_read_ahead_does_not_prevent_a_comparison_of_direct_io(
+    repeated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for drive, kib in (("slow", "128"), ("fast", "4096")):
+        for run in (1, 2, 3):
+            rows = [{"name": "Read-ahead", "scope": drive, "state": kib}]
+            (recording_of(repeated, drive, run) / "settings.json").write_text(json.dumps(rows))
+    lines = printed(repeated, capsys, "slow", "fast", "--forbid-differences")
+    assert "4 faster beyond the margin" in lines[0]
+    assert lines[2] == "Differs too: nothing that was recorded"
+    assert lines[3] == (
+        "Differs, but cannot act: drive setting: Read-ahead (128 / 4096): direct I/O bypasses read-ahead"
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "basis", "comparison", "facet"),
     [
