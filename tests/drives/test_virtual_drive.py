@@ -318,6 +318,24 @@ def test_a_reused_pid_is_never_killed(drive: VirtualDrive, run_directory: Path, 
         bystander.kill()
 
 
+def test_loop_devices_have_one_read_ahead(drive: VirtualDrive, tmp_path: Path) -> None:
+    """The kernel chooses another one for a file on a disk than for a drive's file."""
+    image = tmp_path / "image"
+    image.write_bytes(bytes(1 << 20))
+    device = fuse.attach_loop(image)
+    try:
+        for name in (drive.device, device):
+            assert Path(f"/sys/block/{Path(name).name}/queue/read_ahead_kb").read_text() == "128\n"
+        Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").write_text("512")
+    finally:
+        fuse.detach_loop(device, image, GENEROUS_S)
+    device = fuse.attach_loop(image)
+    try:
+        assert Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").read_text() == "128\n", "not the last user's"
+    finally:
+        fuse.detach_loop(device, image, GENEROUS_S)
+
+
 def test_foreign_loop_device_is_left_alone(drive: VirtualDrive, run_directory: Path, tmp_path: Path) -> None:
     image = tmp_path / "foreign.img"
     image.write_bytes(bytes(1 << 20))

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.analysis.deltas.deltas import deltas_table
-from drivelab.analysis.deltas.differences import differences_table
+from drivelab.analysis.deltas.differences import differences_table, known_differences
 from drivelab.imported import printed
 from drivelab.imported.imported_report import report_of
 from drivelab.imported.tables import Recording, tables_of
@@ -192,6 +192,6 @@ def test_conditions_are_not_made_up() -> None:
 def test_what_differs_beside_the_results_is_the_capacity() -> None:
     result = recordings("solidigm_p41_plus")
     pairs = [(result[0].drive, one.drive) for one in result[1:]]
-    differences = differences_table(tables_of(result)["conditions"], pairs)
+    differences = known_differences(differences_table(tables_of(result)["conditions"], pairs))
     assert list(differences["facet"]) == ["capacity"] * 2
     assert differences["intended"].all()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,8 @@ DIFFERENCES_FORBIDDEN = 3
 """Exit status if something differs unintentionally and --forbid-differences is given."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
+_LONGEST_NAME = 16
+"""Characters of a selector that heads a column; longer ones are called A and B, so that a line fits 80 columns."""
 _MOST = 12
 """Number of differences, or of values of one side only, that are listed; the rest is counted."""
 
@@ -43,6 +45,11 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--margin", metavar="SHARE", help="smaller differences count as the same (default: 5%%)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
+        "--conditions",
+        action="store_true",
+        help="list every condition that differs or is not recorded, with the values of both sides",
+    )
+    parser.add_argument(
         "--forbid-differences",
         action="store_true",
         help=f"if anything differs that the selectors do not name, do not compare and exit with status "
@@ -61,8 +68,8 @@ def _compare(options: argparse.Namespace) -> int:
         json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        _show(comparison)
-    return DIFFERENCES_FORBIDDEN if terms.forbid and len(comparison.unintended) else 0
+        _show(comparison, conditions=options.conditions)
+    return DIFFERENCES_FORBIDDEN if terms.forbid and comparison.forbidden else 0
 
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
@@ -96,7 +103,9 @@ def _margin_pct(text: str) -> float:
 
 
 def as_mapping(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for JSON: `counts` by verdict, rows of `deltas`, `differences`, `exclusions`."""
+    """Return a comparison for JSON, with `counts` by outcome and every condition that differs or is not recorded."""
+    from drivelab.analysis.deltas.differences import known_differences
+
     return {
         "basis": comparison.basis,
         "comparison": comparison.comparison,
@@ -105,21 +114,26 @@ def as_mapping(comparison: Comparison) -> dict[str, Any]:
         "counts": comparison.counts,
         "meant_to_differ": list(comparison.meant),
         "recordings": comparison.recordings,
-        "recorded_on_neither_side": comparison.unknown,
         "adjusted_for_comparisons": comparison.tested,
         "only_on_one_side": comparison.alone,
         "different_measurements": comparison.measurements,
         **{
             name: json.loads(table.to_json(orient="records", double_precision=15))
-            for name, table in (("differences", comparison.differences), ("exclusions", comparison.exclusions),
-                                ("deltas", comparison.deltas))
+            for name, table in (("differences", known_differences(comparison.differences)),
+                                ("not_recorded", comparison.not_recorded),
+                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas))
         },
     }  # fmt: skip
 
 
 def headline(comparison: Comparison) -> str:
-    """Return a sentence with the number of values of each verdict."""
-    counts = ", ".join(f"{number} {verdict}" for verdict, number in comparison.counts.items())
+    """Return a sentence with the number of values of each outcome."""
+    from drivelab.analysis.verdict import IN_RECORDINGS
+
+    counts = ", ".join(
+        f"{number} {outcome}{' without a verdict' if outcome == IN_RECORDINGS else ''}"
+        for outcome, number in comparison.counts.items()
+    )
     number = comparison.tested
     once = "IOPS, throughput and mean latency of a cell count once"
     adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "no value could be tested"
@@ -129,7 +143,7 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _show(comparison: Comparison) -> None:
+def _show(comparison: Comparison, *, conditions: bool) -> None:
     from rich.markup import escape
 
     from drivelab.analysis.deltas.doubts import numbered
@@ -137,32 +151,74 @@ def _show(comparison: Comparison) -> None:
 
     console = wide_console()
     console.print(f"[bold]{escape(headline(comparison))}[/]")
-    console.print(
-        escape(f"Meant to differ: {_facets(comparison.differences[comparison.differences['intended'].astype(bool)])}")
-    )
+    names = (comparison.basis, comparison.comparison)
+    short = names if max(map(len, names)) <= _LONGEST_NAME else ("A", "B")
+    if short != names:
+        console.print(escape(f"A: {comparison.basis} (basis)\nB: {comparison.comparison}"))
+    for line, style in _condition_lines(comparison):
+        console.print(escape(line), style=style)
     if comparison.measurements:
         sides = " with ".join(f"{name} of {side}" for side, name in comparison.measurements.items())
         console.print(escape(f"Different measurements, compared cell by cell: {sides}"))
-    unintended = comparison.unintended
-    nothing = "nothing that was recorded" if comparison.unknown else "nothing"
-    console.print(
-        escape(f"Differs too: {_facets(unintended, nothing)}"), style="bold yellow" if len(unintended) else ""
-    )
-    if comparison.unknown:
-        console.print(escape(f"Not recorded on either side, may differ: {', '.join(comparison.unknown)}"))
     for side, values in comparison.alone.items():
         if values:
-            console.print(
-                escape(f"Only in {side}: {len(values)} value{'s' if len(values) > 1 else ''}, {_first(values)}")
-            )
+            values_alone = _first(values, "--json")
+            console.print(escape(f"Only in {side}: {counted(len(values), 'value')}, {values_alone}"))
     for row in comparison.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
     marks, reasons = numbered(list(map(str, doubts)) for doubts in comparison.deltas["doubts"])
-    _table(comparison, marks, console)
+    _table(comparison, short, marks, console)
     for number, reason in enumerate(reasons, start=1):
         console.print(escape(f"[{number}] {reason}"))
     for note in dict.fromkeys(note for row in comparison.deltas["remarks"] for note in row):
         console.print(escape(f"Note: {note}."), style="dim")
+    if conditions:
+        _conditions(comparison, short, console)
+
+
+def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
+    """Yield a line and its style for each group of conditions."""
+    from drivelab.analysis.deltas.differences import not_recorded_words
+    from drivelab.criteria.inert import CANNOT_ACT, reason
+
+    unintended, unknown = comparison.unintended, len(comparison.not_recorded)
+    inert = comparison.intended["kind"] == CANNOT_ACT
+    yield f"Meant to differ: {_facets(comparison.intended[~inert])}", ""
+    nothing = "nothing that was recorded" if unknown else "nothing"
+    yield f"Differs too: {_facets(unintended, nothing)}", "bold yellow" if len(unintended) else ""
+    for facet, rows in comparison.intended[inert].groupby("facet", sort=False):
+        yield f"Differs, but cannot act: {_facets(rows)}: {reason(str(facet))}", ""
+    if unknown:
+        yield (
+            f"{not_recorded_words(unknown)} and may differ; --conditions lists {'it' if unknown == 1 else 'them'}",
+            "",
+        )
+
+
+def _conditions(comparison: Comparison, names: tuple[str, str], console: Console) -> None:
+    """Print a table of all conditions that differ or are not recorded."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from drivelab.analysis.deltas.differences import STEPS
+    from drivelab.cli.query import print_table
+    from drivelab.criteria.inert import CANNOT_ACT
+
+    shown = Table(box=None, pad_edge=False)
+    for name in ("condition", *names, ""):
+        shown.add_column(Text(name), overflow="fold")
+    groups = (
+        ("differs", comparison.unintended),
+        ("meant to differ", comparison.intended),
+        ("may differ", comparison.not_recorded),
+    )
+    for words, differences in groups:
+        for row in differences.drop_duplicates(["facet", "basis_value", "comparison_value"]).itertuples():
+            facet = _STEPS if row.facet == STEPS else row.facet
+            outcome = row.kind if row.kind == CANNOT_ACT else words
+            shown.add_row(*map(Text, (facet, row.basis_value, row.comparison_value, outcome)))
+    console.print()
+    print_table(shown, console)
 
 
 def _facets(differences: Any, nothing: str = "nothing") -> str:
@@ -175,44 +231,53 @@ def _facets(differences: Any, nothing: str = "nothing") -> str:
         else f"{difference.facet} ({difference.basis_value} / {difference.comparison_value})"
         for difference in differences.itertuples()
     )
-    return _first(tuple(texts)) or nothing
+    return _first(tuple(texts), "--conditions") or nothing
 
 
-def _first(items: Sequence[str]) -> str:
-    """List the first items; count the rest."""
-    rest = f", and {len(items) - _MOST} more, see --json" if len(items) > _MOST else ""
+def _first(items: Sequence[str], option: str) -> str:
+    """List the first items; count the rest, which `option` shows."""
+    rest = f", and {len(items) - _MOST} more, see {option}" if len(items) > _MOST else ""
     return f"{', '.join(items[:_MOST])}{rest}"
 
 
-def _table(comparison: Comparison, marks: Sequence[tuple[int, ...]], console: Console) -> None:
-    """Print a line for each value; `marks` numbers the reasons that weaken its verdict."""
+def _table(comparison: Comparison, names: tuple[str, str], marks: Sequence[tuple[int, ...]], console: Console) -> None:
+    """Print a line for each value; `marks` numbers the reasons that weaken its verdict.
+
+    Without intervals there is no column for them. Without any verdict, the delta has the marks.
+    """
     from rich.table import Table
     from rich.text import Text
 
-    from drivelab.analysis.verdict import BETTER, WORSE
+    from drivelab.analysis.verdict import BETTER, IN_RECORDINGS, WORSE
     from drivelab.cli.query import print_table
     from drivelab.report.numbers import heading, is_missing, number
     from drivelab.report.sentences import mark
 
+    deltas = comparison.deltas
     colours = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
-    several = comparison.deltas["measurement"].nunique() > 1
+    several = deltas["measurement"].nunique() > 1
+    unreplicated = bool((deltas["outcome"] == IN_RECORDINGS).all())
+    intervals = bool(deltas["interval_low_pct"].notna().any())
     shown = Table(box=None, pad_edge=False)
     for name in (*(("test",) if several else ()), "cell", "metric"):
         shown.add_column(name)
-    for name in (comparison.basis, comparison.comparison, "delta", "interval"):
+    delta_heading = "delta in\nthese recordings" if unreplicated else "delta"
+    for name in (*names, delta_heading, *(("interval",) if intervals else ())):
         shown.add_column(Text(name), justify="right")
-    shown.add_column("verdict")
-    for row, row_marks in zip(comparison.deltas.itertuples(), marks, strict=True):
+    if not unreplicated:
+        shown.add_column("verdict")
+    for row, row_marks in zip(deltas.itertuples(), marks, strict=True):
         values = ["" if is_missing(value) else number(value) for value in (row.basis_value, row.comparison_value)]
-        verdict = Text(row.verdict, style=colours.get(row.verdict, ""))
+        delta = "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %"
+        outcome = Text(row.outcome, style=colours.get(row.outcome, ""))
         shown.add_row(
             *([Text(row.measurement)] if several else []),
             Text(row.cell_label),
             heading(row.metric, row.unit),
             *values,
-            "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %",
-            _interval(row.interval_low_pct, row.interval_high_pct),
-            verdict + Text(mark(row_marks)),
+            Text(delta + (mark(row_marks) if unreplicated else "")),
+            *([_interval(row.interval_low_pct, row.interval_high_pct)] if intervals else []),
+            *([] if unreplicated else [outcome + Text(mark(row_marks))]),
         )
     print_table(shown, console)
 

@@ -17,6 +17,8 @@ import pandas as pd
 
 from drivelab.collect.inventory import UNKNOWN, settings
 from drivelab.core.units import format_size
+from drivelab.criteria.inert import DIRECT, FILE_SYSTEM, IO_PATH, PAGE_CACHE
+from drivelab.fio.consistency import sections_of_job
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
@@ -81,7 +83,7 @@ def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
     memory = host.get("memory_bytes")
     yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
     yield from _of_hardware(host)
-    yield from _of_protocol(plan, identity, host, journal, altered)
+    yield from _of_protocol(path, plan, identity, host, journal, altered)
     yield from _settings(path)
     yield "evidence", "time", "checksummed" if checksummed(path) else "not checksummed"
     yield "date", "time", journal[0]["at"][:10] if journal else None
@@ -120,6 +122,7 @@ def _of_hardware(host: Mapping[str, Any]) -> Facets:
 
 
 def _of_protocol(
+    path: Path,
     plan: Plan,
     identity: Mapping[str, Any],
     host: Mapping[str, Any],
@@ -140,6 +143,7 @@ def _of_protocol(
         "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
         "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
         "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
+        IO_PATH: _io_path(path, journal),
         "clock": plan.clock,
         "scenario": subject["scenario"],
     }
@@ -192,6 +196,29 @@ def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield str(line["engine"])
         elif line["event"] == "application":
             yield str(line.get("remark", f"application {line['application']}"))
+
+
+def _io_path(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return how the measured I/Os reached the drive; several ways are joined, None if one is not recorded.
+
+    Of each step, one job of fio is read: all jobs of a step have the same options in this respect.
+    """
+    jobs = {line["step"]: path / line["directory"] for line in journal if line["event"] in ("cell", "soak")}
+    ways = {_of_job(directory) for directory in jobs.values()}
+    for line in journal:
+        if line["event"] == "replay":  # both replay engines refuse a target without O_DIRECT
+            ways.add(DIRECT)
+        elif line["event"] == "application":  # with a remark, a replay replaced the application
+            ways.add(DIRECT if "remark" in line else FILE_SYSTEM)
+    known = [way for way in ways if way is not None]
+    return " | ".join(sorted(known)) if known and len(known) == len(ways) else None
+
+
+def _of_job(directory: Path) -> str | None:
+    sections = sections_of_job(directory)
+    if not sections:
+        return None
+    return DIRECT if all(options.get("direct") == "1" for options in sections) else PAGE_CACHE
 
 
 def _entropies(part: Any) -> set[str]:

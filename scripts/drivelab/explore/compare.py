@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
-from drivelab.analysis.deltas.differences import NOT_RECORDED, differences_table
-from drivelab.analysis.deltas.doubts import LOAD
+from drivelab.analysis.deltas.differences import differences_table, forbidden, known_differences, not_recorded
+from drivelab.analysis.deltas.doubts import LOAD, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.verdict import DELTA_VERDICTS
+from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import THRESHOLD_PCT
 from drivelab.explore.asked import differing_loads
@@ -52,12 +53,12 @@ class Comparison:
     meant: tuple[str, ...]
     """Kinds and facets that were meant to differ."""
     deltas: pd.DataFrame
+    """Table `deltas` with the column `outcome`: the verdict, or IN_RECORDINGS for a difference without replication."""
     differences: pd.DataFrame
+    """Table `differences`: conditions that differ, and those that are not recorded on one or both sides."""
     exclusions: pd.DataFrame
     recordings: Mapping[str, tuple[str, ...]]
     """The recordings that count, by side."""
-    unknown: tuple[str, ...]
-    """Facets recorded on neither side, so that they may differ unnoticed."""
     alone: Mapping[str, tuple[str, ...]]
     """Values that the other side lacks, by side: cell and metric, preceded by the measurement if there are several."""
     measurements: Mapping[str, str]
@@ -65,9 +66,9 @@ class Comparison:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Return the number of comparisons by verdict; twins count once, see `drivelab.analysis.deltas.inference`."""
-        counts = _once_each(self.deltas)["verdict"].value_counts()
-        return {verdict: int(counts[verdict]) for verdict in DELTA_VERDICTS if verdict in counts}
+        """Return the number of comparisons by outcome; twins count once, see `drivelab.analysis.deltas.inference`."""
+        counts = _once_each(self.deltas)["outcome"].value_counts()
+        return {outcome: int(counts[outcome]) for outcome in (*DELTA_VERDICTS, IN_RECORDINGS) if outcome in counts}
 
     @property
     def tested(self) -> int:
@@ -75,9 +76,26 @@ class Comparison:
         return len(_once_each(self.deltas[self.deltas["p_adjusted"].notna()]))
 
     @property
+    def intended(self) -> pd.DataFrame:
+        """Return the rows of `differences` that differ, by intention or without effect."""
+        known = known_differences(self.differences)
+        return known[known["intended"].astype(bool)]
+
+    @property
     def unintended(self) -> pd.DataFrame:
-        """Return the rows of `differences` that were not intended."""
-        return self.differences[~self.differences["intended"].astype(bool)]
+        """Return the rows of `differences` that differ, but not by intention."""
+        known = known_differences(self.differences)
+        return known[~known["intended"].astype(bool)]
+
+    @property
+    def not_recorded(self) -> pd.DataFrame:
+        """Return the rows of `differences` that are not recorded on one or both sides, each facet once."""
+        return not_recorded(self.differences).drop_duplicates("facet")
+
+    @property
+    def forbidden(self) -> bool:
+        """Return whether something is not known to be equal that should be, see `differences.forbidden`."""
+        return not forbidden(self.differences).empty
 
 
 def _once_each(deltas: pd.DataFrame) -> pd.DataFrame:
@@ -126,11 +144,10 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         *names,
         terms,
         meant,
-        deltas,
+        deltas.assign(outcome=[_outcome(row) for row in deltas.itertuples()]),
         differences,
         pd.concat([side.exclusions for side in sides], ignore_index=True),
         {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
-        _unknown(known, names),
         _alone(sides),
         paired,
     )
@@ -150,12 +167,10 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
     return tuple(meant)
 
 
-def _unknown(known: pd.DataFrame, sides: tuple[str, str]) -> tuple[str, ...]:
-    """Return the facets recorded on neither side, in common measurements."""
-    measurements = [set(known.loc[known["drive"] == side, "measurement"]) for side in sides]
-    shared = known[known["measurement"].isin(measurements[0] & measurements[1])]
-    recorded = set(shared.loc[shared["value"] != NOT_RECORDED, "facet"])
-    return tuple(facet for facet in dict.fromkeys(shared["facet"]) if facet not in recorded)
+def _outcome(delta: Any) -> str:
+    """Return the verdict on a difference, or IN_RECORDINGS if it has none for want of recordings."""
+    unreplicated = delta.verdict == CANNOT_TELL and not pd.isna(delta.delta_pct) and without_replication(delta.doubts)
+    return IN_RECORDINGS if unreplicated else str(delta.verdict)
 
 
 def _alone(sides: list[Side]) -> dict[str, tuple[str, ...]]:

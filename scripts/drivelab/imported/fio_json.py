@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.criteria import inert
+from drivelab.criteria.inert import IO_PATH, PAGE_CACHE
 from drivelab.imported.fio_numbers import document, measured, refuse_forms, refused
 from drivelab.imported.fio_options import DIRECT, ENGINE, asked_depth, cell_of, named, refuse_unlike_repeats
 from drivelab.imported.tables import Recording, cell_row
@@ -121,7 +123,7 @@ def recording(
             "host": {"fio": " | ".join(dict.fromkeys(_spelled(run.fio_version) for run in ordered))},
             "test": {
                 "engine": " | ".join(_spelled(engine) if virtual else f"fio, {engine}" for engine in engines),
-                "direct": " | ".join(dict.fromkeys(run.options.get("direct", DIRECT) for run in ordered)),
+                IO_PATH: " | ".join(dict.fromkeys(_io_path(run.options) for run in ordered)),
                 "target": targets[0] if targets else None,
             },
             "time": {"date": " | ".join(dict.fromkeys(f"{run.started:%Y-%m-%d}" for run in ordered))},
@@ -130,6 +132,10 @@ def recording(
         notes=(_PERCENTILES, *_notes(ordered), *notes),
         virtual=virtual,
     )
+
+
+def _io_path(options: Mapping[str, str]) -> str:
+    return PAGE_CACHE if options.get("direct", DIRECT) == DIRECT else inert.DIRECT
 
 
 def _place(root: Path, run: Run) -> str:

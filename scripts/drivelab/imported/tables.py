@@ -18,6 +18,7 @@ from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.analysis.values.summary import summary_table
 from drivelab.analysis.verdict import AS_ASKED
 from drivelab.collect.inventory import UNKNOWN
+from drivelab.criteria.inert import IO_PATH
 from drivelab.imported import IMPORTED
 from drivelab.plan.cell import Cell
 from drivelab.tables import io
@@ -33,7 +34,7 @@ _KINDS = {"drive": "drive", "host": "host", "test": "protocol", "time": "time"}
 _FACETS = {
     "drive": ("model", "serial", "firmware", "LBA format", "transport", "link", "capacity", "logical block"),
     "host": ("host", "CPU", "cores", "memory", "kernel", "operating system", "fio", "drivelab"),
-    "test": ("class", "active range", "write cache", "purge", "fill", "data pattern", "engine", "scenario"),
+    "test": ("class", "active range", "write cache", "purge", "fill", "data pattern", "engine", IO_PATH, "scenario"),
     "time": ("temperature", "date", "evidence"),
 }
 """Facets of every recording, possibly "not recorded", as in the table `conditions` of a study."""

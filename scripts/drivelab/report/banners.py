@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import in_few_recordings, taint_reasons
@@ -64,9 +65,28 @@ def _excluded(inputs: Inputs) -> _Concern:
 
 
 def _also_differs(inputs: Inputs) -> _Concern:
-    rows = [row for row in inputs.tables["differences"] if not row["intended"]]
-    compared = ({"drive": row["comparison"], "measurement": row["measurement"]} for row in rows)
-    return _keys(inputs, compared), _of_pairs(rows, "facet")
+    rows = [row for row in inputs.tables["differences"] if not row["intended"] and not _unknown(row)]
+    return _keys(inputs, _compared(rows)), _of_pairs(rows, "facet")
+
+
+def _not_recorded(inputs: Inputs) -> _Concern:
+    rows = [row for row in inputs.tables["differences"] if _unknown(row)]
+    if all(row["intended"] for row in rows):
+        return (), ()
+    facets: dict[tuple[str, str], set[str]] = {}
+    for row in rows:
+        facets.setdefault((row["comparison"], row["basis"]), set()).add(row["facet"])
+    return _keys(inputs, _compared(rows)), (
+        f"{drive} against {basis}: {not_recorded_words(len(names))}" for (drive, basis), names in facets.items()
+    )
+
+
+def _unknown(row: Row) -> bool:
+    return unknown(row["basis_value"], row["comparison_value"])
+
+
+def _compared(rows: Iterable[Row]) -> Iterator[Row]:
+    return ({"drive": row["comparison"], "measurement": row["measurement"]} for row in rows)
 
 
 def _of_pairs(rows: Iterable[Row], name: str) -> Iterator[str]:
@@ -173,6 +193,12 @@ _LIMITS = (
         "also-differs", "unintended differences", "Unintended differences",
         "The compared drives also differ in something that the study did not intend. It may explain a delta.",
         _also_differs,
+    ),
+    _Limit(
+        "not-recorded", "conditions not recorded", "Conditions not recorded",
+        "Nobody knows whether these conditions are equal for the compared drives. They may explain a delta. The "
+        "comparison lists them.",
+        _not_recorded,
     ),
     _Limit(
         "imported", "imported", "Imported: conditions not recorded",

@@ -20,7 +20,7 @@ from drivelab.report.numbers import (
     size,
     text,
 )
-from drivelab.report.sections.comparison_tables import capacity_tables, deltas_tables, differences_table, size_tables
+from drivelab.report.sections.comparison_tables import capacity_tables, deltas_tables, differences_tables, size_tables
 from drivelab.report.sections.replay_result import basis_scores, relative_score, score_formula
 from drivelab.report.sections.set_scores import set_scores_table
 from drivelab.report.sections.variation import variation_table
@@ -94,7 +94,7 @@ _HOST: Mapping[str, tuple[str, Callable[[Any], str]]] = {
 
 def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
     """Return deltas by measurement, values by capacity and block size, other differences, and traces."""
-    tables = [set_scores_table(inputs), differences_table(inputs)]
+    tables = [set_scores_table(inputs), *differences_tables(inputs)]
     for name in inputs.measurements:
         tables += [
             table and replace(table, group=name)

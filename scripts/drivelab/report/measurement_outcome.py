@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from datetime import datetime
 
+from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.doubts import TOO_FEW
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, WORSE
 from drivelab.core.units import counted
@@ -135,10 +136,17 @@ def interval(delta: Row) -> str:
 
 
 def also_differs(inputs: Inputs, delta: Row) -> str:
-    """Return the unintended differences between the two drives; empty if there are none."""
+    """Return the unintended differences between the two drives, and how many conditions are not recorded.
+
+    The result is empty if there are no such differences, and nothing is unknown that should be equal.
+    """
     rows = inputs.differences_of(delta["measurement"], delta["basis"], delta["comparison"])
-    facets = [str(row["facet"]) for row in rows if not row["intended"]]
-    return f"also differs: {', '.join(facets)}" if facets else ""
+    unrecorded = [row for row in rows if unknown(row["basis_value"], row["comparison_value"])]
+    facets = [str(row["facet"]) for row in rows if not row["intended"] and row not in unrecorded]
+    parts = [f"also differs: {', '.join(facets)}"] if facets else []
+    if not all(row["intended"] for row in unrecorded):
+        parts.append(not_recorded_words(len(unrecorded)))
+    return "; ".join(parts)
 
 
 _UNKNOWN = "reason not recorded"

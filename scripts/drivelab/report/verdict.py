@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
-from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, NOT_COMPARED, SAME, direction
+from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, IN_RECORDINGS, NOT_COMPARED, SAME, direction
 from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
+    comparable,
     delta_words,
     footnote,
     in_few_recordings,
@@ -23,7 +24,7 @@ from drivelab.report.measurement_outcome import (
 from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
 from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
 from drivelab.report.table_fields import judged_cell, longest_of, side_cell
-from drivelab.report.view import IN_RECORDINGS, SHOWN, Cell, Column, Headline, Table
+from drivelab.report.view import SHOWN, Cell, Column, Headline, Table
 from drivelab.tables.labels import SCORE
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
@@ -131,7 +132,7 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: they differ in something that the study forbids."
     if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
-        return f"No verdict on {drive} against {basis}: {why_not_tested(deltas)}.{remedy(deltas)}"
+        return f"No verdict on {drive} against {basis}: {why_not_tested(deltas)}{_range(deltas)}.{remedy(deltas)}"
     if counts[CANNOT_TELL] == total:
         any_test = every if total == 1 else f"any of the {total} headline tests"
         return f"No verdict on {drive} against {basis} in {any_test}: {why_in_doubt(deltas)}.{remedy(deltas)}"
@@ -144,6 +145,13 @@ def _lead(inputs: Inputs, deltas: list[Row]) -> str:
     if not parts:
         return f"{drive} against {basis} in {total} headline tests: {names(rest)}."
     return f"{drive} is {_in_tests(parts, basis, total, rest)}."
+
+
+def _range(deltas: list[Row]) -> str:
+    """Return the range of the deltas that there are, as ` (Δ -11 % to +96 %)`; empty if there is none."""
+    values = sorted(float(row["delta_pct"]) for row in deltas if comparable(row))
+    ends = dict.fromkeys(percent(value, signed=True) for value in (*values[:1], *values[-1:]))
+    return f" (Δ {' to '.join(ends)})" if ends else ""
 
 
 def _every(total: int) -> str:

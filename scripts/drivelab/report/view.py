@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, WORSE, direction
+from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, IN_RECORDINGS, WORSE, direction
 from drivelab.report.numbers import DASH
 
 
@@ -156,10 +156,6 @@ class Headline:
     def direction(self) -> str:
         """Return `better` or `worse`, or nothing without a verdict on the difference."""
         return direction(self.outcome)
-
-
-IN_RECORDINGS = "in these recordings"
-"""Outcome of a headline with a difference but too few recordings for a verdict on the drives."""
 
 
 SHOWN = (*BETTER, *WORSE, IN_RECORDINGS)

@@ -33,7 +33,7 @@ DELTAS = schema(
     "str: measurement protocol cell_label metric kind unit basis comparison",
     "float: basis_value comparison_value",
     "int32: basis_n comparison_n",  # recordings on each side
-    "float: delta_pct?",  # positive: the comparison is better; null: not compared, or different statistics
+    "float: delta_pct?",  # positive: the comparison is better; null: not compared
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few recordings
     "float: asymptote_delta_pct?",  # delta_pct of the fitted asymptotes; null: not of windows
     "float: log_error? freedom?",  # standard error of log(comparison / basis), and its degrees of freedom
@@ -66,7 +66,8 @@ CONDITIONS = schema(
 )
 
 DIFFERENCES = schema(
-    # Every facet that differs between the two drives of a compared pair.
+    # Every facet that differs between the two drives of a compared pair, or is "not recorded" on one or both sides.
+    # The kind "cannot act" is a difference without effect, such as read-ahead under direct I/O.
     "str: measurement basis comparison facet kind basis_value comparison_value",
     "bool: intended",
 )

@@ -100,6 +100,9 @@ _MNT_DETACH = 2
 _LOOP_CTL_GET_FREE = 0x4C82
 _LOOP_MAJOR = 7
 _BLKFLSBUF = 0x1261
+_BLKRASET = 0x1262
+_READ_AHEAD_SECTORS = 256
+"""The kernel's default of 128 KiB (VM_READAHEAD_PAGES) in sectors of 512 bytes."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -228,13 +231,23 @@ def free_loop_device() -> str:
 
 
 def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
-    """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message."""
+    """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message.
+
+    Its read-ahead is always the kernel's default. Otherwise it would depend on the file, on the kernel's version, and
+    on what used the device before, so two virtual drives could differ by it.
+    """
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
     done = programs.run(command)
     if done.returncode != 0:
         raise OSError(f"losetup: {done.stderr.strip()}")
-    return done.stdout.strip()
+    device = done.stdout.strip()
+    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.ioctl(descriptor, _BLKRASET, _READ_AHEAD_SECTORS)
+    finally:
+        os.close(descriptor)
+    return device
 
 
 def loop_devices(file: Path) -> list[str]:

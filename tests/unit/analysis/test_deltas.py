@@ -245,7 +245,7 @@ def test_only_equal_cells_and_metrics_are_compared() -> None:
     ]
 
 
-def test_values_with_different_statistics_are_not_compared() -> None:
+def test_values_with_different_statistics_have_a_delta_but_no_test() -> None:
     pooled = {"statistic": "window average, at T4Q2, geometric mean of 3 recordings"}
     result = compare(
         row("a", 100.0, **pooled), row("b", 200.0, statistic="median of 3 warm rounds"),
@@ -254,13 +254,21 @@ def test_values_with_different_statistics_are_not_compared() -> None:
     )  # fmt: skip
     assert [delta["verdict"] for delta in result] == ["cannot tell", FASTER_BEYOND, "cannot tell", "cannot tell"]
     assert [list(delta["doubts"]) for delta in result if delta["comparison"] != "c"] == [
-        ["a: window average; b: median of 3 warm rounds"],
+        ["different statistics (a: window average; b: median of 3 warm rounds)"],
         ["too few recordings (3 and 1 a side; a verdict on the drives needs 3)"],
-        ["a: window average; e: printed value"],
+        ["different statistics (a: window average; e: printed value)", "a printed value: its scatter is not known"],
     ]
-    assert all(pd.isna(result[0][name]) for name in ("delta_pct", "interval_low_pct", "p_value", "p_adjusted"))
-    (unlike,) = compare(row("a", 1.0), row("b", 1.0, statistic="average of the whole soak"))
-    assert list(unlike["doubts"]) == ["a: window average; b: average of the whole soak"]
+    assert result[0]["delta_pct"] == pytest.approx(100)
+    assert all(pd.isna(result[0][name]) for name in ("interval_low_pct", "p_value", "p_adjusted", "recordings_needed"))
+    assert pd.isna(result[3]["delta_pct"]), "0 has no relative difference"
+    single = {"scope": "rounds"}
+    (unlike,) = compare(row("a", 1.0, **single), row("b", 1.5, statistic="average of the whole soak", **single))
+    assert list(unlike["doubts"]) == [
+        "different statistics (a: window average; b: average of the whole soak)",
+        "too few recordings (1 a side; a verdict on the drives needs 3)",
+    ]
+    assert unlike["delta_pct"] == pytest.approx(50)
+    assert pd.isna(unlike["recordings_needed"]), "more recordings do not make the statistics equal"
     assert [delta["verdict"] for delta in compare(row("a", 1.0), row("b", 1.0, statistic="other"), row("b", 1.0))] == [
         SAME
     ], "a label may occur twice: the value with the same statistic is compared"
@@ -410,7 +418,7 @@ def test_only_values_without_doubt_have_adjusted_p_values(why: str) -> None:
         assert result.loc[~of_called, name].isna().all()
     assert set(result.loc[~of_called, "verdict"]) == {"not compared" if why == "forbidden" else "cannot tell"}
     words = {"doubt": "b: not steady", "forbidden": "the steps of the protocol differ",
-             "unlike": "a: window average; b: another average"}  # fmt: skip
+             "unlike": "different statistics (a: window average; b: another average)"}  # fmt: skip
     assert all(list(pair_doubts) == [words[why]] for pair_doubts in result.loc[~of_called, "doubts"]), (
         "there must be no other reason"
     )

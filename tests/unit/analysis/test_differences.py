@@ -7,17 +7,31 @@ import pandas as pd
 import pytest
 from rows import table
 
-from drivelab.analysis.deltas.differences import differences_table, intended_by
+from drivelab.analysis.deltas.differences import (
+    differences_table,
+    forbidden,
+    intended_by,
+    known_differences,
+    not_recorded,
+    unknown,
+)
 from drivelab.core.errors import UserError
+from drivelab.criteria.inert import INERT
+from drivelab.host.catalogue import catalogue
 from drivelab.tables import io
 
 FACETS = {"model": "drive", "serial": "drive", "firmware": "drive", "kernel": "host", "setting: governor": "setting",
-          "scenario": "protocol", "write cache": "protocol", "steps": "protocol", "temperature": "time"}  # fmt: skip
+          "scenario": "protocol", "write cache": "protocol", "steps": "protocol", "temperature": "time",
+          "drive setting: Read-ahead": "setting", "I/O path": "protocol"}  # fmt: skip
 
 
 def recording(drive: str, run: int = 1, measurement: str = "pts-iops", **changed: str) -> list[dict[str, Any]]:
     key = {"recording": f"{drive}/{measurement}/0-run{run}", "drive": drive, "measurement": measurement}
     values = dict.fromkeys(FACETS, "as ever") | {name.replace("_", " "): value for name, value in changed.items()}
+    if "Read-ahead" in values:
+        values["drive setting: Read-ahead"] = values.pop("Read-ahead")
+    if "path" in values:
+        values["I/O path"] = values.pop("path")
     return [key | {"facet": facet, "kind": FACETS[facet], "value": value} for facet, value in values.items()]
 
 
@@ -67,6 +81,62 @@ def test_a_facet_that_one_side_has_is_not_recorded_on_the_other() -> None:
     differences = differences_table(table("conditions", recording("a") + rows), [("a", "b")])
     (row,) = differences.to_dict("records")
     assert (row["basis_value"], row["comparison_value"]) == ("as ever", "not recorded")
+    assert known_differences(differences).empty, "nobody knows whether it differs"
+    assert forbidden(differences)["facet"].tolist() == ["setting: governor"], "it is not known to be equal"
+
+
+def test_a_facet_that_neither_side_recorded_is_listed_but_not_forbidden() -> None:
+    rows = recording("a", kernel="not recorded") + recording("b", kernel="not recorded")
+    differences = differences_table(table("conditions", rows), [("a", "b")])
+    assert not_recorded(differences)["facet"].tolist() == ["kernel"]
+    assert forbidden(differences).empty
+
+
+@pytest.mark.parametrize(
+    ("basis", "comparison", "is_unknown"),
+    [
+        ("6.1", "6.6", False),
+        ("not recorded", "6.6", True),
+        ("6.1 | not recorded", "6.1", True),
+        ("6.1 | not recorded", "6.6", False),
+        ("6.1 | not recorded", "6.1 | not recorded", True),
+    ],
+)
+def test_recorded_values_decide_as_far_as_they_can(basis: str, comparison: str, is_unknown: bool) -> None:
+    runs = [(side, run, kernel) for side, values in (("a", basis), ("b", comparison))
+            for run, kernel in enumerate(values.split(" | "), start=1)]  # fmt: skip
+    rows = [row for side, run, kernel in runs for row in recording(side, run, kernel=kernel)]
+    differences = differences_table(table("conditions", rows), [("a", "b")])
+    assert differences[["basis_value", "comparison_value"]].to_numpy().tolist() == [[basis, comparison]]
+    assert unknown(basis, comparison) is is_unknown
+    assert len(not_recorded(differences)) == is_unknown
+    assert len(known_differences(differences)) == (not is_unknown)
+
+
+@pytest.mark.parametrize(
+    ("paths", "kind"),
+    [
+        (("direct", "direct"), "cannot act"),
+        (("direct", "page cache"), "setting"),
+        (("file system", "file system"), "setting"),
+        (("direct | file system", "direct"), "setting"),
+        (("direct", "not recorded"), "setting"),
+    ],
+)
+def test_read_ahead_cannot_act_only_if_all_of_both_sides_is_direct(paths: tuple[str, str], kind: str) -> None:
+    rows = [row for side, path, kib in (("a", paths[0], "128"), ("b", paths[1], "4096"))
+            for row in recording(side, path=path, **{"Read-ahead": kib})]  # fmt: skip
+    differences = differences_table(table("conditions", rows), [("a", "b")]).set_index("facet")
+    read_ahead = differences.loc["drive setting: Read-ahead"]
+    assert read_ahead["kind"] == kind
+    assert read_ahead["intended"] == (kind == "cannot act")
+    assert (read_ahead["basis_value"], read_ahead["comparison_value"]) == ("128", "4096"), "it stays visible"
+
+
+def test_inert_settings_are_settings_of_the_catalogue() -> None:
+    """A renamed setting would act again without notice."""
+    names = {f"{'drive ' if entry.per_drive else ''}setting: {entry.name}" for entry in catalogue()}
+    assert set(INERT) <= names
 
 
 def test_only_common_measurements_are_compared() -> None:

@@ -61,6 +61,21 @@ def test_every_facet_of_a_recording(tmp_path: Path) -> None:
     assert (actual["kernel"], actual["CPU"]) == (host["kernel"], host["cpu"])
 
 
+def test_the_jobs_and_the_journal_say_how_io_reached_the_drive(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    assert facets(plan)["I/O path"] == "direct"
+    (job,) = plan.recording_path.glob("cells/*/job.fio")
+    buffered = job.read_text().replace("direct=1", "direct=0")
+    job.write_text(buffered)
+    assert facets(plan)["I/O path"] == "page cache"
+    job.unlink()
+    assert facets(plan)["I/O path"] == "not recorded"
+    job.write_text(buffered.replace("direct=0", "direct=1"))
+    with (plan.recording_path / "journal.jsonl").open("a") as journal:
+        journal.write(json.dumps({"at": "2030-01-01", "event": "application", "step": 1, "application": "db"}) + "\n")
+    assert facets(plan)["I/O path"] == "direct | file system"
+
+
 def test_missing_checksums_are_a_facet_of_kind_time(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     assert facets(plan)["evidence"] == "checksummed"

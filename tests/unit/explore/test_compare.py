@@ -219,7 +219,8 @@ def test_an_imported_folder_is_compared_by_its_tables(results: Path, tmp_path: P
     assert all(
         f"the load of {other}:slow is not known and may differ" in remarks for remarks in result.deltas["remarks"]
     )
-    assert "not recorded" in result.unintended.set_index("facet").loc["kernel", "basis_value"]
+    assert result.not_recorded.set_index("facet").loc["kernel", "basis_value"] == "not recorded"
+    assert "kernel" not in set(result.unintended["facet"])
     of.loc[of["facet"] == "fill", "value"] = "none"
     io.write(of, other / "tables/conditions.parquet", "conditions")
     filled = against(results, f"{other}:slow", "fast")
@@ -258,12 +259,15 @@ def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, caps
         expected = sum(import_origins.iops(level, share, block) for level in rounds) / 5
         assert cells.loc[label, "basis_value"] == pytest.approx(expected)
     assert set(result.deltas["verdict"]) == {"cannot tell"}, "one side was measured, the other is virtual"
+    assert set(result.deltas["outcome"]) == {"in these recordings"}
+    assert result.deltas["delta_pct"].notna().all()
     assert all("one ran on the wall clock, one on the virtual clock" in doubts for doubts in result.deltas["doubts"])
     capsys.readouterr()
     assert main(["compare", basis, "mine", "--results", str(own)]) == 0
     lines = capsys.readouterr().out.splitlines()
+    assert lines[1:3] == [f"A: {basis} (basis)", "B: mine"]
     words = f"Different measurements, compared cell by cell: imported-tkperf-iops of {basis} with pts-iops of mine"
-    assert lines[2] == words
+    assert words in lines
     assert sum(line.startswith("RND 64KiB 65/35") for line in lines) == 2, "IOPS and throughput"
 
 
@@ -273,19 +277,71 @@ def imported(folder: Path, kind: str, source: Path, name: str) -> str:
     return f"{folder / name}:s4600"
 
 
-def test_facets_recorded_by_neither_import_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_facets_recorded_by_neither_import_are_one_count_that_unfolds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",))
     sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
     result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
     assert result.unintended.empty
-    assert {"purge", "CPU", "temperature"} <= set(result.unknown)
-    assert not {"model", "kernel", "protocol"} & set(result.unknown)
+    unknown = list(result.not_recorded["facet"])
+    assert {"purge", "CPU", "temperature"} <= set(unknown)
+    assert not {"model", "kernel", "protocol"} & set(unknown)
     capsys.readouterr()
     assert main(["compare", *sides]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[2] == "Differs too: nothing that was recorded"
-    assert lines[3].startswith("Not recorded on either side, may differ: ")
-    assert "purge" in lines[3]
+    count = f"{len(unknown)} conditions are not recorded on one or both sides and may differ; --conditions lists them"
+    assert lines[4:6] == ["Differs too: nothing that was recorded", count]
+    assert not any("purge" in line for line in lines), "folded"
+    assert main(["compare", *sides, "--conditions"]) == 0
+    table = capsys.readouterr().out.splitlines()[-len(unknown) :]
+    assert [line.partition("  ")[0] for line in table] == unknown
+    assert all(line.endswith("may differ") for line in table)
+    assert main(["compare", *sides, "--json"]) == 0
+    assert [row["facet"] for row in json.loads(capsys.readouterr().out)["not_recorded"]] == unknown
+
+
+def fio_run(folder: Path, iops: float, *, second: int = 0, **options: str) -> Path:
+    """Write fio's JSON output of random reads of 4 KiB, T1Q1."""
+    folder.mkdir()
+    wanted = import_origins.options(**{"ioengine": "libaio", "direct": "1", **options})
+    document = import_origins.document(import_origins.job(iops, 0.0, wanted), second=second)
+    return import_origins.write(folder / "fio.json", document)
+
+
+def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = [imported(tmp_path, "fio-json", fio_run(tmp_path / f"run{iops}", iops), f"of{iops}") for iops in (100, 120)]
+    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    speed = result.deltas.set_index("metric").loc["iops"]
+    assert (speed["basis_value"], speed["comparison_value"]) == (100, 120)
+    assert speed["delta_pct"] == pytest.approx(20)
+    assert list(speed["doubts"]) == ["too few recordings (1 a side; a verdict on the drives needs 3)"]
+    assert set(result.deltas["outcome"]) == {"in these recordings"}
+    assert set(result.deltas["verdict"]) == {"cannot tell"}
+    capsys.readouterr()
+    assert main(["compare", *sides]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RND 4KiB 100/0  IOPS")]
+    assert line.split()[-6:] == ["IOPS", "100", "120", "+20", "%", "[1]"]
+
+
+def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
+    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
+    result = against(results, old, "slow")
+    speed = result.deltas.set_index("metric").loc["iops"]
+    assert speed["delta_pct"] == pytest.approx(100 * (speed["comparison_value"] / 1000 - 1))
+    assert speed["doubts"][0] == f"different statistics ({old}: one warm round; slow: median of 5 warm rounds)"
+    assert {"kernel", "purge", "LBA format"} <= set(result.not_recorded["facet"])
+    assert not {"kernel", "purge", "LBA format"} & set(result.unintended["facet"])
+
+
+def test_io_through_the_page_cache_is_another_condition(tmp_path: Path) -> None:
+    direct = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100.0), "direct")
+    cached = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 900.0, direct="0"), "cached")
+    result = compare(parse(direct), parse(cached), tmp_path, Terms())
+    row = result.unintended.set_index("facet").loc["I/O path"]
+    assert (row["basis_value"], row["comparison_value"]) == ("direct", "page cache")
 
 
 def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
@@ -297,6 +353,7 @@ def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
         sides.append(imported(tmp_path / name, "values", source, "out"))
     result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
     assert result.deltas["verdict"].tolist() == ["cannot tell"]
+    assert result.deltas["delta_pct"].tolist() == [pytest.approx(100)]
     assert result.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
 
 
@@ -339,6 +396,21 @@ def printed(results: Path, capsys: pytest.CaptureFixture[str], *arguments: str) 
     return capsys.readouterr().out.splitlines()
 
 
+def test_read_ahead_does_not_prevent_a_comparison_of_direct_io(
+    repeated: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for drive, kib in (("slow", "128"), ("fast", "4096")):
+        for run in (1, 2, 3):
+            rows = [{"name": "Read-ahead", "scope": drive, "state": kib}]
+            (recording_of(repeated, drive, run) / "settings.json").write_text(json.dumps(rows))
+    lines = printed(repeated, capsys, "slow", "fast", "--forbid-differences")
+    assert "4 faster beyond the margin" in lines[0]
+    assert lines[2] == "Differs too: nothing that was recorded"
+    assert lines[3] == (
+        "Differs, but cannot act: drive setting: Read-ahead (128 / 4096): direct I/O bypasses read-ahead"
+    )
+
+
 @pytest.mark.parametrize(
     ("changed", "basis", "comparison", "facet"),
     [
@@ -368,9 +440,8 @@ def test_one_drive_before_and_after_a_change(
         copied(recording_of(repeated, "slow"), repeated, run=run, **changed)
     lines = printed(repeated, capsys, basis.format(**known), comparison)
     assert lines[0].startswith(f"{comparison} against {basis.format(**known)}: 4 same within the margin (")
-    meant, other = (line.partition(": ")[2] for line in lines[1:3])
-    assert lines[1].startswith("Meant to differ: ")
-    assert lines[2].startswith("Differs too: ")
+    (meant,) = (line.partition(": ")[2] for line in lines if line.startswith("Meant to differ: "))
+    (other,) = (line.partition(": ")[2] for line in lines if line.startswith("Differs too: "))
     assert facet.format(**known) in meant
     assert other == "nothing that was recorded"
 
@@ -379,14 +450,14 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
     copied(recording_of(results, "slow"), results, run=2)
     copied(recording_of(results, "slow"), results, run=3, identity={"firmware": "NEW"})
     lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2032-01-01,until=2032-12-31")
-    assert "4 cannot tell" in lines[0]
-    assert "date (" in lines[1]
-    assert " / 2032-" in lines[1]
-    assert lines[2] == "Differs too: nothing that was recorded"
+    assert "4 in these recordings without a verdict" in lines[0]
+    assert "date (" in lines[3]
+    assert " / 2032-" in lines[3]
+    assert lines[4] == "Differs too: nothing that was recorded"
     lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2033-01-01")
-    assert " / 2033-" in lines[1]
-    assert lines[2].startswith("Differs too: firmware (")
-    assert lines[2].endswith("/ NEW)")
+    assert " / 2033-" in lines[3]
+    assert lines[4].startswith("Differs too: firmware (")
+    assert lines[4].endswith("/ NEW)")
 
 
 @pytest.mark.parametrize(
@@ -441,7 +512,7 @@ def test_each_reason_is_printed_once_and_numbers_are_readable(
     lines = printed(results, capsys, "slow", "fast")
     rows = [line for line in lines if line.startswith("RND 4KiB 100/0")]
     assert len(rows) == 6
-    assert all(line.endswith("cannot tell [1, 2]") for line in rows)
+    assert all(line.endswith(" % [1, 2]") for line in rows), "the delta, and why it is no verdict"
     reason, few = [line for line in lines if line.startswith("[")]
     assert few == "[2] too few recordings (1 a side; a verdict on the drives needs 3)"
     assert reason.startswith("[1] slow: tainted (load: others used 40 % of the host's CPU time at worst")

@@ -9,6 +9,7 @@ import pytest
 
 from drivelab.analysis.verdict import FASTER_BEYOND
 from drivelab.report.content import build
+from drivelab.report.html import render
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import DASH, MINUS
 from drivelab.report.sections.comparison_tables import capacity_tables
@@ -63,6 +64,52 @@ def test_unintended_differences_are_with_the_verdict_and_first_in_the_comparison
     assert [link.text for link in warning.affected] == ["op28 · pts-iops"]
     intended = differences[differences["intended"]]
     assert banner(build({**tables, "differences": intended}, study, plans, [], None), "also-differs") is None
+
+
+def test_conditions_not_recorded_are_one_count_and_a_folded_table(
+    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+) -> None:
+    of_kernel = differences["facet"] == "kernel"
+    unknown = differences.assign(basis_value=differences["basis_value"].mask(of_kernel, "not recorded"))
+    neither = unknown[of_kernel].assign(facet="CPU", comparison_value="not recorded")
+    rows = pd.concat([unknown, neither], ignore_index=True)
+    report = build({**tables, "differences": rows}, study, plans, [], None)
+    words = "2 conditions are not recorded on one or both sides"
+    assert banner(report, "also-differs") is None, "it may be equal"
+    assert banner(report, "not-recorded").reasons == (f"op28 against op7: {words}",)
+    assert report.verdict_table is not None
+    assert report.verdict_table.reasons == (words,)
+    known, folded = report.comparison_tables[:2]
+    assert [row[0] for row in texts(known)] == ["over-provisioning"]
+    assert (folded.id, folded.caption, folded.collapsed) == ("conditions-not-recorded", words, True)
+    assert [row[:4] for row in texts(folded)] == [
+        ["kernel", "no", "not recorded", "6.12.1"], ["CPU", "no", "not recorded", "not recorded"],
+    ]  # fmt: skip
+    assert f"<details><summary>{words}" in render(report)
+    proof = report.verdict_table.rows[0][1].proof
+    assert proof is not None
+    assert ("May differ", words) in proof.facts
+
+
+def test_conditions_that_are_meant_to_differ_need_no_warning_when_not_recorded(
+    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+) -> None:
+    rows = differences[differences["intended"]].assign(basis_value="not recorded")
+    report = build({**tables, "differences": rows}, study, plans, [], None)
+    assert banner(report, "not-recorded") is None
+    assert report.comparison_tables[0].caption == "1 condition is not recorded on one or both sides"
+
+
+def test_a_difference_that_cannot_act_is_shown_as_such(
+    tables: Tables, study: dict[str, Any], plans: Plans, differences: pd.DataFrame
+) -> None:
+    rows = differences[differences["facet"] == "kernel"].assign(
+        facet="drive setting: Read-ahead", kind="cannot act", intended=True
+    )
+    report = build({**tables, "differences": rows}, study, plans, [], None)
+    assert banner(report, "also-differs") is None
+    cell = report.comparison_tables[0].rows[0][1]
+    assert (cell.text, cell.small) == ("cannot act", "direct I/O bypasses read-ahead")
 
 
 def finding(key: dict[str, Any], detector: str, found: bool, **other: Any) -> dict[str, Any]:

@@ -199,7 +199,8 @@ def test_printed_values_get_no_verdict(tables: Tables, study: dict[str, Any], pl
     unknown = dict.fromkeys(("p_value", "p_adjusted"), float("nan"))
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, **unknown)
     report = build(tables, study, plans, {}, None)
-    assert report.lead == ("No verdict on op28 against op7: 5 printed values with unknown scatter.",)
+    lead = "No verdict on op28 against op7: 5 printed values with unknown scatter (Δ +20\xa0% to +62\xa0%)."
+    assert report.lead == (lead,)
     assert "after adjustment" not in report.verdict_terms
     assert "14 not tested" in report.verdict_terms
 

@@ -10,12 +10,12 @@ import replay_frames
 
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.summary import summary_table
-from drivelab.analysis.verdict import CANNOT_TELL
+from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
 from drivelab.report.html import render
 from drivelab.report.numbers import TIMES
-from drivelab.report.view import IN_RECORDINGS, Page, Report, Table
+from drivelab.report.view import Page, Report, Table
 from drivelab.tables.schemas import SCHEMAS
 
 STUDY = {"name": "demo", "title": "Replays", "basis": "op7", "rse_threshold_pct": 5.0}

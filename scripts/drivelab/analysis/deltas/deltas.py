@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from drivelab.analysis.deltas.differences import differing
+from drivelab.analysis.deltas.differences import differing, forbidden
 from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
 from drivelab.analysis.deltas.inference import adjusted, p_values
 from drivelab.analysis.deltas.judging import bins, judged, percent
@@ -68,10 +68,10 @@ def deltas_table(
     """Make table `deltas`: every drive of table `summary` against the drive `basis`.
 
     Each value of another drive is compared with the same value of the basis. Two values are comparable if their
-    statistics are equal; the number of repeats and the load at points of a demand sweep may differ. Other pairs are
-    CANNOT_TELL, without a delta. With at least FEWEST recordings on each side, a ratio has a confidence interval and
-    tests, see `drivelab.analysis.deltas.recordings` and `inference`. p-values are adjusted for all comparisons of the
-    table without a doubt, over all drives; comparisons with a doubt have no adjusted ones.
+    statistics are equal; the number of repeats and the load at points of a demand sweep may differ. Other pairs have a
+    delta, and are CANNOT_TELL without a test. With at least FEWEST recordings on each side, a ratio has a confidence
+    interval and tests, see `drivelab.analysis.deltas.recordings` and `inference`. p-values are adjusted for all
+    comparisons of the table without a doubt, over all drives; comparisons with a doubt have no adjusted ones.
 
     Verdicts:
     * SAME: each of the two equivalence tests, adjusted, keeps half the level, so the interval lies within a factor of
@@ -98,16 +98,17 @@ def deltas_table(
     pairs = pairs.assign(paired=[_in_blocks(pair, started) for pair in pairs.itertuples()] if started else False)
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
-    forbidden = _forbidden(pairs, differences if unintended == "forbid" else None)
+    unaccepted = _unaccepted(pairs, differences if unintended == "forbid" else None)
     records = _records(pairs)
     doubts_by_pair = [doubts(pair) for pair in records]
-    comparable = pairs["alike"].to_numpy() & [not names for names in forbidden]
+    allowed = np.array([not names for names in unaccepted], dtype=bool)
+    comparable = pairs["alike"].to_numpy() & allowed
     without_doubt = comparable & [not pair_doubts for pair_doubts in doubts_by_pair]
     alpha = 1 - confidence_pct / 100
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
     tested = {
-        "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(comparable),
+        "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
         "asymptote_delta_pct": _of_asymptotes(pairs, ratios_by_pair.logs).where(comparable),
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
@@ -118,8 +119,8 @@ def deltas_table(
     table = _described(pairs).assign(
         **tested, margin_pct=margin_pct, remarks=[remarks(pair, alpha) for pair in records]
     )
-    reasons = [names or pair_doubts for names, pair_doubts in zip(forbidden, doubts_by_pair, strict=True)]
-    undecided = [NOT_COMPARED if names else CANNOT_TELL for names in forbidden]
+    reasons = [names or pair_doubts for names, pair_doubts in zip(unaccepted, doubts_by_pair, strict=True)]
+    undecided = [NOT_COMPARED if names else CANNOT_TELL for names in unaccepted]
     table = table.assign(verdict=undecided, doubts=reasons)
     difference, equivalence = (
         adjusted(tested[name].where(without_doubt), cells, pairs["metric"], level)
@@ -176,14 +177,14 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 
 
-def _forbidden(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
+def _unaccepted(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
     """Return the unintended differences of each pair.
 
     `differences` is None where they are allowed.
     """
     by_pair: dict[tuple[str, str, str], list[str]] = {}
     if differences is not None:
-        for row in differences[~differences["intended"].astype(bool)].itertuples():
+        for row in forbidden(differences).itertuples():
             difference = differing(row.facet, row.basis_value, row.comparison_value)
             by_pair.setdefault((row.measurement, row.basis, row.comparison), []).append(difference)
     keys = zip(pairs["measurement"], pairs["drive_basis"], pairs["drive_comparison"], strict=True)
@@ -208,7 +209,7 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     signs = pairs["kind"].map(_SIGNS)
     if signs.isna().any():
         delta(1.0, 1.0, str(pairs.loc[signs.isna(), "kind"].iloc[0]))
-    logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive, 1.0))
+    logs = np.log((pairs["value_comparison"] / pairs["value_basis"]).where(positive))
     errors, freedom = np.full(len(pairs), np.nan), np.ones(len(pairs))
     same_recordings: dict[tuple[Any, ...], list[int]] = {}
     for place, pair in enumerate(pairs.itertuples()):

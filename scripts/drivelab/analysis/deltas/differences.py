@@ -7,11 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 import pandas as pd
 
 from drivelab.core.errors import UserError
+from drivelab.core.units import counted
+from drivelab.criteria.inert import CANNOT_ACT, cannot_act
 from drivelab.tables.schemas import SCHEMAS
 
 KINDS = ("drive", "host", "setting", "protocol", "time")
-ALWAYS = ("time",)
-"""Kinds of facets that differ between any two recordings."""
+ALWAYS = ("time", CANNOT_ACT)
+"""Kinds of differences that are never unintended: those between any two recordings, and those without effect."""
 OF_DRIVES = ("drive",)
 OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
 """Facets and kinds that distinguish the platforms of a study."""
@@ -25,13 +27,14 @@ _SEVERAL = " | "
 def differences_table(
     conditions: pd.DataFrame, pairs: Iterable[tuple[str, str]], intended: Collection[str] | None = None
 ) -> pd.DataFrame:
-    """Make table `differences`: every facet of `conditions` that differs in a pair.
+    """Make table `differences`: every facet of `conditions` that differs in a pair, or is not recorded.
 
     `pairs` are (basis, comparison) as in the column `drive`; they are compared in each measurement that both have.
-    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other. `intended` are
-    the facets or kinds of facets that are meant to differ; None means those that `intended_by` gives for the pair.
-    Kinds in ALWAYS are always intended. Raises UserError for an intended name that is neither a kind nor a facet of any
-    recording.
+    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other. `unknown`
+    tells rows that are not recorded from those that differ. A difference that cannot act, see
+    `drivelab.criteria.inert`, has the kind CANNOT_ACT. `intended` are the facets or kinds of facets that are meant to
+    differ; None means those that `intended_by` gives for the pair. Kinds in ALWAYS are always intended. Raises
+    UserError for an intended name that is neither a kind nor a facet of any recording.
     """
     by_side = _values(conditions)
     kinds = {row.facet: row.kind for row in conditions[["facet", "kind"]].drop_duplicates().itertuples()}
@@ -46,14 +49,14 @@ def differences_table(
     for basis, comparison in pairs:
         expected = {*ALWAYS, *(intended_by(basis, comparison) if intended is None else intended)}
         for measurement in measured:
-            sides = [by_side.get((measurement, drive)) for drive in (basis, comparison)]
-            if sides[0] is None or sides[1] is None:
+            sides = [by_side.get((measurement, drive), {}) for drive in (basis, comparison)]
+            if not all(sides):
                 continue
             key = {"measurement": measurement, "basis": basis, "comparison": comparison}
             for facet in dict.fromkeys([*sides[0], *sides[1]]):
-                values = [side.get(facet, NOT_RECORDED) for side in sides if side is not None]
-                if values[0] != values[1]:
-                    kind = kinds[facet]
+                values = [side.get(facet, NOT_RECORDED) for side in sides]
+                if values[0] != values[1] or unknown(*values):
+                    kind = CANNOT_ACT if cannot_act(facet, *sides) else kinds[facet]
                     difference = {"facet": facet, "kind": kind, "basis_value": values[0], "comparison_value": values[1]}
                     rows.append({**key, **difference, "intended": kind in expected or facet in expected})
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
@@ -68,8 +71,51 @@ def intended_by(basis: str, comparison: str) -> tuple[str, ...]:
     return (OF_DRIVES if len(drives) > 1 else ()) + (OF_PLATFORMS if len(platforms) > 1 else ())
 
 
+def unknown(basis_value: object, comparison_value: object) -> bool:
+    """Return whether a condition is not recorded on one or both sides, so that nobody knows whether it differs.
+
+    If only some of a side's recordings have it, the recorded values decide as far as they can.
+    """
+    sides = [set(str(value).split(_SEVERAL)) for value in (basis_value, comparison_value)]
+    recorded = [side - {NOT_RECORDED} for side in sides]
+    return recorded != sides and (not all(recorded) or recorded[0] == recorded[1])
+
+
+def known_differences(differences: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of table `differences` that differ."""
+    return differences[~_unknown(differences)]
+
+
+def not_recorded(differences: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of table `differences` that are not recorded on one or both sides."""
+    return differences[_unknown(differences)]
+
+
+def _unknown(differences: pd.DataFrame) -> pd.Series:
+    values = zip(differences["basis_value"], differences["comparison_value"], strict=True)
+    return pd.Series([unknown(*both) for both in values], index=differences.index, dtype=bool)
+
+
+def not_recorded_words(count: int) -> str:
+    """Return how many conditions are not recorded, as `12 conditions are not recorded on one or both sides`."""
+    return f"{counted(count, 'condition')} {'is' if count == 1 else 'are'} not recorded on one or both sides"
+
+
+def forbidden(differences: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of table `differences` that a study with `unintended: forbid` does not accept.
+
+    A condition that only one side recorded is not known to be equal. One that neither side recorded is accepted, as
+    there is always one that nobody records.
+    """
+    return differences[
+        ~differences["intended"].astype(bool) & (differences["basis_value"] != differences["comparison_value"])
+    ]
+
+
 def differing(facet: str, basis_value: object, comparison_value: object) -> str:
     """Describe a difference in words, such as `kernel differs: 6.1 and 6.6`."""
+    if unknown(basis_value, comparison_value):
+        return f"{facet} is not recorded for all recordings: {basis_value} and {comparison_value}"
     if facet == STEPS:
         return "the steps of the protocol differ"
     return f"{facet} differs: {basis_value} and {comparison_value}"

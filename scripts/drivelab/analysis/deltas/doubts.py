@@ -17,6 +17,7 @@ from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
 from drivelab.analysis.deltas.inference import least_p
 from drivelab.analysis.values.application_values import SIMULATED
 from drivelab.analysis.verdict import FINE, TAINTED
+from drivelab.criteria.inert import IO_PATH
 from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import causes, worst
 from drivelab.tables.labels import demand
@@ -63,13 +64,17 @@ def _suffix(names: Iterable[str]) -> str:
 
 Pair = Mapping[str, Any]
 LOAD = "load"
-WORKLOAD_FACETS = (LOAD, "active range", "data pattern", "fill")
+WORKLOAD_FACETS = (LOAD, "active range", "data pattern", "fill", IO_PATH)
 """Facets of a workload that may differ when values of two measurements are compared."""
 NOT_KNOWN = "not known"
 """The load of a value whose source does not say it."""
 PRINTED = "printed value"
 """The statistic of a published value whose source does not say how it was measured."""
+SCATTER_UNKNOWN = "a printed value: its scatter is not known"
 TOO_FEW = "too few recordings"
+DIFFERENT_STATISTICS = "different statistics"
+NOT_SETTLED_BY_MORE = (DIFFERENT_STATISTICS, SCATTER_UNKNOWN)
+"""Beginnings of doubts that more recordings do not settle."""
 OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
 """What a statistic over several recordings adds to that of one."""
 _SIDES = ("basis", "comparison")
@@ -83,11 +88,10 @@ _OTHER_CONDITIONS = (
 def doubts(pair: Pair) -> list[str]:
     """Return the doubts about the values, their comparison and their samples.
 
-    Values with different statistics (`alike` is false) have only this doubt: nothing else is checked.
+    Different statistics (`alike` is false) come first.
     """
-    if not pair["alike"]:
-        return [_different_statistics(pair)]
-    doubts_found = [
+    doubts_found = [] if pair["alike"] else [_different_statistics(pair)]
+    doubts_found += [
         f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
         for side in _SIDES
         if pair[f"verdict_{side}"] not in FINE
@@ -102,8 +106,6 @@ def doubts(pair: Pair) -> list[str]:
 
 def remarks(pair: Pair, alpha: float) -> list[str]:
     """Return what the verdict does not show; `alpha` is the level of the test."""
-    if not pair["alike"]:
-        return []
     notes = []
     if pair["kind"] != "time" and (note := _different_point_loads(pair)):
         notes.append(note)
@@ -111,7 +113,7 @@ def remarks(pair: Pair, alpha: float) -> list[str]:
     if unknown:
         notes.append(f"the load of {' and '.join(unknown)} is not known and may differ")
     counts = sorted(len(pair[f"logs_{side}"]) for side in _SIDES)
-    if counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
+    if pair["alike"] and counts[0] >= FEWEST and (least := least_p(*counts, paired=pair["paired"])) > alpha:
         notes.append(
             f"{counts[0]} against {counts[1]} recordings: a rank test cannot reach below p = {least:.2f}, "
             "so the verdict assumes log-normal values"
@@ -146,10 +148,11 @@ def _different_workload_facets(pair: Pair) -> list[str]:
 
 
 def _different_statistics(pair: Pair) -> str:
-    """Name both statistics: `a: window average; b: average of the whole soak`."""
+    """Name both statistics: `different statistics (a: window average; b: average of the whole soak)`."""
     statistics = [OVER_RECORDINGS.sub("", without_load(str(pair[f"statistic_{side}"]))) for side in _SIDES]
     drives = [pair[f"drive_{side}"] for side in _SIDES]
-    return "; ".join(f"{drive}: {statistic}" for drive, statistic in zip(drives, statistics, strict=True))
+    named = "; ".join(f"{drive}: {statistic}" for drive, statistic in zip(drives, statistics, strict=True))
+    return f"{DIFFERENT_STATISTICS} ({named})"
 
 
 def _fault(verdict: str, taint_reason: object) -> str:
@@ -161,13 +164,18 @@ def _fault(verdict: str, taint_reason: object) -> str:
 
 def _sample_doubts(pair: Pair) -> list[str]:
     if any(pair[f"statistic_{side}"] == PRINTED for side in _SIDES):
-        return ["a printed value: its scatter is not known"]
+        return [SCATTER_UNKNOWN]
     counts = [len(pair[f"logs_{side}"]) for side in _SIDES]
     if min(counts) < FEWEST:
         return [too_few_recordings(*counts)]
     if not all(math.isfinite(log) for side in _SIDES for log in pair[f"logs_{side}"]):
         return ["the value of a recording is not a positive number"]
     return []
+
+
+def without_replication(doubts: Iterable[str]) -> bool:
+    """Return whether one of the doubts is that the recordings say nothing about the drives."""
+    return any(doubt.startswith((TOO_FEW, SCATTER_UNKNOWN)) for doubt in doubts)
 
 
 def too_few_recordings(basis_n: int, comparison_n: int) -> str:

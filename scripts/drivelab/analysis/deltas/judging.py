@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 
+from drivelab.analysis.deltas.doubts import NOT_SETTLED_BY_MORE
 from drivelab.analysis.deltas.inference import Adjusted, interval
 from drivelab.analysis.deltas.power import recordings_needed
 from drivelab.analysis.deltas.recordings import Floats, Ratios
@@ -63,6 +64,10 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     reasons = np.select([unsettled, within, by_chance], [UNSETTLED, _NOT_SURELY_WITHIN, _BY_CHANCE], _WITHIN_SCATTER)
     recordings = table[["basis_n", "comparison_n"]].min(axis=1).to_numpy(dtype=float)
     few = (recordings < FEWEST) & (table["delta_pct"].notna() & (table["verdict"] == CANNOT_TELL)).to_numpy()
+    few &= ~np.array(
+        [any(doubt.startswith(NOT_SETTLED_BY_MORE) for doubt in doubts_of_pair) for doubts_of_pair in table["doubts"]],
+        dtype=bool,
+    )
     needed = np.where(few, FEWEST, np.inf)
     open_ = undecided & ~unsettled
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
 from drivelab.core.units import format_size
+from drivelab.criteria.inert import CANNOT_ACT, reason
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import footnote, outcome, taint_mark, taint_reasons
 from drivelab.report.numbers import DASH, heading, is_missing, metric_order, size, text
@@ -81,37 +83,66 @@ def _direction(row: Row) -> str:
     return f"{row['comparison']} {better if verdict in BETTER else worse}"
 
 
-def differences_table(inputs: Inputs) -> Table | None:
-    """Return the differences of each compared pair, unintended ones first; None if not checked."""
+def differences_tables(inputs: Inputs) -> tuple[Table, ...]:
+    """Return the differences of the compared pairs, unintended ones first, and the conditions not recorded."""
     rows = inputs.tables["differences"]
-    if not rows:
-        return None
-    groups: dict[tuple[str, ...], tuple[Row, list[str]]] = {}
-    for row in rows:
-        difference = (str(row["comparison"]), row["facet"], str(row["basis_value"]), str(row["comparison_value"]))
-        groups.setdefault((*difference, str(row["intended"])), (row, []))[1].append(str(row["measurement"]))
-    total = len({row["measurement"] for row in rows})
-    ordered = sorted(groups.values(), key=lambda group: bool(group[0]["intended"]))
-    return Table(
-        id="ceteris-paribus",
-        caption="Differences between the compared drives",
-        columns=tuple(
-            Column(name, numeric=False)
-            for name in ("Difference", "Intended?", f"{rows[0]['basis']} (basis)", "Compared drive", "In")
-        ),
-        rows=tuple(
-            (
-                Cell(str(row["facet"]), small=str(row["comparison"])),
-                Cell("yes") if row["intended"] else Cell("NO", tone="mark"),
-                Cell(text(row["basis_value"])),
-                Cell(text(row["comparison_value"])),
-                Cell("every test" if len(set(tests)) == total else ", ".join(dict.fromkeys(tests))),
+    unrecorded = [row for row in rows if unknown(row["basis_value"], row["comparison_value"])]
+    known = [row for row in rows if not unknown(row["basis_value"], row["comparison_value"])]
+    tables = []
+    if known:
+        tables.append(
+            Table(
+                id="ceteris-paribus",
+                caption="Differences between the compared drives",
+                columns=_columns(rows, "Difference", "Intended?"),
+                rows=tuple(_rows(known, len({row["measurement"] for row in rows}))),
+                note="An unintended difference may explain a delta. The verdicts list it too.",
+                collapsed=len(known) > _MANY_ROWS,
             )
-            for row, tests in ordered
-        ),
-        note="An unintended difference may explain a delta. The verdicts list it too.",
-        collapsed=len(ordered) > _MANY_ROWS,
-    )
+        )
+    if unrecorded:
+        facets = {row["facet"] for row in unrecorded}
+        tables.append(
+            Table(
+                id="conditions-not-recorded",
+                caption=not_recorded_words(len(facets)),
+                columns=_columns(rows, "Condition", "Meant to differ?"),
+                rows=tuple(_rows(unrecorded, len({row["measurement"] for row in rows}))),
+                note="Nobody knows whether these conditions are equal.",
+                collapsed=True,
+            )
+        )
+    return tuple(tables)
+
+
+def _columns(rows: Sequence[Row], condition: str, intended: str) -> tuple[Column, ...]:
+    names = (condition, intended, f"{rows[0]['basis']} (basis)", "Compared drive", "In")
+    return tuple(Column(name, numeric=False) for name in names)
+
+
+def _rows(differences: Sequence[Row], measurements: int) -> Iterator[tuple[Cell, ...]]:
+    """Yield a row for each condition of a pair, unintended ones first; `measurements` counts those of the study."""
+    groups: dict[tuple[str, ...], tuple[Row, list[str]]] = {}
+    for row in differences:
+        difference = (str(row["comparison"]), row["facet"], str(row["basis_value"]), str(row["comparison_value"]))
+        key = (*difference, str(row["intended"]), str(row["kind"]))
+        groups.setdefault(key, (row, []))[1].append(str(row["measurement"]))
+    for row, tests in sorted(groups.values(), key=lambda group: bool(group[0]["intended"])):
+        yield (
+            Cell(str(row["facet"]), small=str(row["comparison"])),
+            _intended(row),
+            Cell(text(row["basis_value"])),
+            Cell(text(row["comparison_value"])),
+            Cell("every test" if len(set(tests)) == measurements else ", ".join(dict.fromkeys(tests))),
+        )
+
+
+def _intended(row: Row) -> Cell:
+    if row["kind"] == CANNOT_ACT:
+        return Cell(CANNOT_ACT, small=reason(str(row["facet"])))
+    if row["intended"]:
+        return Cell("yes")
+    return Cell("no" if unknown(row["basis_value"], row["comparison_value"]) else "NO", tone="mark")
 
 
 _FEWEST = 2

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.recordings import ROUNDING
+from drivelab.criteria.inert import CANNOT_ACT
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import comparable
 from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, unit_of
@@ -157,9 +159,20 @@ def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
 
 
 def _differences(inputs: Inputs, delta: Row) -> Iterator[Fact]:
+    unrecorded = 0
     for row in inputs.differences_of(str(delta["measurement"]), str(delta["basis"]), str(delta["comparison"])):
-        kind = "Intended difference" if row["intended"] else "UNINTENDED difference"
-        yield f"{kind}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
+        if unknown(row["basis_value"], row["comparison_value"]):
+            unrecorded += 1
+        else:
+            yield f"{_kind(row)}: {row['facet']}", f"{row['basis_value']} → {row['comparison_value']}"
+    if unrecorded:
+        yield "May differ", not_recorded_words(unrecorded)
+
+
+def _kind(row: Row) -> str:
+    if row["kind"] == CANNOT_ACT:
+        return "Difference that cannot act"
+    return "Intended difference" if row["intended"] else "UNINTENDED difference"
 
 
 def _known(row: Row, *names: str) -> list[str]:
