@@ -1,4 +1,4 @@
-"""`drivelab quick`: look at a folder, a device or a drive in a few minutes, and destroy nothing."""
+"""`drivelab quick`: look at a folder, a device or a drive in a few minutes, as it is."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def add_parser(commands: Any) -> None:
     """Register `quick`."""
     parser = commands.add_parser(
         "quick",
-        help="look at a folder, a device or a drive in five minutes; destroys nothing",
+        help="look at any folder, device or drive in five minutes, as it is",
         description="Measures what people know of a drive, and what they should know, as it is now. In a folder it "
-        "uses a temporary file that leaves nothing behind, and needs no root. A block device is only read. A drive of "
-        "config/drives.tsv may be written to. Two places are measured in turns and compared.",
+        "uses a temporary file that leaves nothing behind, and needs no root. A block device is only read. The data "
+        "on a drive of config/drives.tsv are destroyed. Several places are measured in turns and compared.",
     )
     parser.add_argument("places", nargs="*", metavar="PLACE", help="folder, /dev/DEVICE, or drive of config/drives.tsv")
     parser.add_argument("--time", default="5min", metavar="TIME", help="longest time for each place (default: 5min)")
@@ -38,11 +38,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _project() -> Path:
-    """Return the folder that holds configuration and results: the current one if it is a project, else drivelab's."""
+    """Return the folder of configuration and results."""
     from drivelab.plan.schema import ROOT
 
-    here = Path.cwd()
-    return here if (here / "config/protocols").is_dir() else ROOT
+    return ROOT
 
 
 def _quick(options: argparse.Namespace) -> int:

@@ -201,9 +201,14 @@ def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _io_path(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:
     """Return how the measured I/Os reached the drive; several ways are joined, None if one is not recorded.
 
-    Of each step, one job of fio is read: all jobs of a step have the same options in this respect.
+    Of each step, one job of fio is read: all jobs of a step have the same options in this respect, but for synchronous
+    writes, which go through the page cache on any drive.
     """
-    jobs = {line["step"]: path / line["directory"] for line in journal if line["event"] in ("cell", "soak")}
+    jobs = {
+        line["step"]: path / line["directory"]
+        for line in journal
+        if line["event"] in ("cell", "soak") and not line["workload"].get("synchronous")
+    }
     ways = {_of_job(directory) for directory in jobs.values()}
     for line in journal:
         if line["event"] == "replay":  # both replay engines refuse a target without O_DIRECT

@@ -33,6 +33,7 @@ _WRITTEN_AS: dict[str | int, str] = {
     "zipf": "access",
     "alignment_bytes": "align",
     "alignment_offset_bytes": "alignment_offset",
+    "volume_bytes": "volume",
 }
 """Protocol names of those fields of a plan's cell, and of their entries, that have other names in a protocol."""
 _LEAST_BLOCK_BYTES = 512
@@ -161,6 +162,7 @@ _RESOLVERS: dict[str, Callable[[Any], dict[str, Any]]] = {
     "align": lambda wanted: {"alignment_bytes": _whole_blocks(wanted)},
     "alignment_offset": lambda wanted: {"alignment_offset_bytes": _whole_blocks(wanted)},
     "rate_iops": lambda wanted: {"rate_iops": float(wanted)},
+    "volume": lambda wanted: {"volume_bytes": parse_size(wanted)},
     "beside": _beside,
 }
 

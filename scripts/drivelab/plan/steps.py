@@ -69,6 +69,8 @@ def timing(wanted: str | Mapping[str, Any]) -> TimingChoice:
 
 def _soak(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
     rule, until = fields["until"], {}
+    if "volume" in fields:
+        raise MisfitError("a soak ends by its 'until'; give a capacity_multiple there", ("volume",))
     resolved = cell({key: value for key, value in fields.items() if key != "until"}, values, None)
     with at("until"):
         if "capacity_multiple" in rule:

@@ -107,6 +107,11 @@ def _asked(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time
             capacity_bytes = sysfs.capacity_bytes(sysfs.kernel_name(row.device))
         except OSError:
             raise UserError(f"drive '{row.drive}' is not attached: there is no {row.device}; attach it") from None
+    if wanted_bytes is not None and wanted_bytes > capacity_bytes:
+        raise UserError(
+            f"{row.drive} has {format_amount(capacity_bytes)}, less than the --size of {format_amount(wanted_bytes)}; "
+            "give a smaller size"
+        )
     return Asked(row, capacity_bytes, time_s, None if row.kind == READ_ONLY.name else wanted_bytes)
 
 

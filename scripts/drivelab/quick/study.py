@@ -27,6 +27,7 @@ _LEAST_AGREEING_S = 180.0
 """Below, there is time for three rounds only."""
 _USUAL = {"quick": ("loop", 2.0), "quick-reads": ("loop", 5.0)}
 _LEAST_CELL_S, _SUSTAINED_S, _LEAST_SUSTAINED_S = 0.5, 60.0, 5.0
+_IDLE_S, _LEAST_IDLE_S = 15.0, 5.0
 FILL_SHARE = 0.15
 """Share of the time that writing the file may take."""
 _HEAD = "# Written by 'drivelab quick', which adds each look. 'drivelab run' makes the full report of all looks.\n"
@@ -57,6 +58,7 @@ class Asked:
             if self.time_s < _LEAST_AGREEING_S:
                 changed["loop"]["until"] = {"rounds": 3}
             if self.protocol == "quick":
+                changed["idle"] = {"time": f"{max(_LEAST_IDLE_S, _IDLE_S * factor):.0f}s"}
                 changed["soak"] = {"until": {"time": f"{max(_LEAST_SUSTAINED_S, _SUSTAINED_S * factor):.0f}s"}}
         if self.protocol == "quick" and (self.size_bytes or self.capacity_bytes < USUAL_BYTES):
             size = min(self.size_bytes or self.capacity_bytes, self.capacity_bytes)

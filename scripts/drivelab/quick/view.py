@@ -36,6 +36,8 @@ WIDTH = 80
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 10
 _UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
+_STEADY = 0.8
+"""End to start of a sustained write that keeps its rate."""
 _LARGE = 3.0
 """Ratio from which a difference is a factor instead of a percentage."""
 _EVERY_S = 20.0
@@ -130,6 +132,8 @@ def sustained_words(sustained: Sustained) -> str:
     """Describe the sustained write in a sentence."""
     gib, seconds = sustained.written_bytes / (1 << 30), sustained.seconds[-1]
     start, end = (amount(rate, BANDWIDTH) for rate in (sustained.start_mib_s, sustained.end_mib_s))
+    if sustained.cliff_bytes is None and sustained.end_mib_s < _STEADY * sustained.start_mib_s:
+        return f"Sustained write: {start} at first, {end} after {format_factor(gib)} GiB, without a clear cliff."
     if sustained.cliff_bytes is None:
         return f"Sustained write: {start}, no cliff in {format_factor(gib)} GiB ({format_duration(seconds)})."
     cliff = format_factor(sustained.cliff_bytes / (1 << 30))
