@@ -1,0 +1,200 @@
+"""Quick looks on real files and devices: what they leave, what they touch, and what they refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from faults import wait_until
+
+from drivelab.campaign.planning import Campaign
+from drivelab.cli.main import main
+from drivelab.core.errors import UserError
+from drivelab.plan.drive_sheet import SheetRow
+from drivelab.run import guest
+from drivelab.virtual import fuse
+
+MIB = 1 << 20
+RUN = """
+import sys
+from pathlib import Path
+import drivelab.cli.quick as quick
+from drivelab.cli.main import main
+quick._project = lambda: Path(sys.argv[1])
+sys.exit(main(["quick", *sys.argv[2:]]))
+"""
+"""A quick look in a project of the test, as a process to kill."""
+
+
+@contextmanager
+def attached(image: Path) -> Iterator[str]:
+    device = fuse.attach_loop(image, sector_bytes=512)
+    try:
+        yield device
+    finally:
+        fuse.detach_loop(device, image, 60)
+
+
+@pytest.fixture
+def short(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project whose quick looks take seconds: one round without a warm-up."""
+    monkeypatch.setattr("drivelab.cli.quick._project", lambda: project)
+    for name in ("quick", "quick-reads"):
+        path = project / f"config/protocols/{name}.yaml"
+        text = path.read_text().replace("cold_rounds: 1", "cold_rounds: 0").replace("runtime: 2s", "runtime: 200ms")
+        text = text.replace("relative_standard_error: {threshold: 2%, metric: iops}", "rounds: 1")
+        text = text.replace("runtime: 5s", "runtime: 200ms").replace("time: 15s", "time: 100ms")
+        path.write_text(text.replace("time: 60s", "time: 2s"))
+    return project
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "my data"
+    folder.mkdir()
+    (folder / "letter.txt").write_text("Dear Sir")
+    return folder
+
+
+def used_bytes(folder: Path) -> int:
+    about = os.statvfs(folder)
+    return (about.f_blocks - about.f_bfree) * about.f_frsize
+
+
+def test_a_folder_keeps_what_is_in_it(short: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
+    (place,) = json.loads(capsys.readouterr().out)["places"]
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+    assert (folder / "letter.txt").read_text() == "Dear Sir"
+    assert len(place["values"]) == 10
+    assert all(value["value"] > 0 for value in place["values"])
+    assert place["sustained_write"]["written_bytes"] > 32 * MIB
+    recording = short / "results/quick/recordings" / place["recording"]
+    commit = next(path for path in recording.glob("cells/*/job.fio") if "sync=sync" in path.read_text())
+    assert "file_append=1" in commit.read_text()
+    identity = json.loads((recording / "identity.json").read_text())
+    assert identity["kind"] == "file"
+    assert identity["capacity_bytes"] == 32 * MIB
+    for path in recording.glob("cells/*/job.fio"):
+        job = path.read_text()
+        assert job.startswith(f"# {folder} (file ")
+        assert "filename=/proc/self/fd/" in job  # no name that anything else could have
+
+
+def test_a_killed_look_leaves_nothing(short: Path, folder: Path) -> None:
+    before = used_bytes(folder)
+    command = [sys.executable, "-c", RUN, str(short), str(folder), "--size", "128MiB"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        parts = short / "results/quick/recordings"
+        wait_until(lambda: any(parts.glob("*/*/*.part/cells/*/job.fio")), process)
+        assert used_bytes(folder) > before + 100 * MIB
+        process.send_signal(signal.SIGKILL)
+    # fio dies with its parent, and the kernel frees a file without a name when its last user ends
+    wait_until(lambda: used_bytes(folder) < before + 64 * MIB)
+    assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device over a file of random data."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can attach a loop device")
+    image = tmp_path / "disk.img"
+    image.write_bytes(os.urandom(32 * MIB))
+    with attached(image) as device:
+        yield device, image
+
+
+def test_a_device_is_only_read(short: Path, disk: tuple[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    device, image = disk
+    digest = hashlib.sha256(image.read_bytes()).hexdigest()
+    written = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]
+    assert main(["quick", device, "--json"]) == 0
+    (place,) = json.loads(capsys.readouterr().out)["places"]
+    assert place["labels"][:3] == ["unconditioned", "single recording", "reads only"]
+    assert hashlib.sha256(image.read_bytes()).hexdigest() == digest
+    assert Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6] == written
+    recording = short / "results/quick/recordings" / place["recording"]
+    assert all("--readonly" in path.read_text() for path in recording.glob("cells/*/command"))
+
+
+def test_a_study_never_writes_to_a_device_that_is_listed_for_reading(
+    short: Path, disk: tuple[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    device, image = disk
+    digest = hashlib.sha256(image.read_bytes()).hexdigest()
+    serial = guest.identifier(Path(device).name)
+    (short / "config/own.tsv").write_text(
+        f"drive\tdevice\tserial\tdestructive\tnote\tkind\nx\t{device}\t{serial}\tyes\t\tread-only\n"
+    )
+    (short / "config/own.yaml").write_text(
+        "name: own\ndrives: [x]\ndrives_sheet: config/own.tsv\nmeasurements: [{protocol: quick}]\n"
+    )
+    with pytest.raises(UserError, match="the protocol writes, and the sheet lists this device for reading only"):
+        Campaign.load("config/own.yaml")
+    assert hashlib.sha256(image.read_bytes()).hexdigest() == digest
+
+
+def row(folder: Path, **fields: object) -> SheetRow:
+    values = {"drive": "x", "device": str(folder), "serial": guest.file_system(folder, "x"), "destructive": False,
+              "note": "", "source": "sheet line 2", "kind": "file", "size_bytes": 16 * MIB}  # fmt: skip
+    return SheetRow(**{**values, **fields})  # type: ignore[arg-type]
+
+
+def test_a_folder_on_another_file_system_is_refused(folder: Path) -> None:
+    with (
+        pytest.raises(UserError, match=r"is on file system .*Perhaps the right file system is not mounted"),
+        guest.opened(row(folder, serial="another")),
+    ):
+        pass
+
+
+def test_space_is_left_on_a_small_file_system(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file system of 64 MiB has room for a file of 16 MiB and its appends, and not for one of 48 MiB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    image, mounted = tmp_path / "small.img", tmp_path / "mounted"
+    with image.open("wb") as file:
+        file.truncate(64 * MIB)
+    subprocess.run(["mkfs.ext4", "-q", image], check=True, stdin=subprocess.DEVNULL)
+    mounted.mkdir()
+    with attached(image) as device:
+        subprocess.run(["mount", device, mounted], check=True)
+        try:
+            with guest.opened(row(mounted)) as opened:
+                assert opened.capacity_bytes == 16 * MIB
+                assert os.fstat(opened.descriptor).st_nlink == 0
+            with (
+                pytest.raises(UserError, match="a file of 48 MiB leaves too little space"),
+                guest.opened(row(mounted, size_bytes=48 * MIB)),
+            ):
+                pass
+        finally:
+            subprocess.run(["umount", mounted], check=True)
+
+
+def test_without_nameless_files_the_file_loses_its_name_at_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NFS and FUSE have no O_TMPFILE."""
+    real = os.open
+
+    def without(path: object, flags: int, *args: object, **options: object) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(95, "Operation not supported")
+        return real(path, flags, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "open", without)
+    descriptor = guest.nameless(folder, "x")
+    try:
+        assert os.write(descriptor, b"x") == 1
+        assert os.fstat(descriptor).st_nlink == 0
+        assert [path.name for path in folder.iterdir()] == ["letter.txt"]
+    finally:
+        os.close(descriptor)
