@@ -223,8 +223,8 @@ def _drive_sheet() -> str:
     return (
         "# The drive sheet\n\nColumns of `config/drives.tsv`, separated by tabs, in this order. How drives are pinned: "
         "[drives.md](../drives.md).\n\n" + table(("column", "", "meaning"), rows) + "\n\n## Kinds\n\n"
-        + table(("`kind`", "`device`", "`serial`", "`members`"), [
-            (code(kind.name), kind.paths, kind.pinned_by, "required" if kind.has_members else "")
+        + table(("kind", "device", "serial", "members"), [
+            (code(kind.name), kind.paths, kind.pinned_by, "required" if kind.has_members else "none")
             for kind in KINDS.values()
         ])
     )  # fmt: skip

@@ -127,7 +127,7 @@ def _bars(
     axes.grid(visible=False, axis="y")
     if metric == LATENCY:
         ax.log_axis(axes, "x", min(ends) / scale.divisor / 1.2, max(ends) / scale.divisor * 2.5)
-        axes.set_xlabel(f"{scale.label}, log scale")
+        axes.set_xlabel(f"Latency ({scale.unit}): dot 50 %, bar 99 %, cross 99.9 %, log scale")
     else:
         ends = [min(value.value * (1 + (value.half_width_pct or 0) / 100), largest * _BEYOND) for value in known]
         axes.set_xlim(0, _ROOM * max(ends) / scale.divisor)
