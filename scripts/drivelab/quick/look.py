@@ -40,11 +40,16 @@ class _Shown(Progress):
         self._say(self._shown_plan, visible(text), fraction)
 
 
-def look(plans: Sequence[Plan], say: Say, on_line: Callable[[Plan, Sequence[Mapping[str, Any]]], None]) -> None:
+def look(
+    plans: Sequence[Plan],
+    say: Say,
+    on_line: Callable[[Plan, Sequence[Mapping[str, Any]]], None],
+    out_of_time: Callable[[], bool],
+) -> None:
     """Measure all plans, cell by cell in turns, and finish their recordings.
 
-    `on_line` is called with the journal of a plan after each of its cells. Raises UserError as `measure` does; the
-    other recordings then stay unfinished.
+    The rounds end early when `out_of_time`. `on_line` is called with the journal of a plan after each of its cells.
+    Raises UserError as `measure` does; the other recordings then stay unfinished.
     """
     with ExitStack() as stack:
         progress = [stack.enter_context(_Shown(plan, say)) for plan in plans]
@@ -56,23 +61,29 @@ def look(plans: Sequence[Plan], say: Say, on_line: Callable[[Plan, Sequence[Mapp
                 device = open_benches.enter_context(open_device(plan))
                 opened = bench_of(plan, device, recording, None, shown, alone=True)
                 benches.append(open_benches.enter_context(opened))
-            for bench in in_turns(benches, progress):
+            for bench in in_turns(benches, progress, out_of_time):
                 on_line(bench.plan, bench.recording.journal())
         for recording in recordings:
             recording.finish()
 
 
-def in_turns(benches: Sequence[Bench], progress: Sequence[Progress]) -> Iterator[Bench]:
+def in_turns(
+    benches: Sequence[Bench], progress: Sequence[Progress], out_of_time: Callable[[], bool]
+) -> Iterator[Bench]:
     """Run one cell of each bench after the other until all are done; yield the bench after each cell."""
     running = [(bench, turns(bench, shown)) for bench, shown in zip(benches, progress, strict=True)]
+    begun: set[int] = set()
     while running:
         for bench, steps in list(running):
-            if next(steps, True) is None:  # a step yields None, and the end gives True
-                yield bench
-                if len(running) > 1:
-                    bench.give_way()
-            else:
+            try:
+                steps.send(out_of_time() if id(steps) in begun else None)
+            except StopIteration:
                 running.remove((bench, steps))
+                continue
+            begun.add(id(steps))
+            yield bench
+            if len(running) > 1:
+                bench.give_way()
 
 
 def write_tables(plan: Plan, *, reduced: bool) -> dict[str, pd.DataFrame]:

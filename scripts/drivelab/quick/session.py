@@ -58,6 +58,12 @@ class Planned:
         return RESULTS / f"{'-and-'.join(plan.drive for plan in self.plans)}.html"
 
     @property
+    def after_rounds_s(self) -> float:
+        """Return the time of the steps after the rounds."""
+        steps = [fields for plan in self.plans for step in plan.subject["measure"] for fields in step.values()]
+        return sum(float(fields.get("time_s", fields.get("until", {}).get("time_s", 0.0))) for fields in steps)
+
+    @property
     def longest_s(self) -> float:
         return sum(one.time_s for one in self.asked)
 
@@ -156,7 +162,8 @@ def take(look_planned: Planned) -> list[Place]:
     reduced = {one.plan.recording: bool(one.altered) for one in look_planned.campaign.plans}
     names = {plan.recording: f"{plan.drive}  {plan.context['device']}" for plan in plans}
     with _virtual_drives(plans), LiveView(names, look_planned.longest_s) as view:
-        look(plans, view.say, view.on_line)
+        rounds_end_s = time.monotonic() + look_planned.longest_s - look_planned.after_rounds_s
+        look(plans, view.say, view.on_line, lambda: time.monotonic() > rounds_end_s)
     return [
         _place(plan, one, under, write_tables(plan, reduced=reduced[plan.recording]))
         for plan, one, under in zip(plans, look_planned.asked, look_planned.layers, strict=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drivelab.criteria.repeats import MOST, next_action
+from drivelab.criteria.repeats import FEWEST, MOST, next_action
 from drivelab.criteria.steady_state import is_steady
 from drivelab.plan.cell import rounds_at_most
 from drivelab.plan.loop_cells import matches
@@ -138,16 +138,23 @@ class LoopHistory:
         cell = min(group.cells, key=lambda i: len(self._done[i]))
         return len(self._done[cell]) + 1, cell
 
+    def may_end(self) -> bool:
+        """Return whether the cells have a result now: the same odd number of counted rounds, at least FEWEST."""
+        counts = {len(done) - self.cold_rounds for done in self._done}
+        return len(counts) == 1 and min(counts) >= FEWEST and min(counts) % 2 == 1
+
     def outcome(self) -> dict[str, Any]:
         """Return the journal's fields for an ended loop.
 
         `rounds` is the largest number of counted rounds of a cell. `cold_rounds` is there if above 0. By stop rule,
-        `steady` or `agreed` says whether all cells are.
+        `steady` or `agreed` says whether all cells are. A loop that ended before its stop rule was out of time.
         """
         rounds = max(map(len, self._done)) - self.cold_rounds
+        common = {"rounds": rounds, **({"cold_rounds": self.cold_rounds} if self.cold_rounds else {})}
         outcomes = [group.outcome for group in self._groups if group.outcome is not None]
-        verdicts = {key: all(outcome[key] for outcome in outcomes) for key in outcomes[0]}
-        return {"rounds": rounds, **({"cold_rounds": self.cold_rounds} if self.cold_rounds else {}), **verdicts}
+        if len(outcomes) < len(self._groups):
+            return {**common, "ended_by": "time"}
+        return {**common, **{key: all(outcome[key] for outcome in outcomes) for key in outcomes[0]}}
 
     def _interrupt(self) -> None:
         for group in self._groups:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,14 @@ from drivelab.run.points import resolved
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import cells_of_trace, same_trace
 
+Turns = Generator[None, bool | None, None]
+"""Steps at work: yields where another measurement may run, and takes whether the time is over."""
 
-def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> Iterator[None]:
+
+def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> Turns:
     """Run rounds until the stop rule ends the loop; yield after each cell, so that another loop may run between.
+
+    True, sent in return, ends the loop as soon as its rounds have a result.
 
     Resume after the last cell in the journal. After an interruption, a loop with a steady-state rule counts its rounds
     from there: earlier rounds cannot be in the window. An interrupted pause restarts. The journal line of a paused cell
@@ -37,7 +42,9 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     pauses = Pauses(bench, progress, loop.pause_after_last(journal))
     while (place := loop.history.following()) is not None:
         _run(bench, progress, pauses, loop, place)
-        yield
+        out_of_time = yield
+        if out_of_time and loop.history.may_end():
+            break
     kept_s = pauses.keep("after the last cell", 1.0)
     idle_ms = pauses.idle_so_far_ms(kept_s)
     idle = {} if idle_ms is None else {"idle_ms": idle_ms}

@@ -25,7 +25,7 @@ from drivelab.run.condition import check_seal, note_scenario, prepare, require_s
 from drivelab.run.device import Device, open_device
 from drivelab.run.fio_cell import Bench
 from drivelab.run.idle import run_idle
-from drivelab.run.loop import run_loop
+from drivelab.run.loop import Turns, run_loop
 from drivelab.run.places import place
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Schedules
@@ -147,7 +147,7 @@ def _rates(samples: Sequence[tuple[float, int]]) -> Iterator[float]:
             yield (end[1] - start) / (end[0] - start_s)
 
 
-def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: Mapping[str, Any]) -> Iterator[None]:
+def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: Mapping[str, Any]) -> Turns:
     """Run a step; yield where another measurement may run: after each cell of a loop, and at the end of the step."""
     if kind == "loop":
         yield from run_loop(bench, progress, number, fields)
@@ -256,8 +256,8 @@ def _ready(
     device.take_over()
 
 
-def turns(bench: Bench, progress: Progress, barrier: Barrier | None = None) -> Iterator[None]:
-    """Take the steps of a plan; yield where another measurement may run. Raises UserError when a cell fails."""
+def turns(bench: Bench, progress: Progress, barrier: Barrier | None = None) -> Turns:
+    """Take the steps of a plan; see `run_loop`. Raises UserError when a cell fails."""
     plan, recording = bench.plan, bench.recording
     for number, step in enumerate(plan.subject["measure"]):
         ((kind, fields),) = step.items()

@@ -98,6 +98,33 @@ def test_an_interrupted_composite_resumes_only_with_its_trace(trace: Path) -> No
         list(run_loop(bench, PROGRESS, 0, STREAMS))  # type: ignore[arg-type]
 
 
+CELL = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+        "runtime_s": 1.0}  # fmt: skip
+AGREEING = {
+    "cells": [CELL, {**CELL, "read_share": 0}],
+    "cold_rounds": 1,
+    "until": {"threshold": 0.02, "metric": "iops"},
+}
+
+
+@pytest.mark.parametrize(("over_after", "rounds"), [(1, 3), (8, 3), (9, 5), (12, 5), (13, 7)])
+def test_a_loop_out_of_time_ends_when_its_rounds_have_a_result(over_after: int, rounds: int) -> None:
+    """Rates never agree. Two cells and a cold round: three rounds end with cell 8, five with 12, seven with 16."""
+    bench = Bench()
+    bench.iops = lambda number: 100.0 * (1 + number % 3)
+    steps = run_loop(bench, PROGRESS, 0, AGREEING)  # type: ignore[arg-type]
+    next(steps)
+    cells = 1
+    with pytest.raises(StopIteration):
+        while True:
+            steps.send(cells >= over_after)
+            cells += 1
+    assert bench.lines[-1]["event"] == "loop"
+    assert bench.lines[-1]["rounds"] == rounds
+    assert bench.lines[-1].get("ended_by") == (None if rounds == 7 else "time")
+    assert len(bench.cells) == 2 * (1 + rounds)
+
+
 @pytest.mark.parametrize(
     ("protocol", "labels", "tracked"),
     [
