@@ -31,7 +31,7 @@ _CONDITIONS = (
     "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
     "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
-    "points",
+    "credits", "points",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -93,8 +93,12 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
         waits = any("phase_value" in idle for idle in steps.get("idle", []))
-        kinds.add("cache" if waits and not loops else "turns")
+        kinds.add("turns" if loops or not waits else "cache" if _only_write(soaks) else "credits")
     return kinds
+
+
+def _only_write(soaks: Sequence[Fields]) -> bool:
+    return all(soak["cell"]["read_share"] == 0 for soak in soaks)
 
 
 def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:

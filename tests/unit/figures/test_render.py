@@ -310,6 +310,8 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "cache, three waits": lambda m: ("slc_cache", {"cells": frames.cached()}, {}),
     "cache, no fall": lambda m: ("slc_cache", {"cells": frames.cached((0.0, 0.0))}, {}),
+    "credits, three waits": lambda m: ("volume_burst", {"cells": frames.credited()}, {}),
+    "credits, none": lambda m: ("volume_burst", {"cells": frames.credited(999, 1000, 0)}, {}),
     "states": lambda m: ("new_and_working", {"cells": frames.states()}, {}),
     "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),
     "stimulus, no recovery": lambda m: ("stimulus", {"cells": frames.crossed(recovers=False)}, {}),

@@ -72,6 +72,8 @@ WAIT = {"phase": "idle", "phase_pass": 1, "phase_value": "5s"}
                  {"soak", "volume", "idle_recovery"}, id="bursts after idle time"),
     pytest.param([soak(), {"idle": {"time_s": 5.0, **WAIT}}, soak(**WAIT)], {"soak", "volume", "cache"},
                  id="writes after idle time"),
+    pytest.param([soak(100), {"idle": {"time_s": 5.0, **WAIT}}, soak(100, **WAIT)], {"soak", "credits"},
+                 id="reads after idle time"),
     pytest.param([loop(cells(), ROUNDS, phase="new", phase_pass=1), soak(),
                   loop(cells(), ROUNDS, phase="working", phase_pass=1)],
                  {"repeats", "states", "soak", "volume", "sliced", "histogram"}, id="two states of a drive"),
