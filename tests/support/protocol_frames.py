@@ -166,6 +166,19 @@ def credited(
     return pd.DataFrame(rows)
 
 
+def zoned(positions: int = 5) -> pd.DataFrame:
+    """Return three rounds of sequential reads and writes from the outer zone to the inner one."""
+    rows = []
+    for number in (1, 2, 3):
+        for place in range(positions):
+            start = place / positions
+            for read in (100, 0):
+                row = cell(200 - 100 * start, read, 1 << 20, 1, 8, "sequential", round=number,
+                           cell=2 * place + (not read), range_start=start, range_share=0.01)  # fmt: skip
+                rows.append({**row, "workload": row["workload"] + (f", from {100 * start:g}%" if start else "")})
+    return pd.DataFrame(rows)
+
+
 def states() -> pd.DataFrame:
     """Four cells of a new drive, and again of the drive at work, at a tenth of the rate for writes."""
     rows = []

@@ -32,6 +32,7 @@ _CONDITIONS = (
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
     "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
     "credits", "points",
+    "zones", "drives_zones",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -142,15 +143,16 @@ def _of_tracked(loop: Fields, surface: bool) -> set[str]:
 
 
 def _of_series(loop: Fields) -> set[str]:
-    """Return the kinds for cells that differ in one field only: the mix, or the alignment."""
+    """Return the kinds for cells that differ in one field only: the mix, the alignment, or the position."""
     kinds = set()
-    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted")):
-        alike: dict[str, set[int]] = {}
+    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted"), ("range_start", "zones")):
+        alike: dict[str, set[float]] = {}
         for cell in loop.get("cells", []):
             load = repr(sorted((field, cell[field]) for field in cell.keys() - {key, "runtime_s"}))
             alike.setdefault(load, set()).add(cell.get(key, 0))
         ends = {0, 100} if kind == "mixes" else {0}
-        loads = sum(values > ends for values in alike.values())
+        fewest = _FEWEST_ON_AXIS if kind == "zones" else len(ends) + 1
+        loads = sum(len(values) >= fewest and values >= ends for values in alike.values())
         if loads:
             kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
     return kinds

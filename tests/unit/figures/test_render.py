@@ -312,6 +312,12 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "cache, no fall": lambda m: ("slc_cache", {"cells": frames.cached((0.0, 0.0))}, {}),
     "credits, three waits": lambda m: ("volume_burst", {"cells": frames.credited()}, {}),
     "credits, none": lambda m: ("volume_burst", {"cells": frames.credited(999, 1000, 0)}, {}),
+    "zones": lambda m: ("zones", {"cells": frames.zoned(), "steady_state": frames.NO_WINDOWS}, {}),
+    "zones, two drives": lambda m: (
+        "zones",
+        {"cells": comparison_frames.of_drives(frames.zoned, ("op7", "hdd")), "steady_state": frames.NO_WINDOWS},
+        {},
+    ),
     "states": lambda m: ("new_and_working", {"cells": frames.states()}, {}),
     "stimulus": lambda m: ("stimulus", {"cells": frames.crossed()}, {}),
     "stimulus, no recovery": lambda m: ("stimulus", {"cells": frames.crossed(recovers=False)}, {}),
