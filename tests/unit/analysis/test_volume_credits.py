@@ -123,7 +123,7 @@ def test_scatter_is_no_credit(scatter: float) -> None:
 
 def test_a_rate_that_does_not_fall_is_said() -> None:
     (row,) = findings(frames.credited(999, 1000, 0))
-    assert row["words"] == "the load keeps its rate for 1 min 40 s: no credits, or more than it used"
+    assert row["words"] == "the rate does not fall in 1 min 40 s: no credits, or too few or too many for this load"
 
 
 def test_rates_that_come_and_go_are_no_credit() -> None:
@@ -138,3 +138,7 @@ def test_rates_that_come_and_go_are_no_credit() -> None:
 def test_other_recordings_have_no_credits() -> None:
     for cells in (frames.idle(), frames.crossed(), frames.states()):
         assert findings(cells) == []
+
+
+def test_the_end_of_credits_is_no_drift() -> None:
+    assert findings(frames.credited(), "drift") == []
