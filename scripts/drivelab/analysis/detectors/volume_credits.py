@@ -27,7 +27,8 @@ def volume_credits(recording: Recording) -> Iterator[Finding]:
         return
     units = _Units(first, str(recording.cells["pattern"].iloc[0]) == "sequential")
     if spent is None:
-        words = f"the rate does not fall in {format_duration(first.seconds.sum())}: no credits, or too few or too many for this load"
+        seconds = format_duration(first.seconds.sum())
+        words = f"the rate does not fall in {seconds}: no credits, or too few or too many for this load"
         yield Finding(False, words, first.label, units.metric)
         return
     if not spent.is_plausible:
