@@ -67,7 +67,8 @@ def rounds_table(values: dict[str, list[float]], until: str = "rounds", **more: 
         for place, (name, rates) in enumerate(values.items()):
             rows.append({
                 **key("made", "loop"), "step": 0, "kind": "loop", "round": number + 1, "cell": place, "workload": name,
-                "pattern": "random", "block_size_bytes": 4096, "threads": 1, "queue_depth": 1, "range_share": 1.0,
+                "pattern": "random", "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
+                "range_start": 0.0, "range_share": 1.0,
                 "until": until, "filled": True, "elapsed_s": now, "started": BEGAN + pd.Timedelta(seconds=now),
                 "runtime_s": 1.0, "iops": rates[number], "read_ios": round(rates[number]), **more,
             })  # fmt: skip
@@ -79,7 +80,8 @@ def _slice(where: dict[str, Any], cell: Cell, number: int, counts: np.ndarray) -
     ios = int(counts[number * SLICE_S : (number + 1) * SLICE_S].sum())
     return {
         **where, "round": number + 1, "pattern": "random", "read_share_pct": cell.read_share, "block_size_bytes": 4096,
-        "threads": 1, "queue_depth": cell.queue_depth, "range_share": 1.0, "filled": True, "runtime_s": float(SLICE_S),
+        "threads": 1, "queue_depth": cell.queue_depth, "range_start": 0.0, "range_share": 1.0, "filled": True,
+        "runtime_s": float(SLICE_S),
         "elapsed_s": float(number * SLICE_S), "started": BEGAN + pd.Timedelta(seconds=number * SLICE_S),
         "read_ios": ios, "iops": ios / SLICE_S, "directory": "cells/1",
     }  # fmt: skip

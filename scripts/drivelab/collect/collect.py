@@ -284,6 +284,7 @@ def _workload_columns(cell: Cell) -> dict[str, Any]:
         "queue_depth": cell.queue_depth,
         "alignment_offset_bytes": cell.alignment_offset_bytes,
         "range_bytes": cell.range_bytes,
+        "range_start": cell.range_start,
         "range_share": cell.range_share,
         "segments": cell.segments,
         "rate_iops": cell.rate_iops,

@@ -142,12 +142,22 @@ def _refuse_unlisted(row: SheetRow) -> None:
 def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
     where = f"{row.source}: drive '{row.drive}' at {opened.device}"
     serial = _refuse_other(row, opened)
+    refuse_zones(where, opened.name)
     if (problem := _read_problem(opened)) is not None:
         raise UserError(f"{where} cannot be read ({problem}). {_NOTHING} Check the cable and dmesg.")
     reason = lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
         raise UserError(f"{where} may not be used: {reason}; release it first. {_NOTHING}")
     return ApprovedDevice(opened.device, opened.name, serial, row.virtual)
+
+
+def refuse_zones(where: str, name: str, sys_root: Path = Path("/sys")) -> None:
+    """Raise UserError for a drive whose zones the host must manage: it refuses writes that are not in order."""
+    if sysfs.read_text(sysfs.block_dir(name, sys_root) / "queue/zoned") == "host-managed":
+        raise UserError(
+            f"{where} is host-managed zoned storage. It refuses random writes, which fills and protocols contain. "
+            f"{_NOTHING} List a conventional or a drive-managed drive instead."
+        )
 
 
 def _read_problem(opened: Node) -> str | None:

@@ -115,7 +115,6 @@ def describe(
         "link_max": None,
         "controller": host_bus_adapter(name, sys_root),
         "manufacturer": manufacturer(name, sys_root),
-        "rotational": read_text(sysfs.block_dir(name, sys_root) / "queue/rotational") == "1",
         "temperature_c": _hwmon_c(name, sys_root),
         "life_used_pct": None,
         "spare_pct": None,

@@ -129,7 +129,7 @@ def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/ru
 
 
 def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | None]:
-    """Return model, firmware, capacity, logical block, transport and link of a device; None where unknown."""
+    """Return model, firmware, capacity, logical block, transport, link and kind of a device; None where unknown."""
     directory = block_dir(name, sys_root)
     device = directory / "device"
     controller = device if (device / "firmware_rev").exists() else device / "device"
@@ -144,6 +144,8 @@ def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | 
         "link": f"{speed} x{width}" if speed and width else None,
         "write_cache": read_text(directory / "queue/write_cache"),
         "scheduler": read_text(directory / "queue/scheduler"),
+        "rotational": {"0": False, "1": True}.get(read_text(directory / "queue/rotational") or ""),
+        "zoned": read_text(directory / "queue/zoned"),
     }
 
 

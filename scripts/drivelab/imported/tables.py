@@ -117,6 +117,7 @@ def cell_row(cell: Cell, *, kind: str, number: int, place: int, until: str | Non
         "threads": cell.threads,
         "queue_depth": cell.queue_depth,
         "alignment_offset_bytes": 0,
+        "range_start": 0.0,
         "range_share": 1.0,
         "workload": cell.workload,
         "filled": True,  # unknown; it matters only for slices of a drive that is not filled

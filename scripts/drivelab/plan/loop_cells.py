@@ -168,8 +168,8 @@ _RESOLVERS: dict[str, Callable[[Any], dict[str, Any]]] = {
 
 
 SWEPT = (
-    "workload", "pattern", "read_share", "block_size", "threads", "queue_depth", "segments", "align",
-    "alignment_offset", "rate_iops", "entropy",
+    "workload", "pattern", "read_share", "block_size", "threads", "queue_depth", "active_range",
+    "segments", "align", "alignment_offset", "rate_iops", "entropy",
 )  # fmt: skip
 """Fields of a cell that may be lists of values."""
 LEAST = 0.1

@@ -67,6 +67,9 @@ def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
         ),
         fact("Device", text(drive.get("device"))),
     ]
+    if not is_missing(drive.get("rotational")) and drive["rotational"] is True:
+        zoned = "" if drive.get("zoned") in (None, "none") else f", {drive['zoned']} zones"
+        facts.append(fact("Kind", f"hard disk{zoned}"))
     if not is_missing(drive.get("over_provisioning_pct")):
         facts.append(fact("Over-provisioning", each(_percent, drive["over_provisioning_pct"])))
     return tuple(facts)

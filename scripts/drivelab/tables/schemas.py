@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 8
+VERSION = 9
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -27,7 +27,7 @@ CELLS = schema(
     "int64: block_size_bytes block_size_max_bytes?",  # max: largest size of a range
     "int32: threads queue_depth",  # queue_depth: per thread
     "int64: alignment_offset_bytes range_bytes?",
-    "float: range_share",  # of the capacity, even if the range is given in bytes
+    "float: range_start range_share",  # of the capacity, even if the range is given in bytes
     "int32: segments?",
     "float: rate_iops? entropy?",  # entropy: share of random data; null: all
     "str: beside?",  # further workloads at the same time
@@ -120,6 +120,8 @@ DRIVES = schema(
     "str: transport? link? link_max? lba_format?",
     "str: controller?",  # host bus adapter of a drive that is not NVMe: kernel driver, PCI vendor and device
     "str: manufacturer?",  # by the PCI vendor of an NVMe drive, else by the OUI in the world wide name
+    "bool: rotational?",  # a hard disk, by the kernel; null: unknown, as the next column
+    "str: zoned?",  # "none", also of drive-managed SMR | "host-aware"
     "bool: virtual",
     "float: over_provisioning_pct?",
     "str: device",

@@ -10,7 +10,8 @@ import math
 from collections import deque
 from typing import Any
 
-from drivelab.virtual.effects import Heat
+from drivelab.virtual.disk import Mechanics
+from drivelab.virtual.effects import Bucket, Heat
 from drivelab.virtual.model import DriveModel
 
 NONE = -1
@@ -25,6 +26,10 @@ _MEMORY = (
 """Everything that changes while the drive is used; the rest follows from the model."""
 _HEAT = "_temperature"
 """Only in the state of a drive that warms up, so that the format of other states does not change."""
+_CREDITS = "_credits"
+"""Only in the state of a volume with credits."""
+_DISK = "_disk"
+"""Only in the state of a hard disk."""
 _PURGED = "_purged_at_us"
 """Only in the state of a drive with variation, whose times depend on it."""
 _LIFETIME = ("host_write_bytes", "host_read_bytes", "nand_write_pages", "erases", "trimmed_bytes")
@@ -40,12 +45,14 @@ class FlashState:
         self._pages = model.blocks * model.pages_per_block
         self._slc_pages = model.slc_pages
         self._lifetime = dict.fromkeys(_LIFETIME, 0)
-        self._heat = Heat(model.throttle, 0.0) if model.throttle is not None else None
-        self._forget(0.0)
+        self.reset(0.0)
 
     def reset(self, now_us: float) -> None:
-        """Forget everything except the lifetime counters; the temperature too."""
+        """Forget everything except the lifetime counters; the temperature and the credits too."""
         self._heat = Heat(self.model.throttle, now_us) if self.model.throttle is not None else None
+        self._bucket = Bucket(self.model.credits, now_us) if self.model.credits is not None else None
+        disk = self.model.disk
+        self._disk = Mechanics(disk, self.model.capacity_bytes, now_us) if disk is not None else None
         self._forget(now_us)
 
     def _forget(self, now_us: float) -> None:
@@ -88,6 +95,10 @@ class FlashState:
         state = {key: getattr(self, key) for key in _MEMORY}
         if self._heat is not None:
             state[_HEAT] = self._heat.state()
+        if self._bucket is not None:
+            state[_CREDITS] = self._bucket.state()
+        if self._disk is not None:
+            state[_DISK] = self._disk.state()
         if self.model.variation is not None:
             state[_PURGED] = self._purged_at_us
         return json.dumps({**state, "_free": list(self._free)}, separators=(",", ":")).encode()
@@ -96,6 +107,8 @@ class FlashState:
         """Load a state from `dump`; raises ValueError if it is invalid or from a drive of another size."""
         state: Any = json.loads(data)
         known = {*_MEMORY, *((_HEAT,) if self._heat is not None else ())}
+        known |= {_CREDITS} if self._bucket is not None else set()
+        known |= {_DISK} if self._disk is not None else set()
         known |= {_PURGED} if self.model.variation is not None else set()
         if not isinstance(state, dict) or set(state) != known:
             raise ValueError("this is not the state of a virtual drive")
@@ -104,6 +117,10 @@ class FlashState:
                 raise ValueError("this is the state of a virtual drive of another size")
         if self._heat is not None:
             self._heat.restore(state.pop(_HEAT))
+        if self._bucket is not None:
+            self._bucket.restore(state.pop(_CREDITS))
+        if self._disk is not None:
+            self._disk.restore(state.pop(_DISK))
         vars(self).update({**state, "_free": deque(state["_free"]), "_pace_until_us": -math.inf})
 
     def shift(self, us: float) -> None:
@@ -114,6 +131,10 @@ class FlashState:
             setattr(self, key, [at + us for at in getattr(self, key)])
         if self._heat is not None:
             self._heat.at_us += us
+        if self._bucket is not None:
+            self._bucket.shift(us)
+        if self._disk is not None:
+            self._disk.shift(us)
 
     def check(self) -> None:
         """Raise AssertionError if a page has two places or none, or a count is wrong; slow, for tests."""

@@ -31,7 +31,7 @@ _CONDITIONS = (
     "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
     "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
     "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
-    "points", "quick",
+    "points", "quick", "credits", "zones", "drives_zones",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -95,8 +95,12 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds.add("phases")
     elif "idle_recovery" not in kinds and any("phase_value" in soak for soak in soaks):
         waits = any("phase_value" in idle for idle in steps.get("idle", []))
-        kinds.add("cache" if waits and not loops else "turns")
+        kinds.add("turns" if loops or not waits else "cache" if _only_write(soaks) else "credits")
     return kinds
+
+
+def _only_write(soaks: Sequence[Fields]) -> bool:
+    return all(soak["cell"]["read_share"] == 0 for soak in soaks)
 
 
 def _virtual_model(subject: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -140,15 +144,16 @@ def _of_tracked(loop: Fields, surface: bool) -> set[str]:
 
 
 def _of_series(loop: Fields) -> set[str]:
-    """Return the kinds for cells that differ in one field only: the mix, or the alignment."""
+    """Return the kinds for cells that differ in one field only: the mix, the alignment, or the position."""
     kinds = set()
-    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted")):
-        alike: dict[str, set[int]] = {}
+    for key, kind in (("read_share", "mixes"), ("alignment_offset_bytes", "shifted"), ("range_start", "zones")):
+        alike: dict[str, set[float]] = {}
         for cell in loop.get("cells", []):
             load = repr(sorted((field, cell[field]) for field in cell.keys() - {key, "runtime_s"}))
             alike.setdefault(load, set()).add(cell.get(key, 0))
         ends = {0, 100} if kind == "mixes" else {0}
-        loads = sum(values > ends for values in alike.values())
+        fewest = _FEWEST_ON_AXIS if kind == "zones" else len(ends) + 1
+        loads = sum(len(values) >= fewest and values >= ends for values in alike.values())
         if loads:
             kinds.add("mix_lines" if kind == "mixes" and loads > 1 else kind)
     return kinds

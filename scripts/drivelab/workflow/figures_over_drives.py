@@ -19,6 +19,7 @@ _OVER_DRIVES_OF = {
     "mixes": "drives_mixes",
     "mix_lines": "drives_mixes",
     "shifted": "drives_alignment",
+    "zones": "drives_zones",
     "grid": "drives_grid",
     "volume": "drives_volume",
     "soak": "drives_strip",

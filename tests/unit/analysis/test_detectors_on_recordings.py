@@ -4,51 +4,19 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import yaml
+from made_models import findings, recorded
 from scipy import stats
 
-from drivelab.analysis.detectors import DETECTORS, findings_table
-from drivelab.campaign.planning import Campaign
-from drivelab.collect.collect import collect
 from drivelab.fio.result import read_slices
 from drivelab.plan.cell import Cell
 from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 
-MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
-                         "copy_us": 1, "erase_us": 1}  # fmt: skip
-"""Garbage collection costs almost nothing, so the rest of the model determines the result."""
 PENALTY_OF_THE_BUS = {"transfer_us": 200, "command_us": 10, "read_us": 20}
 WAITING_READS = {"pages_per_block": 64, "dies": 64, "program_us": 5000, "read_us": 100, "command_us": 85,
                  "transfer_us": 20, "write_buffer": "4MiB"}  # fmt: skip
-
-
-def recorded(measurement: str, **model: Any) -> Path:
-    """Record a measurement of a drive with this `model`, or of op7-512e without one."""
-    drive = "own" if model else "op7-512e"
-    if model:
-        Path("config/virtual_drives.yaml").write_text(yaml.safe_dump({"own": {**MODEL, **model}}))
-        Path("config/drives.tsv").write_text(
-            "drive\tdevice\tserial\tdestructive\tnote\nown\tvirtual:own\tV-OWN\tyes\t\n"
-        )
-    Path("config/one.yaml").write_text(
-        f"name: one\nresults: results\nclock: virtual\ndrives: [{drive}]\nmeasurements:\n  - {{{measurement}}}\n"
-    )
-    plan = Campaign.load("config/one.yaml").plans[0].plan
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
-    return plan.recording_path
-
-
-def findings(recording: Path, detector: str) -> list[dict[str, Any]]:
-    result = findings_table(collect(recording, reduced=True), {detector: DETECTORS[detector]})
-    return [dict(row) for row in result.to_dict("records")]
 
 
 def loop(**fields: str) -> str:

@@ -21,7 +21,8 @@ def soak(iops: list[float], slice_s: float = 2.0, **more: Any) -> pd.DataFrame:
         bytes_written = round(rate * slice_s) * 4096
         written += bytes_written
         rows.append({
-            **key(), "kind": "soak", "round": number, **cell(rate, runtime_s=slice_s), "range_share": 1.0,
+            **key(), "kind": "soak", "round": number, **cell(rate, runtime_s=slice_s), "range_start": 0.0,
+            "range_share": 1.0,
             "elapsed_s": 30 + slice_s * (number - 1), "bytes_written": bytes_written, "bytes_written_total": written,
             **more,
         })  # fmt: skip

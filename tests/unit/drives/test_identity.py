@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
-from drivelab.drives import identity, sysfs, tools
+from drivelab.drives import guard, identity, sysfs, tools
 
 SAMPLES = Path(__file__).parent / "samples"
 
@@ -307,3 +307,26 @@ def test_a_by_id_link_to_itself_is_ignored(tmp_path: Path) -> None:
     (machine.by_id / "ata-LOOP").symlink_to("ata-LOOP")
     (machine.by_id / "ata-DISK_S1").symlink_to("../../sdz")
     assert identity.by_id("sdz", "S1", machine.sys, machine.by_id) == str(machine.by_id / "ata-DISK_S1")
+
+
+@pytest.mark.parametrize(
+    ("files", "kind"),
+    [({"queue__rotational": "1", "queue__zoned": "host-aware"}, (True, "host-aware")),
+     ({"queue__zoned": "none"}, (False, "none")), ({}, (False, None))],
+)  # fmt: skip
+def test_the_kernel_tells_a_hard_disk_and_its_zones(
+    machine: Machine, files: dict[str, str], kind: tuple[bool, str | None]
+) -> None:
+    machine.disk("sda", "pci/ata1", **files)
+    facts = machine.describe("sda")
+    assert (facts["rotational"], facts["zoned"]) == kind
+
+
+@pytest.mark.parametrize(("zoned", "refused"), [("host-managed", True), ("host-aware", False), ("none", False)])
+def test_zones_that_the_host_must_manage_are_refused(machine: Machine, zoned: str, refused: bool) -> None:
+    machine.disk("sda", "pci/ata1", queue__zoned=zoned)
+    if not refused:
+        guard.refuse_zones("here", "sda", machine.sys)
+        return
+    with pytest.raises(UserError, match=r"^here is host-managed zoned storage"):
+        guard.refuse_zones("here", "sda", machine.sys)

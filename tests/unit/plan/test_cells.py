@@ -119,6 +119,7 @@ def test_every_listed_field_may_be_a_list(tmp_path: Path) -> None:
         "pattern": ["random", "sequential"], "read_share": [0, 100], "block_size": ["4KiB", "4KiB-8KiB"],
         "threads": [1, 2], "queue_depth": [1, 2], "segments": [1, 2], "align": ["4KiB", "8KiB"],
         "alignment_offset": ["0B", "512B"], "rate_iops": [1, 2.5], "entropy": ["0%", "50%"],
+        "active_range": ["50%", "50%-100%"],
     }  # fmt: skip
     assert {*values, "workload"} == {*SWEPT}
     for key, both in values.items():

@@ -27,6 +27,8 @@ ROW: dict[str, Any] = {
     "lba_format": "512e",
     "controller": None,
     "manufacturer": None,
+    "rotational": False,
+    "zoned": "none",
     "virtual": False,
     "over_provisioning_pct": 7.0,
     "device": "/dev/disk",

@@ -45,6 +45,7 @@ def both(*steps: dict[str, Any], **subject: Any) -> tuple[str, ...]:
     pytest.param(loop(read_share=(100, 50, 0)), {"comparison", "drives_mixes"}, id="mixes"),
     pytest.param(loop(read_share=(100, 0)), {"comparison"}, id="no mix"),
     pytest.param(loop(alignment_offset_bytes=(0, 512)), {"comparison", "drives_alignment"}, id="alignment"),
+    pytest.param(loop(range_start=(0.0, 0.4, 0.8)), {"comparison", "drives_zones"}, id="zones"),
     pytest.param({"application": {}}, {"comparison", "drives_application"}, id="an application"),
     pytest.param({"replay": {}}, {"comparison"}, id="a replay"),
 ])  # fmt: skip

@@ -106,7 +106,7 @@ def robust_sigma(values: Floats) -> float:
 
 LOAD = [
     "pattern", "read_share_pct", "block_size_bytes", "block_size_max_bytes", "threads", "queue_depth",
-    "alignment_offset_bytes", "range_bytes", "range_share", "segments", "rate_iops", "entropy", "filled",
+    "alignment_offset_bytes", "range_bytes", "range_start", "range_share", "segments", "rate_iops", "entropy", "filled",
 ]  # fmt: skip
 """Columns that define the load of a cell."""
 CERTAIN = 4.0

@@ -11,6 +11,7 @@ from scipy import optimize, stats
 
 from drivelab.analysis.detectors.courses import Floats
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.analysis.values.bursts import bursts
 
 LEAST_VALUES = 8
 """With fewer values, the Mann-Kendall test cannot reach its level in a recording of many cells."""
@@ -107,16 +108,17 @@ def blocks(values: Floats, most: int = MOST_VALUES) -> Floats:
 def drift(recording: Recording) -> Iterator[Finding]:
     """Find drift in rounds that are repeats and in the slices of soaks that count.
 
-    `value` is the drift in percent.
+    Bursts after idle times are left out: their rate falls when a cache or credits end. `value` is the drift in percent.
     """
     courses = {
         label: (rounds["iops"], rounds["elapsed_s"].min(), (rounds["elapsed_s"] + rounds["runtime_s"]).max())
         for label, rounds in recording.rounds.items()
         if len(rounds) >= LEAST_VALUES
     }
+    soaks = {} if bursts(recording.cells) else recording.counted_seconds
     courses |= {
         label: (course["iops"], course["begin_s"].min(), course["end_s"].max())
-        for label, course in recording.counted_seconds.items()
+        for label, course in soaks.items()
         if len(course) >= LEAST_VALUES
     }
     chance = FALSE_ALARM / max(len(courses), 1)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
+from drivelab.analysis.values.bursts import find_fall
 from drivelab.analysis.values.latency_values import has_ios_beyond, percentiles_us
-from drivelab.analysis.values.slc_cache import find_fall
 from drivelab.criteria.soundness import sound
 
 BANDWIDTH, IOPS, LATENCY = "bandwidth_mib_s", "iops", "latency_us"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.analysis.values.slc_cache import bursts, find_fall, free_share
+from drivelab.analysis.values.bursts import bursts, find_fall, share_back
 from drivelab.tables.labels import named
 
 
@@ -46,25 +46,25 @@ def test_a_rise_and_few_slices_are_no_fall() -> None:
 def test_bursts_find_their_share_of_the_cache() -> None:
     first, *others = bursts(labelled(frames.cached()))
     assert [burst.wait for burst in others] == ["1 min", "2 min", "3 min"]
-    fall = find_fall(first.written, first.seconds)
+    fall = find_fall(first.moved, first.seconds)
     assert fall is not None
     assert (fall.fast_mib_s, fall.slow_mib_s) == pytest.approx((frames.FAST_MIB_S, frames.SLOW_MIB_S))
     assert fall.fast_bytes == pytest.approx(frames.CACHE_BYTES)
-    assert [free_share(burst, fall) for burst in others] == pytest.approx([0.0, 0.4, 1.0])
+    assert [share_back(burst, fall) for burst in others] == pytest.approx([0.0, 0.4, 1.0])
 
 
 @settings(max_examples=50, deadline=None)
 @given(share=st.floats(0, 1))
 def test_any_share_is_found(share: float) -> None:
     first, burst = bursts(labelled(frames.cached((1.0, share))))
-    fall = find_fall(first.written, first.seconds)
+    fall = find_fall(first.moved, first.seconds)
     assert fall is not None
-    assert free_share(burst, fall) == pytest.approx(share, abs=0.01)
+    assert share_back(burst, fall) == pytest.approx(share, abs=0.01)
 
 
 def test_a_drive_without_a_fall_has_no_cache() -> None:
     first, _ = bursts(labelled(frames.cached((0.0, 0.0))))
-    assert find_fall(first.written, first.seconds) is None
+    assert find_fall(first.moved, first.seconds) is None
 
 
 def test_other_recordings_have_no_bursts() -> None:
