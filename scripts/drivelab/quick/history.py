@@ -50,14 +50,14 @@ def histories(results: Path, wanted: Sequence[str] = ()) -> list[History]:
     Raises UserError if there are no looks.
     """
     if not (results / "recordings").is_dir():
-        raise UserError("there are no quick looks yet. Take one first: ./drivelab quick .")
+        raise UserError("there are no quick looks yet. To take the first, run: ./drivelab quick .")
     places: dict[str, list[tuple[str, Plan]]] = {}
     for row in catalogue(results).sort_values("started").itertuples():
         plan = Plan.read(results / "recordings" / row.recording / "plan.json")
         places.setdefault(str(plan.context["device"]), []).append((str(row.started), plan))
-    for one in wanted:
-        if not any(one in (place, plans[0][1].drive) for place, plans in places.items()):
-            raise UserError(f"there is no quick look at {one} yet. Take one first: ./drivelab quick {one}")
+    for name in wanted:
+        if not any(name in (place, plans[0][1].drive) for place, plans in places.items()):
+            raise UserError(f"there is no quick look at {name} yet. To take the first, run: ./drivelab quick {name}")
     if wanted:
         places = {place: plans for place, plans in places.items() if {place, plans[0][1].drive} & set(wanted)}
     return [

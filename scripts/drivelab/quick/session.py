@@ -28,7 +28,7 @@ from drivelab.quick import before
 from drivelab.quick.expectations import sentences
 from drivelab.quick.look import look, write_tables
 from drivelab.quick.result import Place, for_expectations
-from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Asked, planned
+from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Request, planned
 from drivelab.quick.subjects import known_size, size_for
 from drivelab.quick.view import LiveView, final_table, host_limited, sustained_words, tails
 from drivelab.run import consent
@@ -45,7 +45,7 @@ _COMPARABLE = 3
 class Planned:
     """What a look will do."""
 
-    asked: Sequence[Asked]
+    requests: Sequence[Request]
     campaign: Campaign
     plans: Sequence[Plan]
     layers: Sequence[tuple[Layer, ...]]
@@ -65,7 +65,7 @@ class Planned:
 
     @property
     def longest_s(self) -> float:
-        return sum(one.time_s for one in self.asked)
+        return sum(request.time_s for request in self.requests)
 
 
 def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) -> Planned:
@@ -78,14 +78,14 @@ def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) 
         raise UserError(f"{twice} is named twice; name two different places to compare them")
     sizes = [_size(row, size_bytes, time_s) for row in rows]
     common = min((size for size in sizes if size is not None), default=None)
-    asked = [_asked(row, common, size_bytes, time_s) for row in rows]
+    requests = [_request(row, common, size_bytes, time_s) for row in rows]
     below = [() if row.virtual is not None else layers(Path(row.device)) for row in rows]
     pauses = [_second, *(_no_time for _ in rows[1:])]  # the host's load is watched once
     found = [before.reasons(Path(row.device), under, pause=pause)
              for row, under, pause in zip(rows, below, pauses, strict=True)]  # fmt: skip
-    campaign, plans = planned(asked)
+    campaign, plans = planned(requests)
     campaign.approve_drives()
-    return Planned(asked, campaign, plans, below, tuple(dict.fromkeys(text for texts in found for text in texts)))
+    return Planned(requests, campaign, plans, below, tuple(dict.fromkeys(text for texts in found for text in texts)))
 
 
 def _second() -> None:
@@ -103,9 +103,9 @@ def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
     return size_for(Path(row.device), wanted_bytes or known_size(row, RESULTS), FILL_SHARE * time_s)
 
 
-def _asked(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time_s: float) -> Asked:
+def _request(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time_s: float) -> Request:
     if row.kind == FILE.name and file_bytes is not None:
-        return Asked(replace(row, size_bytes=file_bytes), file_bytes, time_s, None)
+        return Request(replace(row, size_bytes=file_bytes), file_bytes, time_s, None)
     if row.virtual is not None:
         capacity_bytes = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source).capacity_bytes
     else:
@@ -118,12 +118,12 @@ def _asked(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time
             f"{row.drive} has {format_amount(capacity_bytes)}, less than the --size of {format_amount(wanted_bytes)}; "
             "give a smaller size"
         )
-    return Asked(row, capacity_bytes, time_s, None if row.kind == READ_ONLY.name else wanted_bytes)
+    return Request(row, capacity_bytes, time_s, None if row.kind == READ_ONLY.name else wanted_bytes)
 
 
 def announcement(look: Planned) -> Iterator[str]:
     """Yield the lines to print before a look."""
-    for one, plan, under in zip(look.asked, look.plans, look.layers, strict=True):
+    for request, plan, under in zip(look.requests, look.plans, look.layers, strict=True):
         place = plan.context["device"]
         words = ", on ".join(layer.words for layer in under) or VIRTUAL
         yield f"{plan.drive}: {place}, {words}"
@@ -131,7 +131,7 @@ def announcement(look: Planned) -> Iterator[str]:
             yield "  reads only; nothing is written"
         elif plan.kind == FILE.name:
             yield (
-                f"  temporary file of {format_amount(one.capacity_bytes)}, removed at the end; "
+                f"  temporary file of {format_amount(request.capacity_bytes)}, removed at the end; "
                 f"{format_amount(_free_bytes(Path(place)))} are free"
             )
         else:
@@ -159,14 +159,14 @@ def agree(look: Planned, yes: bool) -> None:
 def take(look_planned: Planned) -> list[Place]:
     """Measure, and return what was found at each place."""
     plans = look_planned.plans
-    reduced = {one.plan.recording: bool(one.altered) for one in look_planned.campaign.plans}
+    reduced = {known.plan.recording: bool(known.altered) for known in look_planned.campaign.plans}
     names = {plan.recording: f"{plan.drive}  {plan.context['device']}" for plan in plans}
     with _virtual_drives(plans), LiveView(names, look_planned.longest_s) as view:
         rounds_end_s = time.monotonic() + look_planned.longest_s - look_planned.after_rounds_s
         look(plans, view.say, view.on_line, lambda: time.monotonic() > rounds_end_s)
     return [
-        _place(plan, one, under, write_tables(plan, reduced=reduced[plan.recording]))
-        for plan, one, under in zip(plans, look_planned.asked, look_planned.layers, strict=True)
+        _place(plan, request, under, write_tables(plan, reduced=reduced[plan.recording]))
+        for plan, request, under in zip(plans, look_planned.requests, look_planned.layers, strict=True)
     ]
 
 
@@ -184,7 +184,7 @@ def _virtual_drives(plans: Sequence[Plan]) -> Iterator[None]:
                     manage.stop(name)
 
 
-def _place(plan: Plan, asked: Asked, under: tuple[Layer, ...], tables: dict[str, pd.DataFrame]) -> Place:
+def _place(plan: Plan, request: Request, under: tuple[Layer, ...], tables: dict[str, pd.DataFrame]) -> Place:
     cells = tables["cells"]
     values, sustained = values_of(cells, tables["latency_bins"]), sustained_of(cells)
     device_class = VIRTUAL if plan.virtual else class_of(under)
@@ -195,7 +195,7 @@ def _place(plan: Plan, asked: Asked, under: tuple[Layer, ...], tables: dict[str,
         path=str(path),
         device_class=device_class,
         layers=under,
-        labels=_labels(plan, asked, cells),
+        labels=_labels(plan, request, cells),
         values=values,
         sustained=sustained,
         sentences=sentences(known, device_class, under, path, busiest),
@@ -205,12 +205,12 @@ def _place(plan: Plan, asked: Asked, under: tuple[Layer, ...], tables: dict[str,
     )
 
 
-def _labels(plan: Plan, asked: Asked, cells: pd.DataFrame) -> list[str]:
+def _labels(plan: Plan, request: Request, cells: pd.DataFrame) -> list[str]:
     labels = ["unconditioned", "single recording"]
     if plan.kind == READ_ONLY.name:
         labels.append("reads only")
-    if asked.time_s != USUAL_S:
-        labels.append(f"at most {format_duration(asked.time_s)}")
+    if request.time_s != USUAL_S:
+        labels.append(f"at most {format_duration(request.time_s)}")
     if plan.virtual:
         labels.append(VIRTUAL if plan.clock == "wall" else f"{VIRTUAL}, simulated time")
     counted = cells[~cells["cold"].astype(bool)]

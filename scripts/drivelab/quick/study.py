@@ -34,7 +34,7 @@ _HEAD = "# Written by 'drivelab quick', which adds each look. 'drivelab run' mak
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """One subject of a look, and how it is looked at."""
 
     row: SheetRow
@@ -87,20 +87,22 @@ class Measurement:
     """Looks by the name of the subject."""
 
 
-def planned(asked: Sequence[Asked]) -> tuple[Campaign, list[Plan]]:
-    """Enter the looks in the study; return its campaign and the plans to measure, in the order of `asked`.
+def planned(requests: Sequence[Request]) -> tuple[Campaign, list[Plan]]:
+    """Enter the looks in the study; return its campaign and the plans to measure, in the order of `requests`.
 
     Looks of earlier versions of a protocol stay in the results folder, but not in the study.
     """
     rows, measurements = _known()
     new: list[tuple[str, str]] = []
-    for one in asked:
-        row = unique(one.row, rows.values())
+    for request in requests:
+        row = unique(request.row, rows.values())
         rows[row.drive] = row
-        entry = measurements.get(one.measurement)
+        entry = measurements.get(request.measurement)
         runs = {} if entry is None else entry.runs
-        measurements[one.measurement] = Measurement(one.measurement, one.protocol, one.settings, {row.drive: 1, **runs})
-        new.append((one.measurement, row.drive))
+        measurements[request.measurement] = Measurement(
+            request.measurement, request.protocol, request.settings, {row.drive: 1, **runs}
+        )
+        new.append((request.measurement, row.drive))
     first = _written(rows, [replace(entry, runs=dict.fromkeys(entry.runs, 1)) for entry in measurements.values()])
     plans = {(planned.plan.measurement, planned.plan.drive): planned.plan for planned in first.wanted}
     counted = {place: _recorded(plan) + (place in new) for place, plan in plans.items()}

@@ -191,7 +191,11 @@ def _below(path: Path) -> tuple[str, dict[str, Any]]:
     names = disks(below)
     disk = names[0] if len(names) == 1 else ""
     facts = identity.describe(disk) if disk else {"model": class_of(below)}
-    return disk, {**facts, "composition": "; ".join(layer.words for layer in below)}
+    members = [
+        {key: known.get(key) for key in ("model", "serial", "firmware")} for known in map(identity.describe, names)
+    ]
+    facts.pop("serial", None)  # of the disk; the place itself is pinned by another identifier
+    return disk, {**facts, "composition": "; ".join(layer.words for layer in below), "members": members}
 
 
 def identifier(name: str) -> str:
