@@ -59,12 +59,23 @@ def block_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
     return (sys_root / "class/block" / name).resolve()
 
 
+def whole_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
+    """Return the folder of a device with its queue and `diskseq`; a partition has those of its drive."""
+    directory = block_dir(name, sys_root)
+    return directory.parent if (directory / "partition").exists() else directory
+
+
+def diskseq(name: str, sys_root: Path = Path("/sys")) -> str:
+    """Return the number of the attachment; `unknown` before Linux 5.15."""
+    return read_text(whole_dir(name, sys_root) / "diskseq") or "unknown"
+
+
 def capacity_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
     return int(read_text(block_dir(name, sys_root) / "size") or 0) * SECTOR_BYTES
 
 
 def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
-    return int(read_text(block_dir(name, sys_root) / "queue/logical_block_size") or 512)
+    return int(read_text(whole_dir(name, sys_root) / "queue/logical_block_size") or 512)
 
 
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
@@ -78,14 +89,14 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
         raise UserError(
             f"the drive {name} is gone: the kernel has no counters for it; attach it and run the command again"
         )
-    if not _counts(directory):
+    if not _counts(whole_dir(name, sys_root)):
         raise UserError(
             f"the kernel does not count writes to {name}, so drivelab cannot check whether other programs wrote to it. "
-            f"Run: echo 1 > /sys/class/block/{name}/queue/iostats"
+            f"Run: echo 1 > /sys/class/block/{whole_dir(name, sys_root).name}/queue/iostats"
         )
     return Wear(
         boot_id=read_text(proc_root / "sys/kernel/random/boot_id") or "unknown",
-        diskseq=read_text(directory / "diskseq") or "unknown",
+        diskseq=diskseq(name, sys_root),
         sectors_written=int(fields[6]),
         sectors_discarded=int(fields[13]) if len(fields) > 13 else 0,
     )
@@ -98,7 +109,7 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
-    if len(fields) < 14 or not _counts(directory):
+    if len(fields) < 14 or not _counts(whole_dir(name, sys_root)):
         return None
     return {"written_bytes": int(fields[6]) * SECTOR_BYTES, "discarded_bytes": int(fields[13]) * SECTOR_BYTES}
 
@@ -142,8 +153,8 @@ def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | 
         "logical_block_bytes": logical_block_bytes(name, sys_root),
         "transport": read_text(device / "transport") or _transport(name, device),
         "link": f"{speed} x{width}" if speed and width else None,
-        "write_cache": read_text(directory / "queue/write_cache"),
-        "scheduler": read_text(directory / "queue/scheduler"),
+        "write_cache": read_text(whole_dir(name, sys_root) / "queue/write_cache"),
+        "scheduler": read_text(whole_dir(name, sys_root) / "queue/scheduler"),
     }
 
 

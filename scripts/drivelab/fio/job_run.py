@@ -16,7 +16,7 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import TICK_S, Tick, Timing, run_program
 from drivelab.drives import tools
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.fio.consistency import require_own
 from drivelab.fio.early_end import EarlyEnd, StopRule
 

@@ -14,7 +14,7 @@ from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.lock import Hold
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard, identity, nvme, sysfs, write_cache
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive

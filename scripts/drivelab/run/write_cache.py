@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from drivelab.core.errors import UserError
 from drivelab.drives import write_cache
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.temporary import Temporary
 
 
