@@ -268,7 +268,9 @@ class Campaign:
         asked = protocol.write_cache(resolved.steps["class"]["name"])
         wanted = (self.study if platform is None else platform).write_cache
         cache = asked if wanted == BY_PROTOCOL else wanted
-        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
+        other = [] if cache == asked else [f"write cache: {cache} instead of {asked}"]
+        if self._leaves_purge_out(resolved.steps):
+            other.append("not purged: the protocol requires a purge, the study sets purge: none")
         plan = self._plan(choice, row, platform, resolved, run, None if cache == "unchanged" else cache)
         return Planned(plan, protocol, (*resolved.altered, *other))
 
@@ -328,9 +330,16 @@ class Campaign:
 
     def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
         """Return the steps of a plan with the study's purge method, if the protocol has a purge."""
+        if self._leaves_purge_out(steps):
+            kept = {key: value for key, value in steps["condition"].items() if key != "settle_s"}
+            return {**steps, "condition": {**kept, "purge": "none", "not_purged": True}}
         if steps["condition"]["purge"] == "none":
             return dict(steps)
         return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
+
+    def _leaves_purge_out(self, steps: Mapping[str, Any]) -> bool:
+        """Return whether the study leaves out a purge that the protocol requires."""
+        return bool(steps["condition"]["purge"] != "none" and self.study.purge == "none")
 
     def _trace(self, name: str) -> dict[str, Any]:
         """Return the plan's entry for a trace, see `trace_subject`."""

@@ -61,6 +61,8 @@ def _deviation(row: dict[str, Any]) -> str:
     return f"{name} is {row['state']}, required {row['wanted']}"
 
 
+NO_PURGE = {"method": "none", "verified": "the protocol requires no purge"}
+NOT_PURGED = {"method": "none", "title": "not purged", "verified": "the study sets purge: none"}
 NOTHING_TO_DO = "nothing"
 """Stage in the seal file of a measurement that is already recorded or started."""
 
@@ -136,7 +138,7 @@ def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress)
     device.take_over()
     condition = plan.subject["condition"]
     if condition["purge"] == "none":
-        recording.append("purge", method="none", verified="the protocol requires no purge")
+        recording.append("purge", **(NOT_PURGED if condition.get("not_purged") else NO_PURGE))
     else:
         recording.append("purge", **device.purge(condition["purge"], progress.say))
         if settle_s := condition.get("settle_s"):
