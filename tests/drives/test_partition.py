@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from partitions import MIB, TABLE, UUID, Partitioned, write
 from writers import writer
 
 from drivelab.core.errors import UserError
@@ -19,52 +19,11 @@ from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
 
-MIB = 1 << 20
-UUID = "11111111-2222-4333-8444-555555555555"
-TABLE = f"label: gpt\nstart=1MiB, size=4MiB\nstart=5MiB, size=6MiB, uuid={UUID}\nstart=11MiB, size=4MiB\n"
-
-
-@dataclass
-class Partitioned:
-    drive: manage.VirtualDrive
-    row: SheetRow
-
-    def part(self, number: int) -> str:
-        return f"{self.drive.device}p{number}"
-
-    def content(self) -> bytes:
-        subprocess.run(["blockdev", "--flushbufs", self.drive.device], check=True)
-        return Path(self.drive.device).read_bytes()
-
-
-@pytest.fixture
-def partitioned(drive: manage.VirtualDrive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Partitioned]:
-    """The drive `test`, full of random data, with three partitions; the second is the subject."""
-    monkeypatch.setattr(guard, "PASSING_S", 0.3)
-    with Path(drive.device).open("r+b", buffering=0) as file:
-        file.write(os.urandom(drive.capacity_bytes))
-        os.fsync(file.fileno())
-    subprocess.run(["sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", drive.device], input=TABLE, text=True,
-                   check=True)  # fmt: skip
-    subprocess.run(["partx", "--add", drive.device], check=True)
-    device = f"{drive.device}p2"
-    yield Partitioned(
-        drive, SheetRow("part", device, UUID, True, "", "drives.tsv line 2", kind="partition", members=("TEST-1",))
-    )
-    subprocess.run(["partx", "--delete", drive.device], check=False)
-
 
 def refusal(partitioned: Partitioned, row: SheetRow | None = None) -> str:
     with pytest.raises(UserError) as caught:
         guard.approve(row or partitioned.row, partitioned.row.device)
     return str(caught.value)
-
-
-def write(device: str, place: int) -> None:
-    with Path(device).open("r+b", buffering=0) as file:
-        file.seek(place)
-        file.write(os.urandom(512))
-        os.fsync(file.fileno())
 
 
 def test_an_unused_partition_is_approved(partitioned: Partitioned) -> None:

@@ -16,6 +16,7 @@ from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet
 from drivelab.campaign.traces import add_application, check_application, check_traces, refuse_small_set, trace_subject
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
+from drivelab.drives.composition import settings_of
 from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_unfit
@@ -175,9 +176,9 @@ class Campaign:
         approve(self, attached_only=attached_only)
 
     def real_drives(self) -> list[str]:
-        """Return the kernel names of the attached real drives to measure."""
+        """Return the kernel names of the attached real drives to measure, and of the disks below other subjects."""
         devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if not plan.virtual}
-        return sorted(sysfs.kernel_name(device) for device in devices)
+        return sorted({name for device in devices for name in settings_of(sysfs.kernel_name(device))})
 
     def capacity_bytes(self, plan: Plan) -> int:
         """Return the capacity of a plan's drive; raises UserError if a real drive is not attached."""
@@ -293,6 +294,8 @@ class Campaign:
             "write_cache": write_cache,
             **self._with_purge(resolved.steps),
         }
+        if choice.array_state != "clean":
+            subject["array_state"] = choice.array_state
         if platform is not None:
             subject["platform"] = {"name": platform.name, "host": platform.host}
         if self._protocols[choice.protocol].body.get("simultaneous", False):

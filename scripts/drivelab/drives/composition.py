@@ -48,19 +48,19 @@ class Composition:
     def legs(self) -> tuple[str, ...]:
         """Kernel names of all devices below, disks included, sorted."""
         found: set[str] = set()
-        waiting = _directly_below(self.name, self.sys_root)
+        waiting = directly_below(self.name, self.sys_root)
         while waiting:
             name = waiting.pop()
             if name not in found:
                 found.add(name)
-                waiting += _directly_below(name, self.sys_root)
+                waiting += directly_below(name, self.sys_root)
         return tuple(sorted(found))
 
     @cached_property
     def disks(self) -> tuple[str, ...]:
         """Kernel names of the devices at the bottom, sorted; of a drive, the drive itself."""
         devices = (self.name, *self.legs)
-        return tuple(sorted(name for name in devices if not _directly_below(name, self.sys_root)))
+        return tuple(sorted(name for name in devices if not directly_below(name, self.sys_root)))
 
     @cached_property
     def chain(self) -> frozenset[str]:
@@ -107,6 +107,15 @@ class Composition:
         return None
 
 
+def settings_of(name: str, sys_root: Path = Path("/sys")) -> tuple[str, ...]:
+    """Return the devices whose settings in sysfs matter to a device: a mapping or array itself, and the disks below.
+
+    A partition has the settings of its drive.
+    """
+    own = () if kind_of(name, sys_root) == PARTITION.name else (name,)
+    return tuple(dict.fromkeys((*own, *Composition(name, sys_root).disks)))
+
+
 def group_of(name: str, sys_root: Path = Path("/sys")) -> str | None:
     """Return the volume group of a logical volume, or the mapping that a mapped partition lies on; None for others.
 
@@ -147,7 +156,8 @@ def gaps(extents: Iterable[Extent], capacity_bytes: int) -> Iterator[Extent]:
         yield Extent("gap", begin, capacity_bytes - begin)
 
 
-def _directly_below(name: str, sys_root: Path) -> list[str]:
+def directly_below(name: str, sys_root: Path = Path("/sys")) -> list[str]:
+    """Return the devices that a device directly consists of: of a partition its drive; none of a drive."""
     directory = block_dir(name, sys_root)
     if (directory / "partition").exists():
         return [directory.parent.name]

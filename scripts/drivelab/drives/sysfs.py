@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from drivelab.core.errors import UserError
@@ -26,6 +27,10 @@ class Wear:
     sectors_discarded: int
     lifetime_bytes_written: int | None = None
     """From the drive's own counter, which survives host restarts; None if the drive has none."""
+    members: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """`sectors_written` and `sectors_discarded` of each disk below a partition, volume or array, by serial number."""
+    own_records_bytes: int = 0
+    """What the kernel may write to each member by itself: the records of an array or pool."""
 
 
 def read_text(path: Path) -> str | None:

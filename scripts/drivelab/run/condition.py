@@ -37,7 +37,7 @@ def require_scenario(plan: Plan, device: Device) -> dict[str, Any] | None:
     scenario = plan.subject["scenario"]
     if plan.clock == "virtual":
         return {"scenario": scenario, "checked": False, "reason": "on the virtual clock the host has no effect"}
-    rows = snapshot([device.name], scenario)
+    rows = snapshot(device.settings_of, scenario)
     wrong = deviations(rows)
     if wrong:
         details = "; ".join(_deviation(row) for row in wrong)
@@ -54,6 +54,13 @@ def note_scenario(recording: Recording, stage: str, facts: Mapping[str, Any] | N
     """Append the facts of `require_scenario` to the journal, if there are any."""
     if facts is not None:
         recording.append("scenario", stage=stage, **facts)
+
+
+def note_neighbours(recording: Recording, stage: str, device: Device) -> None:
+    """Append to the journal that a stage left everything beside a partition as it was; raises UserError if not."""
+    facts = device.compare_neighbours()
+    if facts is not None:
+        recording.append("neighbours", stage=stage, **facts)
 
 
 def _deviation(row: dict[str, Any]) -> str:
@@ -80,7 +87,9 @@ def purge(plan: Plan, seal_out: Path) -> None:
         recording.set_aside("the drive was purged for a restart")
         recording.open()
         note_scenario(recording, "purge", scenario)
-        write_json(seal_out, _purge(plan, device, recording, progress).to_mapping())
+        seal = _purge(plan, device, recording, progress)
+        note_neighbours(recording, "purge", device)
+        write_json(seal_out, seal.to_mapping())
 
 
 def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
@@ -95,7 +104,9 @@ def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
         note_scenario(recording, "precondition", scenario)
         if not check_seal(plan, device, recording, seal_in, "purge"):
             _purge(plan, device, recording, progress)
-        write_json(seal_out, _precondition(plan, device, recording, progress).to_mapping())
+        seal = _precondition(plan, device, recording, progress)
+        note_neighbours(recording, "precondition", device)
+        write_json(seal_out, seal.to_mapping())
 
 
 def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,7 @@ from drivelab.core.files import run_directory
 from drivelab.core.lock import exclusive
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard
+from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.sysfs import Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
@@ -46,6 +47,8 @@ class Device(Protocol):
     """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
+    settings_of: Sequence[str]
+    """Kernel names of the devices whose host settings matter: the drive, or a mapping or array and the disks below."""
 
     def take_over(self) -> None:
         """Enter the plan's recording as the last user, before it changes the drive."""
@@ -57,6 +60,17 @@ class Device(Protocol):
 
     def wear(self) -> Wear:
         """Return the counters for seals."""
+        ...
+
+    def compare_neighbours(self) -> dict[str, Any] | None:
+        """Compare what lies beside a partition with the beginning of the stage; return the facts, None for others.
+
+        Raises UserError if anything has changed.
+        """
+        ...
+
+    def array_state(self) -> ArrayState | None:
+        """Return the state of the array; None without one."""
         ...
 
     def sectors_written(self) -> int:
@@ -177,10 +191,34 @@ def open_device(plan: Plan) -> Iterator[Device]:
             consent.check(Path(plan.context["results"]), plan.drive, row.serial)
         with (
             guard.held(row, device) as (held, hold),
+            _in_wanted_state(plan, held.name),
             write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
             user = run_directory() / "users" / held.serial.replace("/", "_")
             yield BlockDevice(held, plan, LastUser(user, plan.recording), hold)
+
+
+@contextmanager
+def _in_wanted_state(plan: Plan, name: str) -> Iterator[None]:
+    """Raise UserError if an array is not in the state that the measurement asks for."""
+    wanted = plan.subject.get("array_state", CLEAN)
+    state = array_state(name)
+    actual = CLEAN if state is None else state.state
+    if actual != wanted:
+        words = "it has no array" if state is None else f"the array {state.name} is {state.words}"
+        raise UserError(
+            f"drive '{plan.drive}', {plan.measurement}: {words}, but the measurement is for the state '{wanted}'. "
+            f"Nothing was written. {_REMEDY[wanted]} Then run the command again."
+        )
+    yield
+
+
+_REMEDY = {
+    CLEAN: "Wait until /proc/mdstat shows no operation, add the missing members, or set the key 'array_state'.",
+    "degraded": "Mark a member as failed with mdadm --fail; it stays one of the members.",
+    "rebuilding": "Remove the failed member with mdadm --remove, and add it again with mdadm --add.",
+}
+"""What brings an array into a state; drivelab never changes the state itself."""
 
 
 def _ready_for_applications(plan: Plan) -> None:

@@ -20,7 +20,7 @@ from drivelab.host.hardware import hardware
 from drivelab.host.settings import snapshot
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import VERSIONS, Recording
-from drivelab.run.condition import check_seal, note_scenario, prepare, require_scenario
+from drivelab.run.condition import check_seal, note_neighbours, note_scenario, prepare, require_scenario
 from drivelab.run.device import Device, open_device
 from drivelab.run.fio_cell import Bench
 from drivelab.run.idle import run_idle
@@ -193,13 +193,23 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
         )
         recording.write("host.json", host)
         if plan.clock == "wall":
-            recording.write("settings.json", snapshot([device.name], plan.subject["scenario"]))
+            recording.write("settings.json", snapshot(device.settings_of, plan.subject["scenario"]))
         recording.append("measure", wear=asdict(device.wear()))
+        _note_array(recording, device)
         with Schedules(plan, device, recording) as schedules:
             _take_steps(Bench(plan, device, recording, schedules), progress, barrier)
         if barrier is not None:
             start_together(barrier, recording, len(plan.subject["measure"]))
+        _note_array(recording, device)
+        note_neighbours(recording, "measure", device)
         recording.finish()
+
+
+def _note_array(recording: Recording, device: Device) -> None:
+    """Append the state of an array to the journal: it may change during the measurement."""
+    state = device.array_state()
+    if state is not None:
+        recording.append("array", **asdict(state))
 
 
 def _ready(

@@ -255,6 +255,8 @@ def drives() -> pd.DataFrame:
             "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "link_max": None,
             "controller": None,
             "manufacturer": None,
+            "kind": "drive",
+            "composition": None,
             "lba_format": "512e", "virtual": True,
             "over_provisioning_pct": share, "device": f"virtual:{drive}",
         }

@@ -61,7 +61,8 @@ def conditioned(folder: Path, fill: Any, **more: Any) -> tuple[Plan, dict[str, i
 def test_the_recording_says_why_there_was_no_purge(
     tmp_path: Path, condition: dict[str, bool], title: str, facet: str
 ) -> None:
-    plan = made_plan(tmp_path, [IDLE], {"purge": "none", **condition})
+    drive_class = {"name": "client", "threads": 1, "queue_depth": 8, "active_range": 1.0}
+    plan = made_plan(tmp_path, [IDLE], {"purge": "none", **condition}, **{"class": drive_class})
     purge(plan, tmp_path / "purged.json")
     (line,) = journal(plan, "purge")
     assert (line["method"], line["verified"]) == ("none", title)
@@ -256,7 +257,7 @@ def in_real_time(folder: Path) -> Plan:
 
 
 class Named:
-    name = "sda"
+    settings_of = ("sda",)
 
 
 def test_deviating_host_settings_are_refused_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
