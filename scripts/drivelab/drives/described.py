@@ -10,7 +10,7 @@ from typing import Any
 from drivelab.core.units import format_amount
 from drivelab.drives import device_mapper, identity, nvme, sysfs
 from drivelab.drives.approved import ApprovedDevice
-from drivelab.drives.composition import Composition, directly_below, extent_of, kind_of
+from drivelab.drives.composition import Composition, directly_below, extent_of, kind_of, partitions
 from drivelab.drives.device_mapper import Target
 from drivelab.drives.identifiers import actual_serial
 from drivelab.drives.sysfs import Wear, block_dir, read_text
@@ -33,14 +33,17 @@ def _lifetime_bytes_written(device: str, name: str) -> int | None:
 
 def composed_wear(drive: ApprovedDevice) -> Wear:
     """Return the counters of a partition, volume or array for a seal, with those of the disks below."""
-    own = sysfs.wear(drive.name)
+    own, chain = sysfs.wear(drive.name), Composition(drive.name).chain
     members: dict[str, dict[str, int]] = {}
     lifetimes: list[int | None] = []
     for disk in drive.disks:
         below, device = sysfs.wear(disk), f"/dev/{disk}"
         counters = members.setdefault(str(actual_serial(device, disk)), {})
+        parts = [sysfs.wear(part) for part in partitions(disk) if part in chain]
         for name in ("sectors_written", "sectors_discarded"):  # the paths of a multipath disk add up
-            counters[name] = counters.get(name, 0) + getattr(below, name)
+            whole, inside = getattr(below, name), sum(getattr(part, name) for part in parts)
+            counters[name] = counters.get(name, 0) + (inside if parts else whole)
+            counters[f"{name}_beside"] = counters.get(f"{name}_beside", 0) + (whole - inside if parts else 0)
         lifetimes.append(_lifetime_bytes_written(device, disk))
     known = [lifetime for lifetime in lifetimes if lifetime is not None]
     return replace(
@@ -125,7 +128,8 @@ def _words(name: str, sys_root: Path) -> str:
         parts += [f"chunk {format_amount(chunk)}"] if chunk else []
         parts += [f"layout {facts['layout']}"] if facts["level"] in ("raid5", "raid6", "raid10") else []
         bitmap = read_text(directory / "md/bitmap/location")
-        parts += [f"bitmap {'none' if bitmap == 'none' else 'internal'}"] if bitmap else []
+        if bitmap and facts["level"] != "raid0":
+            parts.append(f"bitmap {'none' if bitmap == 'none' else 'internal'}")
         return ", ".join(parts)
     if kind == VOLUME.name:
         return " and ".join(dict.fromkeys(target_words(target) for target in _table(name))) or "mapping"

@@ -244,6 +244,7 @@ def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = Fals
     """
     return (
         holders.holder(name, host)
+        or holders.used_by_own_target(name, host)
         or (None if own_hold else _exclusive(device))
         or _twin_in_use(name, host)
         or signatures.membership([name, *holders.partitions(name, host)])

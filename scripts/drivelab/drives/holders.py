@@ -56,6 +56,22 @@ def in_use(scope: Scope) -> str | None:
     return None
 
 
+def used_by_own_target(name: str, host: Host) -> str | None:
+    """Return why the device behind a namespace of this host's own target (nvmet) is in use, or None."""
+    uuid = read_text(block_dir(name, host.sys_root) / "uuid")
+    for file in sorted((host.sys_root / "kernel/config").glob("nvmet/subsystems/*/namespaces/*/device_uuid")):
+        if uuid is None or read_text(file) != uuid:
+            continue
+        for behind in sorted(_names_of_node(read_text(file.parent / "device_path") or "", host)):
+            chain = Composition(behind, host.sys_root).chain
+            nodes = tuple(node for path in sorted(chain) for node in (path, *partitions(path, host)))
+            scope = Scope(tuple(chain), nodes, host, chain)
+            for check in _CHECKS:
+                if check is not _exported and (reason := check(scope)) is not None:
+                    return f"this host exports it from {behind}, and {reason}"
+    return None
+
+
 def partitions(name: str, host: Host) -> list[str]:
     """Return the kernel names of a drive's partitions, sorted."""
     return composition.partitions(name, host.sys_root)

@@ -80,15 +80,16 @@ def _written_beside(sealed: Wear, live: Wear) -> str | None:
         return "it lies on other disks now"
     for serial, counters in live.members.items():
         before = sealed.members[serial]
-        written, discarded = (
-            SECTOR_BYTES * (counters[name] - before[name]) for name in ("sectors_written", "sectors_discarded")
+        written, discarded, written_beside, discarded_beside = (
+            SECTOR_BYTES * (counters[name] - before[name])
+            for name in ("sectors_written", "sectors_discarded", "sectors_written_beside", "sectors_discarded_beside")
         )
-        if written < 0 or discarded < 0:
+        if min(written, discarded, written_beside, discarded_beside) < 0:
             return f"the write counters of its disk {serial} went backwards"
-        if written > live.own_records_bytes or discarded:
+        if written > live.own_records_bytes or discarded or written_beside or discarded_beside:
             return (
-                f"its disk {serial} was written to beside it since the seal: {format_size(written)} written, "
-                f"{format_size(discarded)} discarded"
+                f"its disk {serial} was written to beside it since the seal: {format_size(written + written_beside)} "
+                f"written, {format_size(discarded + discarded_beside)} discarded"
             )
     return None
 

@@ -28,9 +28,10 @@ class Wear:
     lifetime_bytes_written: int | None = None
     """From the drive's own counter, which survives host restarts; None if the drive has none."""
     members: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    """`sectors_written` and `sectors_discarded` of each disk below a partition, volume or array, by serial number."""
+    """Counters of each disk below a partition, volume or array, by serial number: `sectors_written` and
+    `sectors_discarded` in the partitions that carry it, or in the whole disk; with `_beside` elsewhere on the disk."""
     own_records_bytes: int = 0
-    """What the kernel may write to each member by itself: the records of an array or pool."""
+    """What the kernel may write to the carrying part of each disk by itself: the records of an array or pool."""
 
 
 def read_text(path: Path) -> str | None:
@@ -120,8 +121,11 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
 
 
 def _counts(directory: Path) -> bool:
-    """Return whether the kernel counts the I/Os of a device (Documentation/ABI/stable/sysfs-block, iostats)."""
-    return read_text(directory / "queue/iostats") != "0"
+    """Return whether the kernel counts the I/Os of a device (Documentation/ABI/stable/sysfs-block, iostats).
+
+    A mapping counts by itself, and shows 0 before Linux 6.11 (drivers/md/dm.c, dm_io_acct); the disks below count too.
+    """
+    return (directory / "dm").exists() or read_text(directory / "queue/iostats") != "0"
 
 
 def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:

@@ -159,9 +159,6 @@ def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
 @contextmanager
 def open_device(plan: Plan) -> Iterator[Device]:
     """Open the device of a plan; raises UserError, before any write, if it may not be used."""
-    from drivelab.run.block_device import BlockDevice
-    from drivelab.run.clock_device import ClockDevice
-
     refuse_elsewhere(plan)
     sheet = load_sheet(Path(plan.context["drives_sheet"]))
     row = sheet.get(plan.sheet_drive)
@@ -179,11 +176,15 @@ def open_device(plan: Plan) -> Iterator[Device]:
             f"{plan.subject['drive'].get('firmware') or 'any'}; run again"
         )
     if plan.clock == "virtual":
+        from drivelab.run.clock_device import ClockDevice  # imports numpy, which real drives do not need
+
         state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
     else:
+        from drivelab.run.block_device import BlockDevice
+
         refuse_foreign_commands(plan)
         _ready_for_applications(plan)
         device = _device_path(plan)

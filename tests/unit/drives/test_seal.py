@@ -101,9 +101,15 @@ def test_disabled_kernel_counters_are_refused(tmp_path: Path) -> None:
     assert sysfs.writes("sdz", tmp_path) is None
 
 
-def with_members(**written: int) -> Wear:
-    """Return counters of a partition or array on disks with these written sectors."""
-    members = {serial: {"sectors_written": sectors, "sectors_discarded": 0} for serial, sectors in written.items()}
+def with_members(beside: int = 0, **written: int) -> Wear:
+    """Return counters of a partition or array on disks with these written sectors, and with `beside` on disk A."""
+    members = {
+        serial: {
+            "sectors_written": sectors, "sectors_discarded": 0,
+            "sectors_written_beside": beside if serial == "A" else 0, "sectors_discarded_beside": 0,
+        }
+        for serial, sectors in written.items()
+    }  # fmt: skip
     return replace(WEAR, members=members)
 
 
@@ -113,6 +119,8 @@ def with_members(**written: int) -> Wear:
         (with_members(A=5, B=6), None),
         (with_members(A=5, B=7), "its disk B was written to beside it since the seal: 512B written"),
         (with_members(A=4, B=6), "write counters of its disk A went backwards"),
+        (with_members(1, A=5, B=6), "its disk A was written to beside it since the seal: 512B written"),
+        (replace(with_members(1, A=5, B=6), own_records_bytes=512), "its disk A was written to beside it"),
         (with_members(A=5), "it lies on other disks now"),
         (replace(with_members(A=5, B=7), own_records_bytes=512), None),
         (replace(with_members(A=5, B=8), own_records_bytes=512), "its disk B was written to beside it"),
