@@ -52,6 +52,23 @@ def test_wrong_members_are_refused(observed: dict[str, dict[str, Any]], name: st
     assert "does not lie on the disk EMU-X" in more
 
 
+@pytest.mark.parametrize("name", ["partition", "striped volume", "thin volume", "dm-crypt", "multipath"])
+def test_listing_says_what_to_enter_in_the_sheet(observed: dict[str, dict[str, Any]], name: str) -> None:
+    listed = of(observed, name)["listed"]
+    kind = "partition" if name == "partition" else "volume"
+    assert (listed["kind"], listed["serial"], listed["reason"]) == (kind, of(observed, name)["serial"], None)
+    assert listed["members"] == (["EMU-SCSI"] if name == "multipath" else ["EMU-A", "EMU-B"][: len(listed["members"])])
+    assert listed["pin"].startswith("/dev/disk/by-partuuid/" if name == "partition" else "/dev/mapper/")
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_listing_says_why_an_array_without_a_fixed_path_is_refused(
+    observed: dict[str, dict[str, Any]], name: str
+) -> None:
+    """This machine has no udev rules of mdadm."""
+    assert "it has no path that does not change" in of(observed, name)["listed"]["reason"]
+
+
 @pytest.mark.parametrize("name", WITH_SIBLINGS)
 def test_mounted_sibling_is_refused(observed: dict[str, dict[str, Any]], name: str) -> None:
     assert "is mounted on /mnt" in of(observed, name)["sibling"]

@@ -26,7 +26,7 @@ from sheet import row
 from uses import run
 
 from drivelab.core.errors import UserError
-from drivelab.drives import guard, node
+from drivelab.drives import guard, listing, node
 from drivelab.drives.arrays import array_state
 from drivelab.drives.described import composed_wear, composition_words
 from drivelab.drives.identifiers import identifier
@@ -223,6 +223,8 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
     with build() as built, node.opened(built.device) as opened:
         serial = str(identifier(built.kind, opened.name))
         result: dict[str, object] = {"device": built.device, "serial": serial}
+        listed = listing.facts(opened.name) if built.kind != "namespace" else {}
+        result["listed"] = {key: listed.get(key) for key in ("kind", "serial", "members", "pin", "reason")}
         result["approved"] = verdict(built, serial, built.members, 3.0)
         result["identity"] = verdict(built, "X" + serial[1:], built.members)
         result["wrong"] = [verdict(built, serial, built.members[1:]), verdict(built, serial, [*built.members, "EMU-X"])]
