@@ -29,6 +29,7 @@ SHEET = (
 )
 STUDY = """\
 name: partition
+results: results
 drives: [part]
 measurements:
   - protocol: pts-iops

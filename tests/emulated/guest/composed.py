@@ -58,9 +58,18 @@ def settle() -> None:
 def clear(*drives: str) -> None:
     for drive in drives:
         run("wipefs", "--all", "--force", "--quiet", drive)
-        run("blockdev", "--rereadpt", drive)
+        reread(drive)
         run("blockdev", "--flushbufs", drive)
     settle()
+
+
+def reread(drive: str) -> None:
+    """Remove the partitions of a wiped drive; udev opens a partition for a moment after each change."""
+    for _ in range(20):
+        settle()
+        if subprocess.run(["blockdev", "--rereadpt", drive], check=False, capture_output=True).returncode == 0:
+            return
+    raise RuntimeError(f"the partitions of {drive} stay in use")
 
 
 def partitioned(*drives: str) -> list[str]:
