@@ -120,6 +120,13 @@ def test_a_write_to_a_sibling_between_the_stages_breaks_the_seal(
     assert "its disk TEST-1 was written to beside it since the seal" in capsys.readouterr().out
 
 
+def test_a_sheet_with_other_members_than_the_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
+    sheet = Path(plan.context["drives_sheet"])
+    sheet.write_text(sheet.read_text().replace("TEST-1", "TEST-1 TEST-2"))
+    with pytest.raises(UserError, match="kind or members of 'part' have changed since the plan"):
+        next(stages(plan, tmp_path))
+
+
 def test_a_measurement_of_another_array_state_is_refused(plan: Plan, tmp_path: Path) -> None:
     plan = replace(plan, subject={**plan.subject, "array_state": "degraded"})
     with pytest.raises(UserError, match="it has no array, but the measurement is for the state 'degraded'"):

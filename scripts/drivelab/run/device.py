@@ -19,6 +19,7 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.hosts import refuse_elsewhere
 from drivelab.plan.plan import Plan
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.run import consent, write_cache
 from drivelab.run.consent import refuse_foreign_commands
 from drivelab.telemetry.log import Source
@@ -169,6 +170,11 @@ def open_device(plan: Plan) -> Iterator[Device]:
     if row.serial != plan.subject["drive"]["serial"]:
         raise UserError(
             f"{row.source}: serial is {row.serial}, but the plan is for {plan.subject['drive']['serial']}; run again"
+        )
+    planned = plan.subject["drive"]
+    if (row.kind, list(row.members)) != (planned.get("kind", DRIVE.name), planned.get("members", [])):
+        raise UserError(
+            f"{row.source}: kind or members of '{row.drive}' have changed since the plan was made; run again"
         )
     if row.firmware != plan.subject["drive"].get("firmware"):
         raise UserError(
