@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from partitions import TABLE, UUID, Partitioned
 
+from drivelab.drives import guard
+from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
@@ -46,3 +50,20 @@ def model() -> DriveModel:
 def drive(run_directory: Path, model: DriveModel) -> manage.VirtualDrive:
     """The running drive `test`."""
     return manage.start("test", model)
+
+
+@pytest.fixture
+def partitioned(drive: manage.VirtualDrive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Partitioned]:
+    """The drive `test`, full of random data, with three partitions; the second is the subject."""
+    monkeypatch.setattr(guard, "PASSING_S", 0.3)
+    with Path(drive.device).open("r+b", buffering=0) as file:
+        file.write(os.urandom(drive.capacity_bytes))
+        os.fsync(file.fileno())
+    subprocess.run(["sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", drive.device], input=TABLE, text=True,
+                   check=True)  # fmt: skip
+    subprocess.run(["partx", "--add", drive.device], check=True)
+    device = f"{drive.device}p2"
+    yield Partitioned(
+        drive, SheetRow("part", device, UUID, True, "", "drives.tsv line 2", kind="partition", members=("TEST-1",))
+    )
+    subprocess.run(["partx", "--delete", drive.device], check=False)

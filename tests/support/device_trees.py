@@ -76,6 +76,23 @@ class Tree:
         (self.directory(below) / "holders" / above).symlink_to(self.directory(above))
         return above
 
+    def composed(self, kind: str, *below: str, uuid: str = "") -> str:
+        """Add a mapping or array over several nodes; `uuid` is that of a mapping."""
+        above = self.stack(below[0], kind)
+        for name in below[1:]:
+            (self.directory(above) / "slaves" / name).symlink_to(self.directory(name))
+            (self.directory(name) / "holders" / above).symlink_to(self.directory(above))
+        if kind == "md":
+            (self.directory(above) / "md/array_state").write_text("clean\n")
+        else:
+            (self.directory(above) / "dm/uuid").write_text(f"{uuid}\n")
+        return above
+
+    def place(self, partition: str, start: int, size: int) -> None:
+        """Set the place of a partition, in sectors."""
+        for file, value in (("start", start), ("size", size)):
+            (self.directory(partition) / file).write_text(f"{value}\n")
+
     def mount(self, node: str, where: str = "/mnt/my\\040data", numbers: str | None = None, kind: str = "ext4") -> None:
         numbers = numbers or (self.directory(node) / "dev").read_text().strip()
         with (self.proc / "self/mountinfo").open("a") as file:

@@ -124,7 +124,10 @@ class Project:
 
     def drivelab(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run the command with the copy's library."""
-        code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+        return self.python("import sys; from drivelab.cli.main import main; sys.exit(main())", *arguments)
+
+    def python(self, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run Python code in the project's folder, with the copy's library."""
         return subprocess.run(
             [sys.executable, "-c", code, *arguments],
             cwd=self.folder,

@@ -16,6 +16,7 @@ from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet
 from drivelab.campaign.traces import add_application, check_application, check_traces, refuse_small_set, trace_subject
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
+from drivelab.drives.composition import settings_of
 from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_kind, refuse_unfit
@@ -175,9 +176,9 @@ class Campaign:
         approve(self, attached_only=attached_only)
 
     def real_drives(self) -> list[str]:
-        """Return the kernel names of the attached real drives to measure."""
+        """Return the kernel names of the attached real drives to measure, and of the disks below other subjects."""
         devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if plan.destroys}
-        return sorted(sysfs.kernel_name(device) for device in devices)
+        return sorted({name for device in devices for name in settings_of(sysfs.kernel_name(device))})
 
     def capacity_bytes(self, plan: Plan) -> int:
         """Return the capacity of a plan's drive or file; raises UserError if a real drive is not attached."""
@@ -270,7 +271,9 @@ class Campaign:
         asked = protocol.write_cache(resolved.steps["class"]["name"])
         wanted = (self.study if platform is None else platform).write_cache
         cache = asked if wanted == BY_PROTOCOL else wanted
-        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
+        other = [] if cache == asked else [f"write cache: {cache} instead of {asked}"]
+        if self._leaves_purge_out(resolved.steps):
+            other.append("not purged: the protocol requires a purge, the study sets purge: none")
         plan = self._plan(choice, row, platform, resolved, run, None if cache == "unchanged" else cache)
         return Planned(plan, protocol, (*resolved.altered, *other))
 
@@ -293,6 +296,8 @@ class Campaign:
             "write_cache": write_cache,
             **self._with_purge(resolved.steps),
         }
+        if choice.array_state != "clean":
+            subject["array_state"] = choice.array_state
         if platform is not None:
             subject["platform"] = {"name": platform.name, "host": platform.host}
         if self._protocols[choice.protocol].body.get("simultaneous", False):
@@ -331,9 +336,16 @@ class Campaign:
 
     def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
         """Return the steps of a plan with the study's purge method, if the protocol has a purge."""
+        if self._leaves_purge_out(steps):
+            kept = {key: value for key, value in steps["condition"].items() if key != "settle_s"}
+            return {**steps, "condition": {**kept, "purge": "none", "not_purged": True}}
         if steps["condition"]["purge"] == "none":
             return dict(steps)
         return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
+
+    def _leaves_purge_out(self, steps: Mapping[str, Any]) -> bool:
+        """Return whether the study leaves out a purge that the protocol requires."""
+        return bool(steps["condition"]["purge"] != "none" and self.study.purge == "none")
 
     def _trace(self, name: str) -> dict[str, Any]:
         """Return the plan's entry for a trace, see `trace_subject`."""

@@ -19,7 +19,7 @@ from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.recording.folders import is_recorded
 from drivelab.run import guest
-from drivelab.run.write_cache import known_state
+from drivelab.run.write_cache import refuse_unknown
 from drivelab.virtual.model import DriveModel
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
                 refuse_unfit(plan, opened.capacity_bytes, opened.logical_block_bytes)
     for drive, wanted in dict.fromkeys((plan.sheet_drive, plan.subject["write_cache"]) for plan in campaign.to_do):
         if drive in approved and wanted is not None:
-            known_state(approved[drive], wanted)
+            refuse_unknown(approved[drive], wanted)
     for plan in campaign.to_do:
         if (device := approved.get(plan.sheet_drive)) is not None:
             refuse_on_drive(plan, sysfs.capacity_bytes(device.name))

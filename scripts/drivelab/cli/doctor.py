@@ -177,14 +177,16 @@ def _attached() -> list[str]:
 
 
 def _pinned() -> list[str]:
-    """Return the attached drives of the sheet."""
+    """Return the attached drives of the sheet, and the disks below its other subjects."""
+    from drivelab.drives.composition import settings_of
     from drivelab.plan.drive_sheet import load_sheet
     from drivelab.plan.schema import ROOT
     from drivelab.plan.subject_kinds import KINDS
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []
-    return [
+    names = [
         _kernel_name(row.device)
         for row in rows
-        if row.virtual is None and KINDS[row.kind].destroyed and Path(row.device).exists()
+        if row.virtual is None and KINDS[row.kind].destroyed and Path(row.device).is_block_device()
     ]
+    return list(dict.fromkeys(drive for name in names for drive in settings_of(name)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.sheet_rows import additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.units import counted, format_amount
 from drivelab.plan.schema import ROOT
@@ -50,9 +50,12 @@ def _drives(options: argparse.Namespace) -> int:
 def survey(sheet: Path) -> list[dict[str, Any]]:
     """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
+    from drivelab.drives.listing import composed_subjects
 
-    rows = _rows(sheet)
-    return [_drive(name, rows) for name in identity.whole_disks()]
+    rows, names = _rows(sheet), identity.whole_disks()
+    composed = composed_subjects(names)
+    drives = [_drive(name, rows) for name in names if name not in composed]
+    return [*drives, *(_composed(name, rows) for name in composed)]
 
 
 def _rows(sheet: Path) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def _put_sheet(drives: list[dict[str, Any]], present: str, output: Path | None) 
 
 def _added_sentence(drives: list[dict[str, Any]], present: str) -> str:
     """Return a sentence on the rows added to the sheet and what to do next."""
-    added = [drive for drive, line in _additions(drives, present) if not line.startswith("#")]
+    added = [drive for drive, line in additions(drives, present) if not line.startswith("#")]
     testable = sum(drive["testable"] for drive in added)
     held = len(added) - testable
     if testable:
@@ -122,7 +125,19 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
         facts |= DriveModel.from_mapping(record.name, record.model).describe()
         pin = f"virtual:{record.name}"
     row = next((row for row in rows.values() if row.serial == facts["serial"] and _is(row, name, pin)), None)
-    reason = why_not(name, facts, pin)
+    return _entry(name, {"kind": "drive", "members": [], **facts}, pin, why_not(name, facts, pin), row)
+
+
+def _composed(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+    from drivelab.drives import listing
+
+    facts = listing.facts(name)
+    pin, reason = facts.pop("pin"), facts.pop("reason")
+    row = next((row for row in rows.values() if row.kind == facts["kind"] and _is(row, name, pin)), None)
+    return _entry(name, facts, pin, reason, row)
+
+
+def _entry(name: str, facts: dict[str, Any], pin: str | None, reason: str | None, row: Any) -> dict[str, Any]:
     return {
         "device": f"/dev/{name}",
         "testable": reason is None,
@@ -177,7 +192,12 @@ def listing(drives: list[dict[str, Any]]) -> str:
 def remarks(drive: dict[str, Any]) -> list[str]:
     """Return remarks on a drive, in lines of at most 100 columns."""
     known = [f"{key} {drive[key]}" for key in ("serial", "firmware") if drive[key]]
-    sentences = [", ".join((*known, _sheet_entry(drive))), _verdict(drive)]
+    sentences = [", ".join((*known, _sheet_entry(drive))), verdict(drive)]
+    if drive["kind"] != "drive":
+        sentences = [drive["composition"], ", ".join((*known, _sheet_entry(drive))), verdict(drive)]
+        if drive["testable"] and drive["sheet"] is None:
+            members = " ".join(drive["members"])
+            sentences.append(f"for the sheet: device {drive['pin']}, kind {drive['kind']}, members {members}")
     if drive["link"] and drive["link_max"] not in (None, drive["link"]):
         sentences.append(f"its link runs at {drive['link']}; {_limited_by(drive)} supports {drive['link_max']}")
     if faster := _faster_format(drive["lba_formats"] or []):
@@ -194,10 +214,6 @@ def remarks(drive: dict[str, Any]) -> list[str]:
 def _limited_by(drive: dict[str, Any]) -> str:
     """Return what `link_max` limits: the drive on PCIe, the host's port on SATA and SAS."""
     return "the drive" if drive["transport"] == "pcie" else "the port"
-
-
-def _verdict(drive: dict[str, Any]) -> str:
-    return "may be tested" if drive["testable"] else f"not testable: {drive['reason']}"
 
 
 def _sheet_entry(drive: dict[str, Any]) -> str:
@@ -245,60 +261,3 @@ _CELLS: dict[str, Callable[[dict[str, Any]], str]] = {
     "°C": lambda drive: _optional(drive["temperature_c"]),
     "used": lambda drive: _optional(drive["life_used_pct"], " %"),
 }
-
-
-def sheet_text(drives: list[dict[str, Any]], present: str = "") -> str:
-    """Return the drive sheet `present` with the missing drives appended, none of them released for testing.
-
-    Each drive that can be pinned gets a row, each other drive a comment.
-    """
-    lines = _lines(present)
-    return "\n".join([*lines, *(line for _, line in _additions(drives, present))]) + "\n"
-
-
-def _lines(present: str) -> list[str]:
-    from drivelab.plan.drive_sheet import COLUMNS
-
-    return present.splitlines() or ["\t".join(COLUMNS)]
-
-
-def _additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
-    """Return each drive that the sheet lacks, with its new line: a row or a comment."""
-    from drivelab.plan.drive_sheet import COLUMNS
-
-    lines, additions = _lines(present), []
-    more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))
-    fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
-    names, serials = {row[0] for row in fields}, {row[2] for row in fields if len(row) > 2}
-    for drive in drives:
-        note = _note(drive)
-        if drive["sheet"] is not None:
-            continue
-        if drive["serial"] in serials:
-            line = f"# {drive['device']}: {note}; the serial number {drive['serial']} is listed above already"
-        elif drive["pin"] and drive["serial"]:
-            line = "\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note, *more))
-            serials.add(drive["serial"])
-        else:
-            line = f"# {drive['device']}: {note}"
-        if line not in lines:
-            additions.append((drive, line))
-    return additions
-
-
-def _note(drive: dict[str, Any]) -> str:
-    about = f"{drive['model'] or 'unknown model'}, {format_amount(drive['capacity_bytes'])}"
-    return " ".join((about if drive["testable"] else f"{about}; {_verdict(drive)}").split())
-
-
-def _free_name(drive: dict[str, Any], taken: set[str]) -> str:
-    """Return a name from the model and the end of the serial number, which outlive kernel names."""
-    text = f"{(drive['model'] or 'drive')[:28]} {drive['serial'][-4:]}"
-    if drive["virtual"]:
-        text = drive["pin"].removeprefix("virtual:")
-    name = unique = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-") or "drive"
-    number = 2
-    while unique in taken:
-        unique, number = f"{name}-{number}", number + 1
-    taken.add(unique)
-    return unique

@@ -20,6 +20,7 @@ from drivelab.core.units import format_size
 from drivelab.criteria.inert import DIRECT, FILE_SYSTEM, IO_PATH, PAGE_CACHE
 from drivelab.fio.consistency import sections_of_job
 from drivelab.plan.plan import Plan, canonical
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
@@ -92,6 +93,8 @@ def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
 def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
     for facet, name in _DRIVE.items():
         yield facet, "drive", identity.get(name)
+    yield "kind", "drive", identity.get("kind", DRIVE.name)
+    yield "composition", "drive", identity.get("composition") or "whole drive"
     yield "capacity", "drive", _bytes(identity.get("capacity_bytes"))
     yield "logical block", "drive", _bytes(identity.get("logical_block_bytes"))
     share = identity.get("over_provisioning_pct")
@@ -146,6 +149,7 @@ def _of_protocol(
         IO_PATH: _io_path(path, journal),
         "clock": plan.clock,
         "scenario": subject["scenario"],
+        "array state": ", then ".join(_array_states(journal)) or "no array",
     }
     for facet, value in facets.items():
         yield facet, "protocol", value
@@ -153,9 +157,12 @@ def _of_protocol(
 
 def _settings(path: Path) -> Facets:
     """Yield host and drive settings; nothing if they were not checked, as on the virtual clock."""
+    states: dict[str, dict[str | None, None]] = {}
     for row in settings(path, "name", "scope", "state") or ():
         scope = "" if row["scope"] == "host" else "drive "
-        yield f"{scope}setting: {row['name']}", "setting", row["state"]
+        states.setdefault(f"{scope}setting: {row['name']}", {})[row["state"]] = None
+    for facet, several in states.items():  # a subject on several disks has the settings of each
+        yield facet, "setting", None if set(several) == {None} else " + ".join(map(str, several))
 
 
 def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
@@ -172,6 +179,11 @@ def _rest(journal: Sequence[Mapping[str, Any]]) -> str:
     last = rests[-1]
     cache = {True: ", cache free", False: ", cache perhaps not free", None: ""}[last.get("as_empty")]
     return f"{last['rest_s']:g} s{cache}"
+
+
+def _array_states(journal: Sequence[Mapping[str, Any]]) -> dict[str, None]:
+    """Return the states of an array at the beginning and the end of the measurement, each once."""
+    return dict.fromkeys(str(line["state"]) for line in journal if line["event"] == "array")
 
 
 def _fills(condition: Mapping[str, Any]) -> Iterator[str]:

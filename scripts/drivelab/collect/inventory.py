@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.core.errors import UserError
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.trace.statistics.count import row_of
@@ -20,7 +21,10 @@ UNKNOWN = "not recorded"
 
 def drives(recordings: Sequence[Path]) -> pd.DataFrame:
     """Return one row per drive and identity; a drive that changed, such as its firmware, has two."""
-    rows = [_fill(_read(recording / "identity.json"), "drives", {"virtual": False}) for recording in recordings]
+    rows = [
+        _fill(_read(recording / "identity.json"), "drives", {"virtual": False, "kind": DRIVE.name})
+        for recording in recordings
+    ]
     return _unique(rows, "drives")
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
+
+_AGAIN_S = 0.05
 
 
 class Hold:
@@ -41,8 +44,8 @@ class Hold:
 
 
 @contextmanager
-def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
-    """Hold flock(2) on a device node or a lock file; raises UserError at once if another process holds it.
+def exclusive(path: Path, drive: str, *, label: str = "", patience_s: float = 0.0) -> Iterator[None]:
+    """Hold flock(2) on a device node or a lock file; raises UserError if another process holds it for `patience_s`.
 
     Messages use `label`, or the path. systemd's udev follows the same protocol on device nodes (systemd, "Locking Block
     Device Access"). The kernel releases the lock when the process ends for any reason.
@@ -50,16 +53,26 @@ def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
     label = label or str(path)
     descriptor = _opened(path, drive, label, 0 if path.exists() else os.O_CREAT)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _locked(descriptor, time.monotonic() + patience_s):
             raise UserError(
                 f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
                 "wait for that process or end it, then run the command again"
-            ) from None
+            )
         yield
     finally:
         os.close(descriptor)
+
+
+def _locked(descriptor: int, deadline_s: float) -> bool:
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline_s:
+                return False
+            time.sleep(_AGAIN_S)
+        else:
+            return True
 
 
 def _opened(path: Path, drive: str, label: str, flags: int) -> int:

@@ -20,9 +20,8 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import run_directory
-from drivelab.drives import tools
+from drivelab.drives import sysfs, tools
 from drivelab.drives.node import Node, inherited
-from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.tools import NO_ANSWER, Output
 
 
@@ -83,8 +82,7 @@ def _opened(path: Path) -> int | None:
 
 
 def _path(name: str, diskseq: str | None = None) -> Path:
-    sequence = diskseq or read_text(block_dir(name) / "diskseq") or "unknown"  # since Linux 5.15
-    return run_directory() / "erasing" / f"{name}-{sequence}.json"
+    return run_directory() / "erasing" / f"{name}-{diskseq or sysfs.diskseq(name)}.json"
 
 
 def _locked(name: str) -> int:

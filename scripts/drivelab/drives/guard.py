@@ -5,19 +5,21 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive, is_held
-from drivelab.drives import erasing, holders, identity, node, nvme, signatures, sysfs, tools
+from drivelab.drives import composed, erasing, holders, identity, node, nvme, signatures, sysfs, tools
+from drivelab.drives.approved import ApprovedDevice, HeldDevice
+from drivelab.drives.composed import Subject, is_composed, other_kind
+from drivelab.drives.identifiers import actual_firmware, actual_serial, identifier, same
+from drivelab.drives.neighbours import Neighbours
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host
 from drivelab.plan.drive_sheet import SheetRow
-from drivelab.virtual import manage
-from drivelab.virtual.model import DriveModel
+from drivelab.plan.subject_kinds import DRIVE, KINDS, PARTITION
 
 PASSING_S = 3.0
 """A program that has a drive open for less than this time does not count as a holder."""
@@ -25,30 +27,6 @@ _AGAIN_S = 0.05
 _READ_BYTES = 65536
 """A multiple of all logical blocks."""
 _NOTHING = "Nothing was written."
-
-
-@dataclass(frozen=True)
-class ApprovedDevice:
-    """A block device that the guard has checked. Only `approve` and `held` create it."""
-
-    device: str
-    """/dev node, for people and for programs that only read."""
-    name: str
-    """Kernel name, such as `nvme0n1`."""
-    serial: str
-    virtual: str | None
-
-
-@dataclass(frozen=True)
-class HeldDevice(ApprovedDevice):
-    """A writable block device: approved, and kept open by this process. Only `held` creates it."""
-
-    node: Node
-
-    @property
-    def path(self) -> str:
-        """Path of exactly this device, for this process and for programs that inherit the node's descriptor."""
-        return self.node.path
 
 
 def approve(row: SheetRow, device: str) -> ApprovedDevice:
@@ -61,7 +39,7 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
     with _opened(row, device) as opened:
         if not is_held(Path(opened.path)):  # a running stage locks other commands out
             erasing.wait_until_ended(opened)
-        return _approve(row, opened, own_hold=False)
+        return _approve(row, opened)
 
 
 @contextmanager
@@ -70,20 +48,28 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
 
     The approval and all later steps use one open device. drivelab holds the device before it checks it. Number,
     attachment and serial are compared again after the checks, because the drive may have been swapped meanwhile.
+
+    With a partition, volume or array, all disks below it are locked with flock too, and what is beside it on these
+    disks is held with O_EXCL. At the end, the blocks beside a partition are compared with those at the beginning:
+    raises UserError if any has changed.
     """
-    with (
-        _opened(row, device) as opened,
-        exclusive(Path(opened.path), row.drive, label=opened.device),
-    ):
+    with ExitStack() as stack:
+        opened = stack.enter_context(_opened(row, device))
+        stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device))
+        siblings = composed.lock_below(row, opened.name, stack) if is_composed(row.kind) else []
         erasing.wait_until_ended(opened)
         _refuse_other(row, opened)
-        hold = _hold(row, opened)
-        try:
-            drive = HeldDevice(**vars(_approve(row, opened, own_hold=True)), node=opened)
-            _refuse_changed(row, drive)
-            yield drive, hold
-        finally:
-            hold.close()
+        hold = _hold(row, opened, lambda: _approve(row, opened))
+        stack.callback(hold.close)
+        for sibling in siblings:
+            stack.callback(_hold(row, sibling, lambda: _approve(row, opened, own_hold=True)).close)
+        approved = _approve(row, opened, own_hold=True, own_siblings=True)
+        neighbours = Neighbours.of(approved.name) if approved.kind == PARTITION.name else None
+        drive = HeldDevice(**vars(approved), node=opened, neighbours=neighbours)
+        _refuse_changed(row, drive)
+        if neighbours is not None:
+            stack.enter_context(neighbours.compared_at_end(row.drive))
+        yield drive, hold
 
 
 def confirm(row: SheetRow, drive: HeldDevice) -> None:
@@ -93,11 +79,14 @@ def confirm(row: SheetRow, drive: HeldDevice) -> None:
     """
     _refuse_unlisted(row)
     _refuse_changed(row, drive)
-    _approve(row, drive.node, own_hold=False)
+    _approve(row, drive.node, own_siblings=True)
 
 
-def _hold(row: SheetRow, opened: Node) -> Hold:
-    """Hold the device with O_EXCL; other programs may have it open for up to PASSING_S."""
+def _hold(row: SheetRow, opened: Node, explain: Callable[[], object]) -> Hold:
+    """Hold a device with O_EXCL; other programs may have it open for up to PASSING_S.
+
+    `explain` raises UserError with the holder, if it finds one.
+    """
     deadline_s = time.monotonic() + PASSING_S
     while True:
         try:
@@ -106,7 +95,7 @@ def _hold(row: SheetRow, opened: Node) -> Hold:
             if time.monotonic() < deadline_s:
                 time.sleep(_AGAIN_S)
                 continue
-            _approve(row, opened, own_hold=False)  # its error names the holder
+            explain()
             raise
 
 
@@ -139,16 +128,22 @@ def _refuse_unlisted(row: SheetRow) -> None:
         )
 
 
-def _approve(row: SheetRow, opened: Node, *, own_hold: bool) -> ApprovedDevice:
-    where = f"{row.source}: drive '{row.drive}' at {opened.device}"
+def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_siblings: bool = False) -> ApprovedDevice:
+    """Check everything; with `own_hold` this process holds the device with O_EXCL, with `own_siblings` its siblings."""
+    where = f"{row.source}: {row.kind} '{row.drive}' at {opened.device}"
     serial = _refuse_other(row, opened)
     refuse_zones(where, opened.name)
     if (problem := _read_problem(opened)) is not None:
         raise UserError(f"{where} cannot be read ({problem}). {_NOTHING} Check the cable and dmesg.")
-    reason = lasting_holder(opened.path, opened.name, own_hold=own_hold)
+    if is_composed(row.kind):
+        subject = Subject(opened.name)
+        reason = _lasting(lambda: composed_holder(opened.path, subject, own_hold=own_hold, own_siblings=own_siblings))
+    else:
+        subject, reason = None, lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
         raise UserError(f"{where} may not be used: {reason}; release it first. {_NOTHING}")
-    return ApprovedDevice(opened.device, opened.name, serial, row.virtual)
+    disks = () if subject is None else subject.disks
+    return ApprovedDevice(opened.device, opened.name, serial, row.virtual, kind=row.kind, disks=disks)
 
 
 def refuse_zones(where: str, name: str, sys_root: Path = Path("/sys")) -> None:
@@ -170,26 +165,39 @@ def _read_problem(opened: Node) -> str | None:
 
 
 def _refuse_other(row: SheetRow, opened: Node) -> str:
-    """Return the serial number; raises UserError unless serial and firmware match the sheet."""
-    where = f"{row.source}: drive '{row.drive}'"
-    serial = actual_serial(opened.device, opened.name)
-    if serial is None:
+    """Return the sheet's serial number; raises UserError unless kind, serial, members and firmware match the sheet."""
+    where = f"{row.source}: {row.kind} '{row.drive}'"
+    if row.kind != DRIVE.name and (actual := other_kind(row.kind, opened.name)) is not None:
         raise UserError(
-            f"{where}: the device at {opened.device} has no serial number, so drivelab cannot identify it. "
-            f"A device without a serial number cannot be tested. {_NOTHING}"
+            f"{where}: the device at {opened.device} is {actual}. {_NOTHING} Correct the column 'kind', or enter the "
+            f"path of the {row.kind}."
         )
-    if serial != row.serial:
+    serial = _identity(row.kind, opened)
+    if serial is None:
+        word = "serial number" if row.kind == DRIVE.name else "identifier"
+        raise UserError(
+            f"{where}: the device at {opened.device} has no {word}, so drivelab cannot identify it. "
+            f"A device without {'a serial number' if row.kind == DRIVE.name else KINDS[row.kind].pinned_by} cannot be "
+            f"tested. {_NOTHING}"
+        )
+    if not same(row.kind, serial, row.serial):
         raise UserError(
             f"{where} has serial {serial} at {opened.device}, the sheet says {row.serial}. {_NOTHING} "
             "Run drivelab drives to see what is attached."
         )
+    if is_composed(row.kind) and (reason := Subject(opened.name).wrong_members(row.members)) is not None:
+        raise UserError(f"{where}: {reason}. {_NOTHING} 'drivelab drives' shows the members.")
     _refuse_firmware(row, opened)
-    return serial
+    return row.serial
+
+
+def _identity(kind: str, opened: Node) -> str | None:
+    return actual_serial(opened.device, opened.name) if kind == DRIVE.name else identifier(kind, opened.name)
 
 
 def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
-    """Raise UserError if the open device is gone, was re-attached, or has another serial number."""
-    where = f"{row.source}: drive '{row.drive}'"
+    """Raise UserError if the open device is gone, was re-attached, or has another identity or other disks."""
+    where = f"{row.source}: {row.kind} '{row.drive}'"
     try:
         now = node.of_descriptor(drive.node.descriptor, drive.device)
     except OSError as error:
@@ -197,7 +205,9 @@ def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
             f"{where} was detached after the guard opened it ({error}). Nothing was written since. Attach the "
             "drive and run the command again."
         ) from None
-    if now != drive.node or actual_serial(now.device, now.name) != drive.serial:
+    serial = _identity(row.kind, now)
+    moved = is_composed(row.kind) and Subject(now.name).disks != drive.disks
+    if now != drive.node or serial is None or not same(row.kind, serial, drive.serial) or moved:
         raise UserError(
             f"{where} at {drive.device} was swapped or re-attached after the guard opened it. Nothing was written "
             "since. Run 'drivelab drives' to see what is attached, then run the command again."
@@ -205,9 +215,14 @@ def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
 
 
 def _refuse_firmware(row: SheetRow, opened: Node) -> None:
-    if row.firmware is not None and (firmware := actual_firmware(opened.device, opened.name)) != row.firmware:
+    if row.firmware is None:
+        return
+    names = Subject(opened.name).disks if is_composed(row.kind) else (opened.name,)
+    versions = {actual_firmware(f"/dev/{name}", name) for name in names}
+    if versions != {row.firmware}:
+        known = ", ".join(sorted(version for version in versions if version))
         raise UserError(
-            f"{row.source}: drive '{row.drive}' has {f'firmware {firmware}' if firmware else 'an unknown firmware'}, "
+            f"{row.source}: drive '{row.drive}' has {f'firmware {known}' if known else 'an unknown firmware'}, "
             f"the sheet pins it to {row.firmware}. {_NOTHING} To measure the drive with its current firmware, change "
             "'firmware' in the sheet."
         )
@@ -218,25 +233,14 @@ def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | N
 
     Programs open drives briefly: to read what is on them, or to find a free loop device (losetup).
     """
+    return _lasting(lambda: holder(device, name, own_hold=own_hold))
+
+
+def _lasting(ask: Callable[[], str | None]) -> str | None:
     deadline_s = time.monotonic() + PASSING_S
-    while (reason := holder(device, name, own_hold=own_hold)) is not None and time.monotonic() < deadline_s:
+    while (reason := ask()) is not None and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)
     return reason
-
-
-def actual_serial(device: str, name: str) -> str | None:
-    """Return the serial of the device at a path: from a virtual drive's record, else from the kernel."""
-    record = manage.find_by_device(device)
-    return record.serial if record is not None else sysfs.serial(name)
-
-
-def actual_firmware(device: str, name: str) -> str | None:
-    """Return the firmware of the device at a path, from the same source as `actual_serial`."""
-    record = manage.find_by_device(device)
-    if record is not None:
-        return DriveModel.from_mapping(record.name, record.model).firmware
-    firmware: str | None = identity.describe(name)["firmware"]
-    return firmware
 
 
 def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = False) -> str | None:  # noqa: B008 - an immutable value
@@ -250,9 +254,26 @@ def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = Fals
     """
     return (
         holders.holder(name, host)
+        or holders.used_by_own_target(name, host)
         or (None if own_hold else _exclusive(device))
         or _twin_in_use(name, host)
-        or _membership(name, host)
+        or signatures.membership([name, *holders.partitions(name, host)])
+    )
+
+
+def composed_holder(device: str, subject: Subject, *, own_hold: bool = False, own_siblings: bool = False) -> str | None:
+    """Return why a partition, volume or array must not be written to, or None; see `holder`.
+
+    Everything on its disks counts, except what carries it: the disks themselves, and the mappings and arrays between.
+    """
+    twins = [twin for disk in subject.disks for twin in holders.twins(disk, subject.host) if twin not in subject.disks]
+    return (
+        subject.unfit()
+        or subject.in_use()
+        or (None if own_hold else _exclusive(device))
+        or (None if own_siblings else _held_exclusively(subject.holdable(), "is on the same disks"))
+        or _held_exclusively(twins, "is the same drive as one of its disks")
+        or signatures.membership([subject.name, *holders.partitions(subject.name, subject.host)])
     )
 
 
@@ -268,26 +289,16 @@ def _exclusive(device: str) -> str | None:
 
 
 def _twin_in_use(name: str, host: Host) -> str | None:
-    for twin in holders.twins(name, host):
+    return _held_exclusively(holders.twins(name, host), "is the same drive")
+
+
+def _held_exclusively(names: Sequence[str], what: str) -> str | None:
+    for name in names:
         try:
-            with node.opened(f"/dev/{twin}") as opened:
-                reason = _exclusive(opened.path) if opened.name == twin else f"/dev/{twin} is a node of {opened.name}"
+            with node.opened(f"/dev/{name}") as opened:
+                reason = _exclusive(opened.path) if opened.name == name else f"/dev/{name} is a node of {opened.name}"
         except OSError as error:
             reason = f"it cannot be opened ({error.strerror or error})"
         if reason is not None:
-            return f"{twin} is the same drive, and {reason}"
-    return None
-
-
-def _membership(name: str, host: Host) -> str | None:
-    try:
-        written = signatures.read([name, *holders.partitions(name, host)])
-    except OSError as error:
-        return f"its signatures cannot be read ({error})"
-    for signature in written:
-        if signature.membership is not None:
-            return (
-                f"{signature.node} is {signature.membership} ({signature.kind}), which other drives may need; "
-                f"wipefs --all /dev/{signature.node} removes it"
-            )
+            return f"{name} {what}, and {reason}"
     return None

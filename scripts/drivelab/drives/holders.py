@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from drivelab.drives import composition
+from drivelab.drives.composition import Composition
 from drivelab.drives.openers import Host, Wanted, writer
 from drivelab.drives.sysfs import block_dir, read_text
 
@@ -24,15 +26,16 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 @dataclass(frozen=True)
-class _Subject:
-    """A drive and everything on the same medium: its partitions, its other paths and their partitions."""
+class Scope:
+    """What must not be in use: everything on the same media as the subject."""
 
-    name: str
     paths: tuple[str, ...]
-    """The drive and its twins."""
+    """Whole drives: of a drive, the drive itself; with their twins."""
     nodes: tuple[str, ...]
-    """`paths` and their partitions."""
+    """`paths`, their partitions, and what is stacked on them."""
     host: Host
+    stacked: frozenset[str] = field(default=frozenset())
+    """Mappings and arrays that may hold nodes, because they are nodes themselves; none of a drive."""
 
 
 def holder(name: str, host: Host) -> str | None:
@@ -42,16 +45,36 @@ def holder(name: str, host: Host) -> str | None:
     """
     paths = (name, *twins(name, host))
     nodes = tuple(node for path in paths for node in (path, *partitions(path, host)))
-    subject = _Subject(name, paths, nodes, host)
+    return _not_a_drive(name, host) or in_use(Scope(paths, nodes, host))
+
+
+def in_use(scope: Scope) -> str | None:
+    """Return why a node of a scope is in use according to the kernel's files, or None if they show no use."""
     for check in _CHECKS:
-        if (reason := check(subject)) is not None:
+        if (reason := check(scope)) is not None:
             return reason
+    return None
+
+
+def used_by_own_target(name: str, host: Host) -> str | None:
+    """Return why the device behind a namespace of this host's own target (nvmet) is in use, or None."""
+    uuid = read_text(block_dir(name, host.sys_root) / "uuid")
+    for file in sorted((host.sys_root / "kernel/config").glob("nvmet/subsystems/*/namespaces/*/device_uuid")):
+        if uuid is None or read_text(file) != uuid:
+            continue
+        for behind in sorted(_names_of_node(read_text(file.parent / "device_path") or "", host)):
+            chain = Composition(behind, host.sys_root).chain
+            nodes = tuple(node for path in sorted(chain) for node in (path, *partitions(path, host)))
+            scope = Scope(tuple(chain), nodes, host, chain)
+            for check in _CHECKS:
+                if check is not _exported and (reason := check(scope)) is not None:
+                    return f"this host exports it from {behind}, and {reason}"
     return None
 
 
 def partitions(name: str, host: Host) -> list[str]:
     """Return the kernel names of a drive's partitions, sorted."""
-    return sorted(path.parent.name for path in block_dir(name, host.sys_root).glob("*/partition"))
+    return composition.partitions(name, host.sys_root)
 
 
 def twins(name: str, host: Host) -> list[str]:
@@ -84,22 +107,22 @@ def _medium(name: str, host: Host) -> tuple[str, object] | None:
     return None
 
 
-def _not_a_drive(subject: _Subject) -> str | None:
-    directory = block_dir(subject.name, subject.host.sys_root)
+def _not_a_drive(name: str, host: Host) -> str | None:
+    directory = block_dir(name, host.sys_root)
     if (directory / "partition").exists():
-        return f"{subject.name} is a partition of {directory.parent.name}; name the whole drive"
+        return f"{name} is a partition of {directory.parent.name}; name the whole drive"
     below = _names(directory / "slaves")
     if below or (directory / "dm").exists() or (directory / "md").exists():
         members = ", ".join(below) or "others"
-        return f"{subject.name} is not a drive; it consists of {members} (device mapper, md or similar)"
+        return f"{name} is not a drive; it consists of {members} (device mapper, md or similar)"
     if read_text(directory / "ro") == "1":
-        return f"{subject.name} is read-only"
+        return f"{name} is read-only"
     return None
 
 
-def _system_disk(subject: _Subject) -> str | None:
-    for mount_point, disks in _system_disks(subject.host):
-        for path in subject.paths:
+def _system_disk(scope: Scope) -> str | None:
+    for mount_point, disks in _system_disks(scope.host):
+        for path in scope.paths:
             if path in disks:
                 return f"{path} contains {mount_point} of the running system"
     return None
@@ -109,74 +132,64 @@ def _system_disks(host: Host) -> Iterator[tuple[str, set[str]]]:
     for numbers, mount_point, source, _ in mounts(host):
         if mount_point in SYSTEM_MOUNTS:
             names = _names_of_node(source, host) | {name for name in [name_of(numbers, host)] if name}
-            yield mount_point, {disk for name in names for disk in _disks_below(name, host)}
+            yield mount_point, {below for name in names for below in Composition(name, host.sys_root).chain}
 
 
-def _disks_below(name: str, host: Host) -> Iterator[str]:
-    """Yield the whole disks below a device, through partitions, device mapper and md."""
-    directory = block_dir(name, host.sys_root)
-    if (directory / "partition").exists():
-        yield from _disks_below(directory.parent.name, host)
-        return
-    yield name
-    for below in _names(directory / "slaves"):
-        yield from _disks_below(below, host)
-
-
-def _mounted(subject: _Subject) -> str | None:
-    host = subject.host
-    numbers = {read_text(block_dir(node, host.sys_root) / "dev"): node for node in subject.nodes}
+def _mounted(scope: Scope) -> str | None:
+    host = scope.host
+    numbers = {read_text(block_dir(node, host.sys_root) / "dev"): node for node in scope.nodes}
     for number, mount_point, source, _ in mounts(host):
-        node = numbers.get(number) or next(iter(_names_of_node(source, host).intersection(subject.nodes)), None)
+        node = numbers.get(number) or next(iter(_names_of_node(source, host).intersection(scope.nodes)), None)
         if node is not None:
             return f"{node} is mounted on {mount_point}"
     return None
 
 
-def _swap(subject: _Subject) -> str | None:
-    for line in (read_text(subject.host.proc_root / "swaps") or "").splitlines()[1:]:
-        for node in _names_of_node(unescaped(line.split()[0]), subject.host) if line.strip() else ():
-            if node in subject.nodes:
+def _swap(scope: Scope) -> str | None:
+    for line in (read_text(scope.host.proc_root / "swaps") or "").splitlines()[1:]:
+        for node in _names_of_node(unescaped(line.split()[0]), scope.host) if line.strip() else ():
+            if node in scope.nodes:
                 return f"{node} is swap space"
     return None
 
 
-def _held(subject: _Subject) -> str | None:
-    for node in subject.nodes:
-        if above := _names(block_dir(node, subject.host.sys_root) / "holders"):
-            return f"{node} is held by {', '.join(above)} (device mapper, md or similar)"
+def _held(scope: Scope) -> str | None:
+    for node in scope.nodes:
+        above = _names(block_dir(node, scope.host.sys_root) / "holders")
+        if others := [name for name in above if name not in scope.stacked]:
+            return f"{node} is held by {', '.join(others)} (device mapper, md or similar)"
     return None
 
 
-def _btrfs(subject: _Subject) -> str | None:
+def _btrfs(scope: Scope) -> str | None:
     """Check btrfs in sysfs, which lists all member devices; mountinfo lists only one."""
-    for member in sorted((subject.host.sys_root / "fs/btrfs").glob("*/devices/*")):
-        if member.name in subject.nodes:
+    for member in sorted((scope.host.sys_root / "fs/btrfs").glob("*/devices/*")):
+        if member.name in scope.nodes:
             return f"{member.name} is a member of the mounted btrfs {member.parent.parent.name}"
     return None
 
 
-def _loop(subject: _Subject) -> str | None:
-    host = subject.host
-    numbers = {read_text(block_dir(node, host.sys_root) / "dev") for node in subject.nodes}
+def _loop(scope: Scope) -> str | None:
+    host = scope.host
+    numbers = {read_text(block_dir(node, host.sys_root) / "dev") for node in scope.nodes}
     for file in sorted((host.sys_root / "block").glob("loop*/loop/backing_file")):
         name = file.parent.parent.name
         try:
             behind = host.backing(name)
         except OSError:  # no permission to ask the kernel
             behind = None
-        by_path = _names_of_node(read_text(file) or "", host).intersection(subject.nodes)
+        by_path = _names_of_node(read_text(file) or "", host).intersection(scope.nodes)
         if by_path or (behind is not None and behind.device in numbers):
             return f"{name} is a loop device over it"
     return None
 
 
-def _exported(subject: _Subject) -> str | None:
-    for target, path in exports(subject.host):
-        names = _names_of_node(path, subject.host)
+def _exported(scope: Scope) -> str | None:
+    for target, path in exports(scope.host):
+        names = _names_of_node(path, scope.host)
         if target.startswith(_PASSTHROUGH):
-            names = _namespaces(Path(path).name, subject.host)
-        if names.intersection(subject.nodes):
+            names = _namespaces(Path(path).name, scope.host)
+        if names.intersection(scope.nodes):
             return f"it is exported to other hosts by the {target}"
     return None
 
@@ -198,12 +211,12 @@ def exports(host: Host) -> Iterator[tuple[str, str]]:
             yield f"{kind} {file.parent.relative_to(config)}", read_text(file) or ""
 
 
-def _writer(subject: _Subject) -> str | None:
+def _writer(scope: Scope) -> str | None:
     """Find a process that has the drive open for writing, or mapped, without O_EXCL: a virtual machine, a dd."""
-    host = subject.host
-    devices = {("b", read_text(block_dir(node, host.sys_root) / "dev") or "") for node in subject.nodes}
-    devices |= {("c", read_text(file) or "") for path in subject.paths for file in _character_devices(path, host)}
-    return writer(Wanted(frozenset(devices), paths=frozenset(f"/dev/{node}" for node in subject.nodes)), host)
+    host = scope.host
+    devices = {("b", read_text(block_dir(node, host.sys_root) / "dev") or "") for node in scope.nodes}
+    devices |= {("c", read_text(file) or "") for path in scope.paths for file in _character_devices(path, host)}
+    return writer(Wanted(frozenset(devices), paths=frozenset(f"/dev/{node}" for node in scope.nodes)), host)
 
 
 def _character_devices(name: str, host: Host) -> Iterator[Path]:
@@ -215,8 +228,8 @@ def _character_devices(name: str, host: Host) -> Iterator[Path]:
         yield host.sys_root / "class/nvme-generic" / name.replace("nvme", "ng", 1) / "dev"
 
 
-_CHECKS: tuple[Callable[[_Subject], str | None], ...] = (
-    _not_a_drive, _system_disk, _mounted, _swap, _held, _btrfs, _loop, _exported, _writer,
+_CHECKS: tuple[Callable[[Scope], str | None], ...] = (
+    _system_disk, _mounted, _swap, _held, _btrfs, _loop, _exported, _writer,
 )  # fmt: skip
 
 

@@ -103,7 +103,7 @@ def describe(
     Includes all keys of `sysfs.describe`. A tool that is not installed leaves its keys None.
     """
     logical = sysfs.logical_block_bytes(name, sys_root)
-    physical = int(read_text(sysfs.block_dir(name, sys_root) / "queue/physical_block_size") or logical)
+    physical = int(read_text(sysfs.whole_dir(name, sys_root) / "queue/physical_block_size") or logical)
     serial = sysfs.serial(name, sys_root, udev_root)
     facts: dict[str, Any] = {
         **sysfs.describe(name, sys_root),

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import real_path
-from drivelab.drives.sysfs import block_dir, name_of_number, read_text
+from drivelab.drives.sysfs import diskseq, name_of_number, read_text
 
 _BLKGETDISKSEQ = 0x80081280
 """linux/fs.h: _IOR(0x12, 128, __u64), since Linux 5.15."""
@@ -87,7 +87,7 @@ def _diskseq(descriptor: int, name: str) -> str:
     try:
         fcntl.ioctl(descriptor, _BLKGETDISKSEQ, value)
     except OSError:
-        return read_text(block_dir(name) / "diskseq") or "unknown"
+        return diskseq(name)
     return str(int.from_bytes(value, "little"))
 
 

@@ -65,8 +65,33 @@ def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict
             f"other programs wrote {format_size(written * SECTOR_BYTES)} and discarded "
             f"{format_size(discarded * SECTOR_BYTES)} since the seal",
         )
+    if (reason := _written_beside(seal.wear, live)) is not None:
+        return Verdict(False, reason)
     counters = "the drive model's counters" if live.boot_id == VIRTUAL_CLOCK else "the kernel's counters"
     return Verdict(True, f"{counters} show no write or discard since the seal")
+
+
+def _written_beside(sealed: Wear, live: Wear) -> str | None:
+    """Return why a member of the subject was written to, although the subject was not; None if none was.
+
+    Anybody can write to the other partitions of a disk, or past a mapping. An array or pool writes its own records.
+    """
+    if sealed.members.keys() != live.members.keys():
+        return "it lies on other disks now"
+    for serial, counters in live.members.items():
+        before = sealed.members[serial]
+        written, discarded, written_beside, discarded_beside = (
+            SECTOR_BYTES * (counters[name] - before[name])
+            for name in ("sectors_written", "sectors_discarded", "sectors_written_beside", "sectors_discarded_beside")
+        )
+        if min(written, discarded, written_beside, discarded_beside) < 0:
+            return f"the write counters of its disk {serial} went backwards"
+        if written > live.own_records_bytes or discarded or written_beside or discarded_beside:
+            return (
+                f"its disk {serial} was written to beside it since the seal: {format_size(written + written_beside)} "
+                f"written, {format_size(discarded + discarded_beside)} discarded"
+            )
+    return None
 
 
 def counters_lost(before: Wear, live: Wear) -> str | None:

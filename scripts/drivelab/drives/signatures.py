@@ -77,3 +77,18 @@ def parse(text: str) -> list[Signature]:
     """Parse the JSON of wipefs, which prints nothing for a device without signatures."""
     rows = json.loads(text)["signatures"] if text.strip() else []
     return [Signature(row["device"], row["type"], row.get("label") or "") for row in rows]
+
+
+def membership(nodes: list[str]) -> str | None:
+    """Return which device, given by kernel name, other drives or hosts may need, and why; None if none is needed."""
+    try:
+        written = read(nodes)
+    except OSError as error:
+        return f"its signatures cannot be read ({error})"
+    for signature in written:
+        if signature.membership is not None:
+            return (
+                f"{signature.node} is {signature.membership} ({signature.kind}), which other drives may need; "
+                f"wipefs --all /dev/{signature.node} removes it"
+            )
+    return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from drivelab.core.errors import UserError
@@ -26,6 +27,11 @@ class Wear:
     sectors_discarded: int
     lifetime_bytes_written: int | None = None
     """From the drive's own counter, which survives host restarts; None if the drive has none."""
+    members: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Counters of each disk below a partition, volume or array, by serial number: `sectors_written` and
+    `sectors_discarded` in the partitions that carry it, or in the whole disk; with `_beside` elsewhere on the disk."""
+    own_records_bytes: int = 0
+    """What the kernel may write to the carrying part of each disk by itself: the records of an array or pool."""
 
 
 def read_text(path: Path) -> str | None:
@@ -59,12 +65,23 @@ def block_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
     return (sys_root / "class/block" / name).resolve()
 
 
+def whole_dir(name: str, sys_root: Path = Path("/sys")) -> Path:
+    """Return the folder of a device with its queue and `diskseq`; a partition has those of its drive."""
+    directory = block_dir(name, sys_root)
+    return directory.parent if (directory / "partition").exists() else directory
+
+
+def diskseq(name: str, sys_root: Path = Path("/sys")) -> str:
+    """Return the number of the attachment; `unknown` before Linux 5.15."""
+    return read_text(whole_dir(name, sys_root) / "diskseq") or "unknown"
+
+
 def capacity_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
     return int(read_text(block_dir(name, sys_root) / "size") or 0) * SECTOR_BYTES
 
 
 def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
-    return int(read_text(block_dir(name, sys_root) / "queue/logical_block_size") or 512)
+    return int(read_text(whole_dir(name, sys_root) / "queue/logical_block_size") or 512)
 
 
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
@@ -78,14 +95,14 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
         raise UserError(
             f"the drive {name} is gone: the kernel has no counters for it; attach it and run the command again"
         )
-    if not _counts(directory):
+    if not _counts(whole_dir(name, sys_root)):
         raise UserError(
             f"the kernel does not count writes to {name}, so drivelab cannot check whether other programs wrote to it. "
-            f"Run: echo 1 > /sys/class/block/{name}/queue/iostats"
+            f"Run: echo 1 > /sys/class/block/{whole_dir(name, sys_root).name}/queue/iostats"
         )
     return Wear(
         boot_id=read_text(proc_root / "sys/kernel/random/boot_id") or "unknown",
-        diskseq=read_text(directory / "diskseq") or "unknown",
+        diskseq=diskseq(name, sys_root),
         sectors_written=int(fields[6]),
         sectors_discarded=int(fields[13]) if len(fields) > 13 else 0,
     )
@@ -98,14 +115,17 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
     """
     directory = block_dir(name, sys_root)
     fields = (read_text(directory / "stat") or "").split()
-    if len(fields) < 14 or not _counts(directory):
+    if len(fields) < 14 or not _counts(whole_dir(name, sys_root)):
         return None
     return {"written_bytes": int(fields[6]) * SECTOR_BYTES, "discarded_bytes": int(fields[13]) * SECTOR_BYTES}
 
 
 def _counts(directory: Path) -> bool:
-    """Return whether the kernel counts the I/Os of a device (Documentation/ABI/stable/sysfs-block, iostats)."""
-    return read_text(directory / "queue/iostats") != "0"
+    """Return whether the kernel counts the I/Os of a device (Documentation/ABI/stable/sysfs-block, iostats).
+
+    A mapping counts by itself, and shows 0 before Linux 6.11 (drivers/md/dm.c, dm_io_acct); the disks below count too.
+    """
+    return (directory / "dm").exists() or read_text(directory / "queue/iostats") != "0"
 
 
 def serial(name: str, sys_root: Path = Path("/sys"), udev_root: Path = Path("/run/udev/data")) -> str | None:
@@ -142,10 +162,10 @@ def describe(name: str, sys_root: Path = Path("/sys")) -> dict[str, str | int | 
         "logical_block_bytes": logical_block_bytes(name, sys_root),
         "transport": read_text(device / "transport") or _transport(name, device),
         "link": f"{speed} x{width}" if speed and width else None,
-        "write_cache": read_text(directory / "queue/write_cache"),
-        "scheduler": read_text(directory / "queue/scheduler"),
-        "rotational": {"0": False, "1": True}.get(read_text(directory / "queue/rotational") or ""),
-        "zoned": read_text(directory / "queue/zoned"),
+        "write_cache": read_text(whole_dir(name, sys_root) / "queue/write_cache"),
+        "scheduler": read_text(whole_dir(name, sys_root) / "queue/scheduler"),
+        "rotational": {"0": False, "1": True}.get(read_text(whole_dir(name, sys_root) / "queue/rotational") or ""),
+        "zoned": read_text(whole_dir(name, sys_root) / "queue/zoned"),
     }
 
 

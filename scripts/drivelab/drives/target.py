@@ -12,7 +12,7 @@ from pathlib import Path
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive
 from drivelab.drives import guard, node, openers, sysfs
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.holders import exports, unescaped
 from drivelab.drives.node import Node
 from drivelab.drives.openers import Host, Wanted, writer

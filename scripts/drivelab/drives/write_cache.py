@@ -12,7 +12,7 @@ from typing import Literal
 
 from drivelab.core.errors import UserError
 from drivelab.drives import ata, nvme, tools
-from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.undo import Command, Undo, Write
 

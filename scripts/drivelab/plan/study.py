@@ -49,7 +49,7 @@ class Study:
     """None for the usual class of each protocol."""
     scenario: str
     purge: str
-    """How drives are purged: `auto` or a method of `drivelab.drives.purge`."""
+    """How drives are purged: `auto`, a method of `drivelab.drives.purge`, or `none`: not purged."""
     write_cache: str
     """`on`, `off`, `unchanged`, or BY_PROTOCOL."""
     host_settings: str

@@ -83,6 +83,8 @@ class MeasurementChoice:
     """Number of runs by drive and platform, from `drivelab.plan.design`."""
     drive_class: str | None = None
     """Class of the drives; None for that of the study."""
+    array_state: str = "clean"
+    """State that an array must be in: `clean`, `degraded` or `rebuilding`."""
 
     def drives_in(self, platform: str, run: int) -> tuple[str, ...]:
         """Return the drives with at least `run` runs on a platform."""
@@ -229,6 +231,7 @@ def measurement(
         source=f"{place}'",
         drive_class=entry.get("class"),
         application=entry.get("application"),
+        array_state=entry.get("array_state", "clean"),
     )
 
 

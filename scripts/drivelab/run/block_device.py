@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.lock import Hold
 from drivelab.core.programs import Tick, Timing
-from drivelab.drives import guard, identity, nvme, sysfs, write_cache
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives import described, guard, nvme, sysfs, write_cache
+from drivelab.drives.approved import HeldDevice
+from drivelab.drives.arrays import ArrayState, array_state
+from drivelab.drives.composition import settings_of
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
@@ -28,7 +30,7 @@ from drivelab.run.device import LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
-from drivelab.telemetry.sources import sources_for
+from drivelab.telemetry.sources import composed_sources, sources_for
 from drivelab.trace.capturing.applications import Application, refuse_small_drive
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
@@ -59,20 +61,31 @@ class BlockDevice:
         self.engine = choose_engine(approved.path, approved.device)
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
+        self.settings_of: Sequence[str] = settings_of(approved.name)
 
     def identity(self) -> dict[str, Any]:
-        facts: dict[str, Any] = {**identity.describe(self._approved.name), "node": self._approved.device}
+        facts: dict[str, Any] = {**described.describe(self._approved), "node": self._approved.device}
         if self._approved.virtual is not None:
             return facts | DriveModel.from_mapping(self._approved.virtual, self._model).describe()
-        return facts | {"drive_write_cache": write_cache.state(self._approved.name)}
+        states = {write_cache.state(name) for name in self._approved.disks or (self._approved.name,)}
+        return facts | {"drive_write_cache": states.pop() if len(states) == 1 else None}
 
     def wear(self) -> Wear:
+        if self._approved.disks:
+            return described.composed_wear(self._approved)
         lifetime: int | None = None
         if self._approved.virtual is not None:
             lifetime = manage.counters(self._approved.virtual)["host_write_bytes"]
         elif self._approved.name.startswith("nvme"):
             lifetime = nvme.lifetime_bytes_written(self._approved.path)
         return replace(sysfs.wear(self._approved.name), lifetime_bytes_written=lifetime)
+
+    def compare_neighbours(self) -> dict[str, Any] | None:
+        neighbours = self._approved.neighbours
+        return None if neighbours is None else neighbours.verify(self._drive)
+
+    def array_state(self) -> ArrayState | None:
+        return array_state(self._approved.name) if self._approved.disks else None
 
     def sectors_written(self) -> int:
         """Return 0 for a device that is gone; fio reports what happened to it."""
@@ -155,6 +168,8 @@ class BlockDevice:
                 raise CellFailed(f"application '{spec.name}': {error}") from None
 
     def telemetry_sources(self) -> list[Source]:
+        if self._approved.disks:
+            return composed_sources(self._approved, self._meter)
         if self._simultaneous:
             servers = [drive.pid for drive in manage.status() if drive.serial in self._simultaneous]
             return sources_for(self._approved.name, self._meter, servers, siblings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,6 +38,7 @@ class ClockDevice:
     engine = "virtual clock"
     undoes = True
     lasts = True
+    settings_of: Sequence[str] = ()
 
     def __init__(self, plan: Plan, state_file: Path, user: LastUser) -> None:
         self.last_user, self.take_over = user.before, user.enter
@@ -58,6 +59,12 @@ class ClockDevice:
         counters = self._drive.counters()
         return Wear(VIRTUAL_CLOCK, VIRTUAL_CLOCK, counters["host_write_bytes"] // SECTOR_BYTES,
                     counters["trimmed_bytes"] // SECTOR_BYTES)  # fmt: skip
+
+    def compare_neighbours(self) -> None:
+        """Return None: a simulated drive is a whole drive."""
+
+    def array_state(self) -> None:
+        """Return None: a simulated drive is no array."""
 
     def sectors_written(self) -> int:
         return self.wear().sectors_written

@@ -38,7 +38,7 @@ def require_scenario(plan: Plan, device: Device) -> dict[str, Any] | None:
     scenario = plan.subject["scenario"]
     if plan.clock == "virtual":
         return {"scenario": scenario, "checked": False, "reason": "on the virtual clock the host has no effect"}
-    rows = snapshot([device.name], scenario)
+    rows = snapshot(device.settings_of, scenario)
     wrong = deviations(rows)
     if wrong:
         details = "; ".join(_deviation(row) for row in wrong)
@@ -57,11 +57,20 @@ def note_scenario(recording: Recording, stage: str, facts: Mapping[str, Any] | N
         recording.append("scenario", stage=stage, **facts)
 
 
+def note_neighbours(recording: Recording, stage: str, device: Device) -> None:
+    """Append to the journal that a stage left everything beside a partition as it was; raises UserError if not."""
+    facts = device.compare_neighbours()
+    if facts is not None:
+        recording.append("neighbours", stage=stage, **facts)
+
+
 def _deviation(row: dict[str, Any]) -> str:
     name = row["name"] if row["scope"] == HOST else f"{row['name']} of {row['scope']}"
     return f"{name} is {row['state']}, required {row['wanted']}"
 
 
+NO_PURGE = {"method": "none", "verified": "the protocol requires no purge"}
+NOT_PURGED = {"method": "none", "title": "not purged", "verified": "the study sets purge: none"}
 NOTHING_TO_DO = "nothing"
 """Stage in the seal file of a measurement that is already recorded or started, or that prepares its own file."""
 
@@ -79,7 +88,9 @@ def purge(plan: Plan, seal_out: Path) -> None:
         recording.set_aside("the drive was purged for a restart")
         recording.open()
         note_scenario(recording, "purge", scenario)
-        write_json(seal_out, _purge(plan, device, recording, progress).to_mapping())
+        seal = _purge(plan, device, recording, progress)
+        note_neighbours(recording, "purge", device)
+        write_json(seal_out, seal.to_mapping())
 
 
 def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
@@ -97,7 +108,9 @@ def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
         note_scenario(recording, "precondition", scenario)
         if not check_seal(plan, device, recording, seal_in, "purge"):
             _purge(plan, device, recording, progress)
-        write_json(seal_out, _precondition(plan, device, recording, progress).to_mapping())
+        seal = _precondition(plan, device, recording, progress)
+        note_neighbours(recording, "precondition", device)
+        write_json(seal_out, seal.to_mapping())
 
 
 def prepare(plan: Plan, device: Device, recording: Recording, progress: Progress) -> None:
@@ -143,7 +156,7 @@ def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress)
     device.take_over()
     condition = plan.subject["condition"]
     if condition["purge"] == "none":
-        recording.append("purge", method="none", verified="the protocol requires no purge")
+        recording.append("purge", **(NOT_PURGED if condition.get("not_purged") else NO_PURGE))
     else:
         recording.append("purge", **device.purge(condition["purge"], progress.say))
         if settle_s := condition.get("settle_s"):

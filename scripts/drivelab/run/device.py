@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,6 +12,7 @@ from drivelab.core.files import run_directory
 from drivelab.core.lock import exclusive
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard
+from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.sysfs import Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
@@ -19,7 +20,7 @@ from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.fitting import refuse_kind
 from drivelab.plan.hosts import refuse_elsewhere
 from drivelab.plan.plan import Plan
-from drivelab.plan.subject_kinds import KINDS
+from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.run import consent, guest, write_cache
 from drivelab.run.consent import refuse_foreign_commands
 from drivelab.telemetry.log import Source
@@ -51,6 +52,8 @@ class Device(Protocol):
     """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
+    settings_of: Sequence[str]
+    """Kernel names of the devices whose host settings matter: the drive, or a mapping or array and the disks below."""
 
     def take_over(self) -> None:
         """Enter the plan's recording as the last user, before it changes the drive."""
@@ -62,6 +65,17 @@ class Device(Protocol):
 
     def wear(self) -> Wear:
         """Return the counters for seals."""
+        ...
+
+    def compare_neighbours(self) -> dict[str, Any] | None:
+        """Compare what lies beside a partition with the beginning of the stage; return the facts, None for others.
+
+        Raises UserError if anything has changed.
+        """
+        ...
+
+    def array_state(self) -> ArrayState | None:
+        """Return the state of the array; None without one."""
         ...
 
     def sectors_written(self) -> int:
@@ -150,10 +164,6 @@ def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:
 @contextmanager
 def open_device(plan: Plan) -> Iterator[Device]:
     """Open the device of a plan; raises UserError, before any write, if it may not be used."""
-    from drivelab.run.block_device import BlockDevice
-    from drivelab.run.clock_device import ClockDevice
-    from drivelab.run.guest_device import GuestDevice
-
     refuse_elsewhere(plan)
     sheet = load_sheet(Path(plan.context["drives_sheet"]))
     row = sheet.get(plan.sheet_drive)
@@ -165,21 +175,32 @@ def open_device(plan: Plan) -> Iterator[Device]:
         raise UserError(
             f"{row.source}: serial is {row.serial}, but the plan is for {plan.subject['drive']['serial']}; run again"
         )
+    planned = plan.subject["drive"]
+    if (row.kind, list(row.members)) != (planned.get("kind", DRIVE.name), planned.get("members", [])):
+        raise UserError(
+            f"{row.source}: kind or members of '{row.drive}' have changed since the plan was made; run again"
+        )
     if row.firmware != plan.subject["drive"].get("firmware"):
         raise UserError(
             f"{row.source}: firmware is {row.firmware or 'not pinned'}, but the plan is for "
             f"{plan.subject['drive'].get('firmware') or 'any'}; run again"
         )
     if plan.clock == "virtual":
+        from drivelab.run.clock_device import ClockDevice  # imports numpy, which real drives do not need
+
         state = Path(plan.context["results"]) / KEPT_DRIVES / f"{row.serial}.state"
         state.parent.mkdir(parents=True, exist_ok=True)
         with exclusive(state.with_suffix(".lock"), plan.drive):
             yield ClockDevice(plan, state, LastUser(state.with_suffix(".user"), plan.recording))
     elif not KINDS[row.kind].destroyed:
+        from drivelab.run.guest_device import GuestDevice
+
         refuse_kind(plan)
         with exclusive(Path(row.device), row.drive), guest.opened(row) as opened:
             yield GuestDevice(opened, plan)
     else:
+        from drivelab.run.block_device import BlockDevice
+
         refuse_foreign_commands(plan)
         _ready_for_applications(plan)
         device = _device_path(plan)
@@ -187,10 +208,34 @@ def open_device(plan: Plan) -> Iterator[Device]:
             consent.check(Path(plan.context["results"]), plan.drive, row.serial)
         with (
             guard.held(row, device) as (held, hold),
+            _in_wanted_state(plan, held.name),
             write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
             user = run_directory() / "users" / held.serial.replace("/", "_")
             yield BlockDevice(held, plan, LastUser(user, plan.recording), hold)
+
+
+@contextmanager
+def _in_wanted_state(plan: Plan, name: str) -> Iterator[None]:
+    """Raise UserError if an array is not in the state that the measurement asks for."""
+    wanted = plan.subject.get("array_state", CLEAN)
+    state = array_state(name)
+    actual = CLEAN if state is None else state.state
+    if actual != wanted:
+        words = "it has no array" if state is None else f"the array {state.name} is {state.words}"
+        raise UserError(
+            f"drive '{plan.drive}', {plan.measurement}: {words}, but the measurement is for the state '{wanted}'. "
+            f"Nothing was written. {_REMEDY[wanted]} Then run the command again."
+        )
+    yield
+
+
+_REMEDY = {
+    CLEAN: "Wait until /proc/mdstat shows no operation, add the missing members, or set the key 'array_state'.",
+    "degraded": "Mark a member as failed with mdadm --fail; it stays one of the members.",
+    "rebuilding": "Remove the failed member with mdadm --remove, and add it again with mdadm --add.",
+}
+"""What brings an array into a state; drivelab never changes the state itself."""
 
 
 def _ready_for_applications(plan: Plan) -> None:

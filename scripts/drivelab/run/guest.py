@@ -13,10 +13,13 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
-from drivelab.drives import identity, node, sysfs
+from drivelab.drives import identifiers, identity, node, sysfs
+from drivelab.drives.composition import kind_of
+from drivelab.drives.described import member_of
+from drivelab.drives.identifiers import actual_serial
 from drivelab.host.stack.stack import class_of, disks, layers
 from drivelab.plan.drive_sheet import SheetRow
-from drivelab.plan.subject_kinds import FILE
+from drivelab.plan.subject_kinds import DRIVE, FILE
 
 UNKNOWN = "unknown"
 """Identifier of a device that has none."""
@@ -191,16 +194,15 @@ def _below(path: Path) -> tuple[str, dict[str, Any]]:
     names = disks(below)
     disk = names[0] if len(names) == 1 else ""
     facts = identity.describe(disk) if disk else {"model": class_of(below)}
-    members = [
-        {key: known.get(key) for key in ("model", "serial", "firmware")} for known in map(identity.describe, names)
-    ]
+    members = [member_of(name) for name in names]
     facts.pop("serial", None)  # of the disk; the place itself is pinned by another identifier
     return disk, {**facts, "composition": "; ".join(layer.words for layer in below), "members": members}
 
 
 def identifier(name: str) -> str:
-    """Return what identifies a block device: serial number, world-wide name, or the UUID of device mapper or md."""
-    directory = sysfs.block_dir(name)
-    files = ("wwid", "device/wwid", "dm/uuid", "md/uuid", "loop/backing_file")
-    known = (sysfs.serial(name), *(sysfs.read_text(directory / file) for file in files))
+    """Return what identifies a block device: serial number, world-wide name, UUID, or the file of a loop device."""
+    kind = kind_of(name)
+    own = actual_serial(f"/dev/{name}", name) if kind == DRIVE.name else identifiers.identifier(kind, name)
+    files = ("wwid", "device/wwid", "loop/backing_file")
+    known = (own, *(sysfs.read_text(sysfs.block_dir(name) / file) for file in files))
     return next((" ".join(text.split()) for text in known if text), UNKNOWN)

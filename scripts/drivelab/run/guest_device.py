@@ -44,6 +44,7 @@ class GuestDevice:
         self._guest = opened
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
         self.name = opened.disk
+        self.settings_of = [opened.disk] if opened.disk else []
         self.serial = str(plan.subject["drive"]["serial"])
         self.engine = choose_engine(opened.path, opened.label, direct=opened.direct)
         self.capacity_bytes = opened.capacity_bytes
@@ -60,6 +61,12 @@ class GuestDevice:
         about = os.fstat(self._guest.descriptor)
         boot_id = read_text(Path("/proc/sys/kernel/random/boot_id")) or "unknown"
         return Wear(boot_id, self._guest.identity, about.st_blocks if self._guest.folder else 0, 0)
+
+    def compare_neighbours(self) -> None:
+        """Return None: a file or a read harms no neighbour."""
+
+    def array_state(self) -> None:
+        """Return None: the layers say what the place is on."""
 
     def sectors_written(self) -> int:
         return self.wear().sectors_written

@@ -21,7 +21,7 @@ from drivelab.host.hardware import hardware
 from drivelab.host.settings import snapshot
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import VERSIONS, Recording
-from drivelab.run.condition import check_seal, note_scenario, prepare, require_scenario
+from drivelab.run.condition import check_seal, note_neighbours, note_scenario, prepare, require_scenario
 from drivelab.run.device import Device, open_device
 from drivelab.run.fio_cell import Bench
 from drivelab.run.idle import run_idle
@@ -200,7 +200,7 @@ def bench_of(
     """Open the recording of a plan, bring the drive into its initial state, and yield a bench with running telemetry.
 
     Without `seal_in` no other process has prepared the drive. Raises UserError if the host's settings are not those
-    that the protocol requires.
+    that the protocol requires, and at the end if anything beside a partition has changed.
     """
     scenario = require_scenario(plan, device)
     recording.open()
@@ -216,13 +216,22 @@ def bench_of(
     )
     recording.write("host.json", host)
     if plan.clock == "wall":
-        drives = [device.name] if device.name else []  # a folder may have no drive below, or several
-        recording.write("settings.json", snapshot(drives, plan.subject["scenario"]))
+        recording.write("settings.json", snapshot(device.settings_of, plan.subject["scenario"]))
     recording.append("measure", wear=asdict(device.wear()))
+    _note_array(recording, device)
     with Schedules(plan, device, recording) as schedules:
         bench = Bench(plan, device, recording, schedules)
         with bench.telemetry, device.telling(recording.part):
             yield bench
+    _note_array(recording, device)
+    note_neighbours(recording, "measure", device)
+
+
+def _note_array(recording: Recording, device: Device) -> None:
+    """Append the state of an array to the journal: it may change during the measurement."""
+    state = device.array_state()
+    if state is not None:
+        recording.append("array", **asdict(state))
 
 
 def _ready(

@@ -109,12 +109,14 @@ TELEMETRY = schema(
     "int64: bytes_written?",  # by the host, since the drive was attached
     "int64: smart_bytes_written? smart_bytes_read? media_errors?",  # over the drive's life, as all below
     "float: percentage_used_pct? available_spare_pct?",
+    "float: array_missing? array_synced_pct?",  # members missing or not filled; progress of a rebuild or resync
     "int64: warning_temperature_min? critical_temperature_min?",
     "int64: thermal_1_transitions? thermal_1_s? thermal_2_transitions? thermal_2_s?",
 )
 
 DRIVES = schema(
-    "str: drive serial model? firmware?",  # null: the kernel does not report it
+    "str: drive serial model? firmware?",  # null: the kernel does not report it; several models and firmwares: A + B
+    "str: kind? composition?",  # as in the drive sheet; of what it consists, from the top to its drives
     "int64: capacity_bytes?",  # null, as the next column: an imported result without it
     "int32: logical_block_bytes?",
     "str: transport? link? link_max? lba_format?",

@@ -25,7 +25,9 @@ def sentence(line: Mapping[str, Any]) -> str | None:
             metrics_words(line["metrics"]) + (again or _foreign(line))
         )
     sentences: dict[str, Callable[[], str | None]] = {
-        "purge": lambda: f"purged: {line.get('title', line.get('method'))}",
+        "purge": lambda: (
+            "not purged" if line.get("method") == "none" else f"purged: {line.get('title', line.get('method'))}"
+        ),
         "fill": lambda: f"preconditioned: {format_amount(line['bytes'])} written, {_cell(line['cell'])}",
         "verdict": lambda: None if line["intact"] else f"conditioned again: {line['reason']}",
         "measure": lambda: "measurement begins",

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,9 @@ from emulation.kernel import STACKING, WANTED, Kernel
 ROOT = Path(__file__).resolve().parents[3]
 GUEST = ROOT / "tests/emulated/guest"
 PROJECT = "/project"
+PACKAGES = ("yaml", "attr", "attrs", "jsonschema", "jsonschema_specifications", "referencing", "rpds",
+            "typing_extensions")  # fmt: skip
+"""Python packages that the stages of a measurement import."""
 MERGED = ("bin", "sbin", "lib", "lib64")
 """Folders in / that are links into /usr (file-hierarchy(7))."""
 UDEV = (
@@ -83,12 +87,15 @@ def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
     image.file("/init", GUEST / "init", 0o755)
     image.tree(GUEST, "/guest")
     image.tree(ROOT / "scripts/drivelab", f"{PROJECT}/scripts/drivelab", "*.py")
+    image.tree(ROOT / "scripts/drivelab/host/entries", f"{PROJECT}/scripts/drivelab/host/entries", "*.yaml")
+    image.tree(ROOT / "workflow/schemas", f"{PROJECT}/workflow/schemas")
     _add_modules(image, kernel)
     image.programs(*(program for name in host.GUEST_PROGRAMS if (program := host.which(name)) is not None))
     _add_packages(image, unpacked)
     _add_busybox(image)
     _add_udev(image)
     _add_python(image)
+    _add_python_packages(image)
     image.write(path)
 
 
@@ -161,11 +168,23 @@ def _add_python(image: Image) -> None:
     _compile_project(image, str(tag))
 
 
+def _add_python_packages(image: Image) -> None:
+    for name in PACKAGES:
+        found = find_spec(name)
+        assert found is not None
+        assert found.origin is not None
+        path = Path(found.origin)
+        if path.name == "__init__.py":
+            image.tree(path.parent, f"{PROJECT}/packages/{name}")
+        else:
+            image.file(f"{PROJECT}/packages/{path.name}", path)
+
+
 def _compile_project(image: Image, tag: str) -> None:
     """Compile the project's modules here, because an emulated processor takes seconds for it."""
     source = ROOT / "scripts/drivelab"
     with tempfile.TemporaryDirectory() as temporary:
-        for package in ("", "config", "drives", "host", "virtual", "drives/purge"):
+        for package in ("", "core", "plan", "drives", "host", "virtual", "drives/purge"):
             for path in sorted((source / package).glob("*.py")):
                 inside = Path(PROJECT) / "scripts/drivelab" / package / path.name
                 compiled = Path(temporary) / "compiled.pyc"

@@ -21,8 +21,8 @@ META_PACKAGE = "linux-image-amd64"
 WANTED = ("crc32c_generic", "nvme", "ahci", "sd_mod", "sg", "ext4", "dm_mod")
 """Modules to load, in this order; ext4's helpers request crc32c by name, not as a dependency."""
 STACKING = (
-    "loop", "virtio_pci", "virtio_scsi", "nvmet", "md_mod", "raid1", "dm_multipath", "dm_round_robin", "aesni_intel",
-    "xts", "dm_crypt", "bcache", "btrfs",
+    "loop", "virtio_pci", "virtio_scsi", "nvmet", "nvmet_tcp", "nvme_tcp", "raid0", "raid1", "raid10", "raid456",
+    "dm_multipath", "dm_round_robin", "dm_thin_pool", "aesni_intel", "xts", "dm_crypt", "bcache", "btrfs",
 )  # fmt: skip
 """Modules for devices stacked on a drive; a test loads them with /guest/modules.sh."""
 _UNPACK = re.compile(

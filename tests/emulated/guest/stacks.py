@@ -19,6 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 import uses
+from nodes import nodes
 from sheet import approved
 from uses import run
 
@@ -26,16 +27,6 @@ from drivelab.core.errors import UserError
 from drivelab.drives import guard, sysfs
 
 PASSING_S = guard.PASSING_S
-
-
-def nodes(serial: str, namespace: str = "1") -> list[str]:
-    """Return the device nodes of a drive with a serial number, sorted by name: one for each path."""
-    folders = sorted(Path("/sys/block").glob("*"))
-    return [
-        f"/dev/{folder.name}"
-        for folder in folders
-        if sysfs.serial(folder.name) == serial and (sysfs.read_text(folder / "nsid") or "1") == namespace
-    ]
 
 
 (A,), (B,) = nodes("EMU-A"), nodes("EMU-B")

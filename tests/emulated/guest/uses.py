@@ -262,8 +262,8 @@ def looped_by_deleted_node(node: str) -> Iterator[None]:
 
 
 @contextmanager
-def exported(node: str) -> Iterator[None]:
-    """A namespace of an NVMe target, which opens the device without a process and without O_EXCL."""
+def exported(node: str) -> Iterator[Path]:
+    """A namespace of an NVMe target, which opens the device without a process or O_EXCL; yields its subsystem."""
     if not (_CONFIGFS / "nvmet").exists():
         run("mount", "-t", "configfs", "configfs", str(_CONFIGFS))
     subsystem = _CONFIGFS / "nvmet/subsystems/nqn.test"
@@ -273,10 +273,42 @@ def exported(node: str) -> Iterator[None]:
     (namespace / "device_path").write_text(node)
     (namespace / "enable").write_text("1")
     try:
-        yield
+        yield subsystem
     finally:
         namespace.rmdir()
         subsystem.rmdir()
+
+
+@contextmanager
+def exported_to_itself(node: str) -> Iterator[str]:
+    """A namespace that this host exports, and reaches over TCP; yields its device."""
+    with exported(node) as subsystem:
+        (subsystem / "attr_allow_any_host").write_text("1")
+        port = _CONFIGFS / "nvmet/ports/1"
+        port.mkdir()
+        run("busybox", "ifconfig", "lo", "127.0.0.1", "up")
+        for name, value in (("trtype", "tcp"), ("adrfam", "ipv4"), ("traddr", "127.0.0.1"), ("trsvcid", "4420")):
+            (port / f"addr_{name}").write_text(value)
+        link = port / "subsystems/nqn.test"
+        link.symlink_to(subsystem)
+        uuid = (subsystem / "namespaces/1/device_uuid").read_text().strip()
+        try:
+            run("nvme", "connect", "--transport=tcp", "--traddr=127.0.0.1", "--trsvcid=4420", "--nqn=nqn.test",
+                "--hostnqn=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-4333-8444-555555555555")  # fmt: skip
+            yield _namespace_with(uuid)
+        finally:
+            run("nvme", "disconnect", "--nqn=nqn.test")
+            link.unlink()
+            port.rmdir()
+
+
+def _namespace_with(uuid: str) -> str:
+    """Wait for the namespace with a UUID; return its node."""
+    while True:
+        for file in Path("/sys/block").glob("nvme*/uuid"):
+            if file.read_text().strip() == uuid:
+                return f"/dev/{file.parent.name}"
+        time.sleep(0.05)
 
 
 @contextmanager

@@ -81,6 +81,20 @@ def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> N
     assert Campaign.load(study).plans[0].plan.digest != before
 
 
+def test_a_study_that_leaves_out_the_purge_is_reduced(campaign: Campaign) -> None:
+    """The label then comes with every figure and page of the measurement."""
+    assert campaign.plans[0].altered == ()
+    study = Path("config/mine.yaml")
+    study.write_text(study.read_text() + "purge: none\n")
+    (planned,) = Campaign.load(study).plans
+    assert planned.altered == ("not purged: the protocol requires a purge, the study sets purge: none",)
+    assert (planned.plan.subject["condition"]["purge"], planned.plan.subject["condition"]["not_purged"]) == (
+        "none",
+        True,
+    )
+    assert planned.plan.digest != campaign.plans[0].plan.digest
+
+
 def test_each_protocol_has_its_write_cache_and_class(project: Path) -> None:
     study = Path("config/mine.yaml")
     text = (
@@ -110,7 +124,7 @@ def test_the_schema_knows_the_methods_of_purging() -> None:
     from drivelab.drives.purge import AUTO, METHODS
     from drivelab.plan.schema import load_schema
 
-    assert load_schema("study")["properties"]["purge"]["enum"] == [AUTO, *METHODS]
+    assert load_schema("study")["properties"]["purge"]["enum"] == [AUTO, "none", *METHODS]
 
 
 def study(measurement: str) -> Campaign:

@@ -91,6 +91,25 @@ def test_a_namespace_of_an_exported_controller_is_in_use(tmp_path: Path) -> None
     assert tree.holder("nvme1n1") is None
 
 
+def test_a_namespace_of_this_hosts_own_target_counts_as_what_is_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loopback target opens a mounted drive without holding it, and the namespace shows no use."""
+    tree = Tree(tmp_path, {"nvme0n1": 1, "nvme1n1": 0})
+    monkeypatch.setattr(guard, "_exclusive", lambda device: None)
+    monkeypatch.setattr(guard.signatures, "read", lambda nodes: [])
+    (tree.directory("nvme1n1") / "uuid").write_text("d2f1\n")
+    tree.export("nvme0n1")
+    folder = tree.sys / "kernel/config/nvmet/subsystems/nqn.x/namespaces/1"
+    (folder / "device_uuid").write_text("d2f1\n")
+    assert guard.holder("/dev/nvme1n1", "nvme1n1", tree.host) is None
+    tree.mount("nvme0n1p1", "/srv")
+    reason = guard.holder("/dev/nvme1n1", "nvme1n1", tree.host)
+    assert reason == "this host exports it from nvme0n1, and nvme0n1p1 is mounted on /srv"
+    (folder / "device_uuid").write_text("other\n")
+    assert guard.holder("/dev/nvme1n1", "nvme1n1", tree.host) is None
+
+
 def test_a_mount_point_with_spaces_is_decoded(tmp_path: Path) -> None:
     tree = Tree(tmp_path, {"sdz": 1})
     tree.mount("sdz1")

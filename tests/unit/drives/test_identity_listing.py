@@ -197,3 +197,56 @@ def test_a_sheet_row_with_a_link_to_itself(host: dict[str, dict[str, Any]], tmp_
     host["good"] = FACTS
     row = load_sheet(sheet(tmp_path, f"x\t{BY_ID}x\tS1\tyes\t"))["x"]
     assert not drives._is(dataclasses.replace(row, device=str(tmp_path / "loop")), "good", None)
+
+
+COMPOSED = dict.fromkeys(FACTS) | {
+    "capacity_bytes": 1 << 30, "lba_format": "512n", "transport": "part", "model": "partition 2 of sda",
+    "kind": "partition", "serial": "1111-2222", "members": ["S1"], "composition": "partition on 1 drive",
+    "pin": "/dev/disk/by-partuuid/1111-2222", "reason": None, "virtual": False,
+}  # fmt: skip
+
+
+@pytest.fixture
+def partition(host: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """A host with one drive and one partition; the test may change the partition's facts."""
+    facts = dict(COMPOSED)
+    host["sda"] = FACTS
+    monkeypatch.setattr("drivelab.drives.listing.composed_subjects", lambda names: ["sda2"])
+    monkeypatch.setattr("drivelab.drives.listing.facts", lambda name: dict(facts))
+    return facts
+
+
+def test_a_partition_is_listed_with_what_to_enter(partition: dict[str, Any], tmp_path: Path) -> None:
+    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
+    assert "serial 1111-2222, not in the drive sheet" in text
+    assert "device /dev/disk/by-partuuid/1111-2222, kind partition, members S1" in text
+    partition["reason"] = "sda1 is mounted on /home"
+    text = drives.listing(drives.survey(tmp_path / "none.tsv"))
+    assert "not testable: sda1 is mounted on /home" in text
+    assert "for the sheet" not in text
+
+
+def test_a_partition_gets_a_row_only_if_the_sheet_can_hold_it(partition: dict[str, Any], tmp_path: Path) -> None:
+    """Without the columns `kind` and `members` it is a comment; a partition in use is left out."""
+    listed = drives.survey(tmp_path / "none.tsv")
+    comment = drives.sheet_text(listed).splitlines()[-1]
+    assert comment.startswith("# /dev/sda2: ")
+    assert "kind partition, members S1" in comment
+    columns = "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers"
+    path = tmp_path / "drives.tsv"
+    path.write_text(drives.sheet_text(listed, columns))
+    row = next(row for row in load_sheet(path).values() if row.kind == "partition")
+    assert (row.serial, row.members, row.destructive) == ("1111-2222", ("S1",), False)
+    partition["reason"] = "sda1 is mounted on /home"
+    assert "sda2" not in drives.sheet_text(drives.survey(tmp_path / "none.tsv"), columns)
+
+
+def test_a_partition_in_the_sheet_is_recognised(partition: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "drives.tsv"
+    path.write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers\n"
+        "part\t/dev/disk/by-partuuid/1111-2222\t1111-2222\tyes\t\tpartition\tS1\n"
+    )
+    listed = {drive["device"]: drive for drive in drives.survey(path)}
+    assert (listed["/dev/sda2"]["sheet"], listed["/dev/sda2"]["sheet_name"]) == ("yes", "part")
+    assert listed["/dev/sda"]["sheet"] is None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,3 +99,38 @@ def test_disabled_kernel_counters_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"does not count.*echo 1 > /sys/class/block/sdz/queue/iostats"):
         sysfs.wear("sdz", tmp_path)
     assert sysfs.writes("sdz", tmp_path) is None
+
+
+def with_members(beside: int = 0, **written: int) -> Wear:
+    """Return counters of a partition or array on disks with these written sectors, and with `beside` on disk A."""
+    members = {
+        serial: {
+            "sectors_written": sectors, "sectors_discarded": 0,
+            "sectors_written_beside": beside if serial == "A" else 0, "sectors_discarded_beside": 0,
+        }
+        for serial, sectors in written.items()
+    }  # fmt: skip
+    return replace(WEAR, members=members)
+
+
+@pytest.mark.parametrize(
+    ("live", "reason"),
+    [
+        (with_members(A=5, B=6), None),
+        (with_members(A=5, B=7), "its disk B was written to beside it since the seal: 512B written"),
+        (with_members(A=4, B=6), "write counters of its disk A went backwards"),
+        (with_members(1, A=5, B=6), "its disk A was written to beside it since the seal: 512B written"),
+        (replace(with_members(1, A=5, B=6), own_records_bytes=512), "its disk A was written to beside it"),
+        (with_members(A=5), "it lies on other disks now"),
+        (replace(with_members(A=5, B=7), own_records_bytes=512), None),
+        (replace(with_members(A=5, B=8), own_records_bytes=512), "its disk B was written to beside it"),
+    ],
+)
+def test_a_write_to_a_member_beside_the_subject_breaks_the_seal(live: Wear, reason: str | None) -> None:
+    """The records of an array, which the kernel writes after the last request, do not."""
+    seal = Seal("purge", "S", "P", with_members(A=5, B=6), "2026-11-25T00:00:00Z")
+    again = Seal.from_mapping(json.loads(json.dumps(seal.to_mapping())))
+    assert again == seal
+    verdict = judge(again, "purge", "S", "P", live)
+    assert verdict.intact == (reason is None)
+    assert (reason or "show no write") in verdict.reason

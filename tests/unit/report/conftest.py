@@ -254,7 +254,7 @@ def drives() -> pd.DataFrame:
             "drive": drive, "serial": f"VD-{drive}", "model": "drivelab virtual drive", "firmware": "1",
             "capacity_bytes": 64 << 20, "logical_block_bytes": 512, "transport": "loop", "link": None, "link_max": None,
             "controller": None,
-            "manufacturer": None, "rotational": None, "zoned": None,
+            "manufacturer": None, "rotational": None, "zoned": None, "kind": "drive", "composition": None,
             "lba_format": "512e", "virtual": True,
             "over_provisioning_pct": share, "device": f"virtual:{drive}",
         }

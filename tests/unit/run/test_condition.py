@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from made_plans import CAPACITY_BYTES, made_plan
 
+from drivelab.collect.conditions import conditions
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -48,6 +49,27 @@ def conditioned(folder: Path, fill: Any, **more: Any) -> tuple[Plan, dict[str, i
     plan = made_plan(folder, [IDLE], {"fill": fill, **more}, model=model, **subject)
     purge_and_precondition(plan, folder)
     return plan, drive_of(plan).counters()
+
+
+@pytest.mark.parametrize(
+    ("condition", "title", "facet"),
+    [
+        ({"not_purged": True}, "the study sets purge: none", "not purged"),
+        ({}, "the protocol requires no purge", "none"),
+    ],
+)
+def test_the_recording_says_why_there_was_no_purge(
+    tmp_path: Path, condition: dict[str, bool], title: str, facet: str
+) -> None:
+    drive_class = {"name": "client", "threads": 1, "queue_depth": 8, "active_range": 1.0}
+    plan = made_plan(tmp_path, [IDLE], {"purge": "none", **condition}, **{"class": drive_class})
+    purge(plan, tmp_path / "purged.json")
+    (line,) = journal(plan, "purge")
+    assert (line["method"], line["verified"]) == ("none", title)
+    precondition(plan, tmp_path / "purged.json", tmp_path / "conditioned.json")
+    measure(plan, tmp_path / "conditioned.json")
+    table = conditions([plan.recording_path], {})
+    assert list(table[table["facet"] == "purge"]["value"]) == [facet]
 
 
 def test_a_single_fill_keeps_its_folder_and_seed(tmp_path: Path) -> None:
@@ -235,7 +257,7 @@ def in_real_time(folder: Path) -> Plan:
 
 
 class Named:
-    name = "sda"
+    settings_of = ("sda",)
 
 
 def test_deviating_host_settings_are_refused_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

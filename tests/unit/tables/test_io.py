@@ -23,6 +23,8 @@ ROW: dict[str, Any] = {
     "logical_block_bytes": 4096,
     "transport": "pcie",
     "link": None,
+    "kind": "drive",
+    "composition": None,
     "link_max": None,
     "lba_format": "512e",
     "controller": None,

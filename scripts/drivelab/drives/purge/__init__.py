@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge.method import Leaves, Method, Promise, Say, SpoiltError, drives_of
+from drivelab.drives.approved import HeldDevice
+from drivelab.drives.composed import is_composed
+from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Say, SpoiltError, drives_of
 from drivelab.drives.purge.verification import purge_verified
 
 __all__ = ["AUTO", "METHODS", "Leaves", "Method", "Promise", "SpoiltError", "purge"]
@@ -58,8 +59,8 @@ def purge(device: HeldDevice, method: str = AUTO, say: Say = lambda text, fracti
             say(f"{name} was not used: {error}", None)
     reasons = "; ".join(f"{attempt['method']}: {attempt['reason']}" for attempt in tried)
     raise UserError(
-        f"{device.device} cannot be purged by any method ({reasons}); purge it with the vendor's tool and set "
-        "'purge: none' in the protocol, or replace the drive"
+        f"{device.device} cannot be purged by any method ({reasons}); set 'purge: none' in the study, which labels its "
+        "results as not purged, or replace the drive"
     )
 
 
@@ -70,7 +71,11 @@ def _named(name: str) -> Method:
 
 
 def _by(method: Method, device: HeldDevice, say: Say) -> dict[str, Any]:
-    reason = method.unavailable(device)
+    if is_composed(device.kind) and Drives.PART not in method.drives:
+        reason: str | None = f"it would erase more than the {device.kind}: it is a command to the whole drive"
+    else:
+        reason = method.unavailable(device)
     if reason is not None:
         raise UserError(f"{device.device} cannot be purged by {method.name}: {reason}")
-    return {"method": method.name, "title": method.title, **purge_verified(method, device, say)}
+    title = method.title.replace("whole drive", f"whole {device.kind}")
+    return {"method": method.name, "title": title, **purge_verified(method, device, say)}

@@ -6,8 +6,8 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.drives import ata, erasing
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.ata import Ata
-from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Rank, Say, SpoiltError, attended
 from drivelab.drives.sysfs import block_dir
 

@@ -6,18 +6,17 @@ import mmap
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.drives import sysfs
-from drivelab.drives.guard import HeldDevice
-from drivelab.drives.purge import canaries
+from drivelab.drives import raw, sysfs
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Rank, Say, attended
-from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.drives.sysfs import read_text
 
 _WRITE_BYTES = 4 << 20
 
 
 def discards(name: str) -> bool:
     """Return whether the kernel can send TRIM, UNMAP or Deallocate to a drive."""
-    return (read_text(block_dir(name) / "queue/discard_max_bytes") or "0") != "0"
+    return (read_text(sysfs.whole_dir(name) / "queue/discard_max_bytes") or "0") != "0"
 
 
 def _no_trim(device: HeldDevice) -> str | None:
@@ -42,7 +41,7 @@ def _overwrite(device: HeldDevice, say: Say) -> dict[str, Any]:
     total = sysfs.capacity_bytes(device.name)
     done = 0
     try:
-        with canaries.opened(device.path, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
+        with raw.opened(device.path, write=True) as drive, mmap.mmap(-1, _WRITE_BYTES) as zeros:
             view = memoryview(zeros)
             try:
                 while done < total:

@@ -16,7 +16,9 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_duration
 from drivelab.drives import erasing
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
+from drivelab.drives.composed import is_composed
+from drivelab.drives.composition import kind_of
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.drives.tools import Output
 
@@ -85,6 +87,8 @@ class Drives(Enum):
     """SATA and SAS flash, which the kernel both calls sdX."""
     OTHER = auto()
     """Rotating drives, virtual drives and all other devices."""
+    PART = auto()
+    """Partitions, volumes and arrays: not whole drives, so no command to a drive may erase them."""
 
 
 class Rank(IntEnum):
@@ -104,6 +108,8 @@ class Rank(IntEnum):
 
 def drives_of(name: str, sys_root: Path = Path("/sys")) -> Drives:
     """Return the group of a drive, given by kernel name."""
+    if is_composed(kind_of(name, sys_root)):
+        return Drives.PART
     if name.startswith("nvme"):
         return Drives.NVME
     if name.startswith("sd") and read_text(block_dir(name, sys_root) / "queue/rotational") == "0":
@@ -146,7 +152,7 @@ class Method:
     rank: Rank
     """Where `auto` tries it, see `drivelab.drives.purge.method`."""
     drives: frozenset[Drives]
-    """Drives on which `auto` tries it; a study can name it for any drive."""
+    """Drives on which `auto` tries it; a study can name it for any other drive, but not for a part of drives."""
     host_writes: bool = False
     """Whether the host writes the whole drive, for the estimates of bytes and time."""
 

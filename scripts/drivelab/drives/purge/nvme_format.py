@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.drives import nvme, tools
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.purge.method import Drives, Leaves, Method, Promise, Rank, Say, SpoiltError, attended
 
 _NAMESPACE_MANAGEMENT = 1 << 3

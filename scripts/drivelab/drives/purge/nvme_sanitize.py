@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.drives import erasing, nvme
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.purge.canaries import declared_byte
 from drivelab.drives.purge.method import Drives, Leaves, Method, Progress, Promise, Rank, Say, until_done
 from drivelab.drives.purge.nvme_format import not_alone

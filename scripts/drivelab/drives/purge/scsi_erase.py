@@ -7,7 +7,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.drives import erasing, scsi, tools
-from drivelab.drives.guard import HeldDevice
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.purge.method import Drives, Leaves, Method, Progress, Promise, Rank, Say, SpoiltError, until_done
 
 _FORMAT_UNIT = 0x4

@@ -10,7 +10,9 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.drives import erasing, sysfs, tools
-from drivelab.drives.guard import HeldDevice, actual_serial
+from drivelab.drives.approved import HeldDevice
+from drivelab.drives.composed import is_composed
+from drivelab.drives.identifiers import actual_serial, identifier
 from drivelab.drives.purge import by_host, canaries, nvme_sanitize, scsi_erase
 from drivelab.drives.purge import canaries as raw
 from drivelab.drives.purge.canaries import Geometry, Raw, Sample, declared_byte
@@ -27,7 +29,7 @@ def purge_verified(method: Method, device: HeldDevice, say: Say) -> dict[str, An
     """
     started_s = time.monotonic()
     _finish_running(device, say)
-    geometry, serial = _geometry(device), actual_serial(device.device, device.name)
+    geometry, serial = _geometry(device), _identity(device)
     say(f"{method.title}: writing canaries", None)
     planted = _plant(method, device, geometry)
     evidence = method.carry_out(device, say)
@@ -51,10 +53,18 @@ def purge_verified(method: Method, device: HeldDevice, say: Say) -> dict[str, An
 
 
 def _finish_running(device: HeldDevice, say: Say) -> None:
+    if is_composed(device.kind):
+        return
     if device.name.startswith("nvme"):
         nvme_sanitize.finish_running(device, say)
     elif device.name.startswith("sd"):
         scsi_erase.finish_running(device, say)
+
+
+def _identity(device: HeldDevice) -> str | None:
+    if is_composed(device.kind):
+        return identifier(device.kind, device.name)
+    return actual_serial(device.device, device.name)
 
 
 def _geometry(device: HeldDevice) -> Geometry:
@@ -80,7 +90,7 @@ def _same_drive(method: Method, device: HeldDevice, before: Geometry, serial: st
             f"{after.logical_block_bytes} instead of {before.capacity_bytes} in blocks of {before.logical_block_bytes};"
             " check dmesg, and restore the old format"
         )
-    if actual_serial(device.device, device.name) != serial:
+    if _identity(device) != serial:
         raise SpoiltError(
             f"{device.device} is another drive after {method.name}; run drivelab drives to see what is attached"
         )
@@ -96,7 +106,7 @@ def _judge_content(method: Method, device: HeldDevice, geometry: Geometry, plant
         if kept:
             raise _failed(
                 method, device, f"{len(kept)} of {len(planted)} canaries still read back, the first at byte {kept[0]}",
-                "use another method, or the vendor's tool and the protocol setting purge: none",
+                "use another method, or set purge: none in the study, which labels its results as not purged",
             )  # fmt: skip
         first = canaries.read(drive, offsets, geometry.chunk_bytes, errors=lenient)
         if lenient:
@@ -169,7 +179,7 @@ def _previous_content(drive: Raw, offset: int, length: int) -> bytes | None:
 
 def _discard_unit(device: HeldDevice, geometry: Geometry) -> int:
     """Return the drive's discard unit in bytes, a multiple of a canary's length, else the canary's length."""
-    text = sysfs.read_text(sysfs.block_dir(device.name) / "queue/discard_granularity") or "0"
+    text = sysfs.read_text(sysfs.whole_dir(device.name) / "queue/discard_granularity") or "0"
     granularity, chunk = int(text), geometry.chunk_bytes
     if granularity % chunk == 0 and 0 < granularity <= min(_GRANULE_LIMIT_BYTES, geometry.capacity_bytes):
         return granularity

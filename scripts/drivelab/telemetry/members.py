@@ -1,0 +1,75 @@
+"""Read the sensors of all disks below a partition, volume or array, and the state of an array."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from drivelab.drives.arrays import array_state
+from drivelab.telemetry.log import SLOW_S, Source
+
+_LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",
+            "critical_temperature_min"}  # fmt: skip
+"""Fields of which the subject has the largest value of its members."""
+_SMALLEST = {"available_spare_pct"}
+_TEMPERATURE, _LIMIT = "temperature_c", "temperature_limit_c"
+_NO_LIMIT_C = 1000.0
+
+
+def combined(sources: Mapping[str, Iterable[Source]]) -> list[Source]:
+    """Return one source for each kind of source that a member has; `sources` are those of each member by its name.
+
+    Each reading has all values of all members, with the member's name before the field (`SERIAL/temperature_c`), and
+    the value of the subject, see `of_subject`.
+    """
+    by_name: dict[str, dict[str, Source]] = {}
+    for member, several in sources.items():
+        for source in several:
+            by_name.setdefault(source.name, {})[member] = source
+    return [_combined(name, members) for name, members in by_name.items()]
+
+
+def _combined(name: str, members: Mapping[str, Source]) -> Source:
+    def read() -> dict[str, float]:
+        values = {member: source.read() for member, source in members.items()}
+        named = {f"{member}/{field}": value for member, fields in values.items() for field, value in fields.items()}
+        return named | of_subject(list(values.values()))
+
+    first = next(iter(members.values()))
+    return Source(name, read, first.period_s, first.prompt)
+
+
+def of_subject(members: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return the values of a subject from one reading of each member.
+
+    Counters and powers are sums. The temperature is that of the member nearest to its limit, with this limit; without
+    limits it is the highest.
+    """
+    readings = list(members)
+    fields = dict.fromkeys(field for reading in readings for field in reading)
+    values: dict[str, float] = {}
+    for field in fields:
+        known = [reading[field] for reading in readings if field in reading]
+        choose: Callable[[list[float]], float] = max if field in _LARGEST else min if field in _SMALLEST else sum
+        if not field.startswith("temperature_sensor_") and field not in (_TEMPERATURE, _LIMIT):
+            values[field] = choose(known)
+    warm = [reading for reading in readings if _TEMPERATURE in reading]
+    if warm:
+        nearest = max(warm, key=lambda reading: reading[_TEMPERATURE] - reading.get(_LIMIT, _NO_LIMIT_C))
+        values |= {field: nearest[field] for field in (_TEMPERATURE, _LIMIT) if field in nearest}
+    return values
+
+
+def array_source(name: str, sys_root: Path = Path("/sys")) -> Source | None:
+    """Read how many members an array lacks, and how far it is synchronized; None without an array in the subject."""
+    if array_state(name, sys_root) is None:
+        return None
+
+    def read() -> dict[str, float]:
+        state = array_state(name, sys_root)
+        if state is None:
+            raise OSError("the array is gone")
+        synced = {} if state.synced_pct is None else {"array_synced_pct": state.synced_pct}
+        return {"array_missing": float(state.missing), **synced}
+
+    return Source("array", read, period_s=SLOW_S)

@@ -1,0 +1,100 @@
+"""The state of an array, from the kernel's files and from dm-raid's status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from device_trees import Tree
+
+from drivelab.drives.arrays import array_state, of_raid_target
+from drivelab.drives.described import composition_words, target_words
+from drivelab.drives.device_mapper import parse
+
+
+def array(root: Path, **files: str) -> tuple[Tree, str]:
+    tree = Tree(root, {"sdz": 1, "sdy": 1})
+    name = tree.composed("md", "sdz1", "sdy1")
+    for file, text in files.items():
+        (tree.directory(name) / "md" / file).write_text(f"{text}\n")
+    return tree, name
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({}, "clean"),
+        ({"degraded": "0", "sync_action": "idle", "sync_completed": "none", "resync_start": "none"}, "clean"),
+        ({"degraded": "1", "sync_action": "idle"}, "degraded, 1 missing or not filled"),
+        ({"degraded": "1", "sync_action": "frozen"}, "degraded, 1 missing or not filled"),
+        (
+            {"degraded": "1", "sync_action": "recover", "sync_completed": "250 / 1000"},
+            "rebuilding, 1 missing or not filled, 25 % done",
+        ),
+        ({"degraded": "0", "sync_action": "resync", "sync_completed": "500 / 1000"}, "resyncing, 50 % done"),
+        ({"degraded": "0", "sync_action": "check", "sync_completed": "none"}, "resyncing"),
+        ({"degraded": "0", "sync_action": "idle", "resync_start": "0"}, "resyncing"),
+    ],
+)
+def test_state_of_md(tmp_path: Path, files: dict[str, str], words: str) -> None:
+    tree, name = array(tmp_path, **files)
+    for subject in (name, tree.add(f"{name}p1", inside=name)):
+        state = array_state(subject, tree.sys)
+        assert state is not None
+        assert (state.name, state.words) == (name, words)
+
+
+def test_a_drive_has_no_array_and_the_worst_of_several_counts(tmp_path: Path) -> None:
+    tree, first = array(tmp_path, degraded="0")
+    assert array_state("sdz", tree.sys) is None
+    second = tree.composed("md", tree.add("sdx"), tree.add("sdw"))
+    (tree.directory(second) / "md/degraded").write_text("1\n")
+    above = tree.composed("md", first, second)
+    state = array_state(above, tree.sys)
+    assert state is not None
+    assert (state.name, state.state) == (second, "degraded")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("raid raid1 2 AA 2048/2048 idle 0 0 -", "clean"),
+        ("raid raid5_ls 3 ADA 2048/2048 idle 0 0 -", "degraded, 1 missing or not filled"),
+        ("raid raid1 2 Aa 512/2048 recover 0 0 -", "rebuilding, 1 missing or not filled, 25 % done"),
+        ("raid raid1 2 aa 512/2048 resync 0 0 -", "resyncing, 25 % done"),
+        ("linear 8:1 2048", None),
+    ],
+)
+def test_state_of_dm_raid(line: str, words: str | None) -> None:
+    (target,) = parse(f"0 4096 {line}")
+    state = of_raid_target("dm-0", target)
+    assert (None if state is None else state.words) == words
+
+
+def test_composition_in_words(tmp_path: Path) -> None:
+    tree, name = array(tmp_path, level="raid5", raid_disks="3", chunk_size="524288", layout="2", degraded="0")
+    tree.place("sdz1", 2048, 8192)
+    tree.place("sdy1", 63, 8192)
+    assert composition_words("sdz", tree.sys) == ""
+    assert composition_words("sdz1", tree.sys) == "partition at byte 1,048,576 (aligned to 1 MiB) on 1 drive"
+    assert composition_words(name, tree.sys) == (
+        "md raid5 of 3, chunk 512 KiB, layout 2 on partition at byte 32,256 (aligned to 512 B) and partition at byte "
+        "1,048,576 (aligned to 1 MiB) on 2 drives"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("linear 8:1 2048", "dm linear"),
+        ("striped 2 128 8:1 0 8:2 0", "striped over 2, chunk 64 KiB"),
+        ("crypt aes-xts-plain64 :64:logon:x 0 8:1 32768", "dm-crypt aes-xts-plain64"),
+        ("multipath 0 0 1 1 service-time 0 2 2 8:0 1 1 8:16 1 1", "multipath over 2 paths, service-time"),
+        ("thin 253:2 1", "thin volume"),
+        ("thin-pool 253:0 253:1 128 0 1 skip_block_zeroing", "thin pool, block 64 KiB"),
+        ("raid raid1 3 0 region_size 1024 2 253:0 253:1 253:2 253:3", "dm-raid raid1"),
+    ],
+)
+def test_target_in_words(line: str, words: str) -> None:
+    (target,) = parse(f"0 4096 {line}")
+    assert target_words(target) == words
