@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +44,7 @@ class GuestDevice:
         self._guest = opened
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
         self.name = opened.disk
-        self.settings_of = [opened.disk] if opened.disk else []
+        self.settings_of: Sequence[str] = [opened.disk] if opened.disk else []
         self.serial = str(plan.subject["drive"]["serial"])
         self.engine = choose_engine(opened.path, opened.label, direct=opened.direct)
         self.capacity_bytes = opened.capacity_bytes
