@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import real_path
 from drivelab.drives import guard, identity, sysfs
 from drivelab.drives.composed import Subject, is_composed
 from drivelab.drives.composition import kind_of, partitions
@@ -70,9 +69,17 @@ def _pin(name: str, kind: str) -> str | None:
     """Return a path of a subject that does not change and that the sheet accepts; None if there is none."""
     for folder in map(Path, _FOLDERS[kind]):
         for link in sorted(folder.glob("*")):
-            if KINDS[kind].device.fullmatch(str(link)) and real_path(link).name == name:
+            if KINDS[kind].device.fullmatch(str(link)) and _leads_to(link, name):
                 return str(link)
     return None
+
+
+def _leads_to(path: Path, name: str) -> bool:
+    """Return whether a path is a node of a device, or a link to one; without udev, /dev/mapper has nodes."""
+    try:
+        return sysfs.kernel_name(str(path)) == name
+    except OSError:
+        return False
 
 
 def _reason(subject: Subject, kind: str, found: dict[str, Any]) -> str | None:

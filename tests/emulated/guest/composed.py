@@ -27,6 +27,7 @@ from uses import run
 
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, listing, node
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import array_state
 from drivelab.drives.described import composed_wear, composition_words
 from drivelab.drives.identifiers import identifier
@@ -58,18 +59,9 @@ def settle() -> None:
 def clear(*drives: str) -> None:
     for drive in drives:
         run("wipefs", "--all", "--force", "--quiet", drive)
-        reread(drive)
+        uses.reread(drive)
         run("blockdev", "--flushbufs", drive)
     settle()
-
-
-def reread(drive: str) -> None:
-    """Remove the partitions of a wiped drive; udev opens a partition for a moment after each change."""
-    for _ in range(20):
-        settle()
-        if subprocess.run(["blockdev", "--rereadpt", drive], check=False, capture_output=True).returncode == 0:
-            return
-    raise RuntimeError(f"the partitions of {drive} stay in use")
 
 
 def partitioned(*drives: str) -> list[str]:
@@ -202,29 +194,33 @@ def verdict(built: Built, serial: str, members: list[str], passing_s: float = 0.
 
 
 def digest(device: str) -> str:
+    run("blockdev", "--flushbufs", device)  # the page cache would hide what was written by another way
     return hashlib.md5(Path(device).read_bytes()).hexdigest()
 
 
-def use(built: Built, serial: str) -> dict[str, object]:
-    """Purge the subject, write to it, and judge its seal."""
+def held(built: Built, serial: str) -> AbstractContextManager[tuple[HeldDevice, object]]:
     names = tuple(sorted(MEMBERS[member] for member in built.members))
-    results: dict[str, object] = {}
-    with guard.held(row(built.device, serial, kind=built.kind, members=names), built.device) as (held, _):
-        results["purged"] = purge(held, "auto")
-        with Path(held.path).open("r+b", buffering=0) as file:
+    return guard.held(row(built.device, serial, kind=built.kind, members=names), built.device)
+
+
+def use(built: Built, serial: str) -> dict[str, object]:
+    """Purge the subject, write to it, and judge its seal; then write beside it, and judge the seal again."""
+    before = [digest(sibling) for sibling in built.siblings]
+    reasons: list[str] = []
+    with held(built, serial) as (device, _):
+        purged = purge(device, "auto")
+        with Path(device.path).open("r+b", buffering=0) as file:
             file.write(b"drivelab" * 8192)
         subprocess.run(["sync"], check=True)
-        if not held.disks:
-            return results
-        # An array notes that it is clean some time after the last write.
-        time.sleep(0.5)
-        seal = Seal("purge", serial, "P", composed_wear(held), "now")
-        results["seals"] = [judge(seal, "purge", serial, "P", composed_wear(held)).reason]
+        if device.disks:
+            seal = Seal("purge", serial, "P", composed_wear(device), "now")
+            reasons.append(judge(seal, "purge", serial, "P", composed_wear(device)).reason)
+    untouched = before == [digest(sibling) for sibling in built.siblings]
     if built.beside:
         run("dd", "if=/dev/urandom", f"of={built.beside}", "bs=4096", "count=1", "seek=8", "oflag=direct")
-        with guard.held(row(built.device, serial, kind=built.kind, members=names), built.device) as (held, _):
-            results["seals"] += [judge(seal, "purge", serial, "P", composed_wear(held)).reason]  # type: ignore[operator]
-    return results
+        with held(built, serial) as (device, _):
+            reasons.append(judge(seal, "purge", serial, "P", composed_wear(device)).reason)
+    return {"purged": purged, "seals": reasons, "untouched": untouched}
 
 
 def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, object]:
@@ -241,7 +237,6 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
             with uses.mounted(built.siblings[0]):
                 result["sibling"] = verdict(built, serial, built.members)
             settle()
-        before = [digest(sibling) for sibling in built.siblings]
         result["composition"] = composition_words(opened.name)
         state = array_state(opened.name)
         result["state"] = None if state is None else state.words
@@ -249,12 +244,7 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
             run("mdadm", "--quiet", "/dev/md0", "--fail", built.members[-1])
             failed = array_state(opened.name)
             result["failed"] = [None if failed is None else failed.words, verdict(built, serial, built.members)]
-        built.beside, beside = "", built.beside
         result |= use(built, serial)
-        result["untouched"] = before == [digest(sibling) for sibling in built.siblings]
-        built.beside = beside
-        if beside:
-            result["seals"] = use(built, serial)["seals"]
     return {**result, "seconds": round(time.monotonic() - started_s, 1)}
 
 

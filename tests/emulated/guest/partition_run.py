@@ -14,7 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from uses import run
+from uses import reread, run
 
 from drivelab.cli.main import main
 from drivelab.plan.plan import Plan
@@ -71,5 +71,4 @@ stages()
 subprocess.run(["tar", "-cf", "recording.tar", str(plan.recording_path)], check=True)
 Path("siblings.json").write_text(json.dumps({"before": before, "after": siblings(drive)}))
 run("wipefs", "--all", "--force", "--quiet", drive)
-run("udevadm", "settle")
-run("partx", "--delete", drive)
+reread(drive)

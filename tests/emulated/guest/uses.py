@@ -31,6 +31,15 @@ def wait_until_gone(path: str) -> None:
         time.sleep(0.05)
 
 
+def reread(drive: str) -> None:
+    """Remove the partitions of a wiped drive; udev opens a partition for a moment after each change."""
+    for _ in range(20):
+        run("udevadm", "settle")
+        if subprocess.run(["blockdev", "--rereadpt", drive], check=False, capture_output=True).returncode == 0:
+            return
+    raise RuntimeError(f"the partitions of {drive} stay in use")
+
+
 def make_ext4(node: str, *options: str) -> None:
     """Make a complete file system; otherwise the kernel would write the rest of its tables after the mount."""
     run("mke2fs", "-q", "-F", "-t", "ext4", "-E", "lazy_itable_init=0,nodiscard", *options, node)
