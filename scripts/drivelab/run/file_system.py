@@ -71,7 +71,7 @@ def make(file_system: FileSystem, device: str) -> dict[str, str]:
     words = arguments(file_system)
     path = program(f"mkfs.{file_system.type}")
     with TemporaryDirectory() as empty:
-        checked([path, *words, device], f"making the file system {file_system.type} on {device}", Path(empty))
+        checked([path, *words, device], f"making the file system {file_system.type} on {device}", Path(empty), line=0)
     return {"file_system": file_system.type, "mkfs": f"{_version(path)}; {' '.join(words)}"}
 
 

@@ -68,7 +68,9 @@ class FileSystemDevice(BlockDevice):
                 mounts.mounted(self._spec.type, self._approved.device, options=self._spec.mount)
             )
         except UserError as error:
-            raise UserError(f"{where}: {error}. Correct 'mkfs' or 'mount' of the platform and run again.") from None
+            raise UserError(
+                f"{where}: {str(error).rstrip('.')}. Correct 'mkfs' or 'mount' of the platform and run again."
+            ) from None
         size_bytes = self._spec.file_bytes(sysfs.capacity_bytes(self._approved.name))
         if (room_bytes := guest.room_bytes(mount)) < size_bytes:
             raise UserError(

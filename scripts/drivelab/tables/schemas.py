@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 8
+VERSION = 9
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -122,6 +122,7 @@ DRIVES = schema(
     "str: manufacturer?",  # by the PCI vendor of an NVMe drive, else by the OUI in the world wide name
     "bool: virtual",
     "float: over_provisioning_pct?",
+    "str: file_system? mkfs? mount_options?",  # of a platform that measures a file: type, version and arguments of mkfs
     "str: device",
 )
 

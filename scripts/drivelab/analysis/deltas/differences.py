@@ -9,11 +9,11 @@ import pandas as pd
 from drivelab.core.errors import UserError
 from drivelab.tables.schemas import SCHEMAS
 
-KINDS = ("drive", "host", "setting", "protocol", "time")
+KINDS = ("drive", "file system", "host", "setting", "protocol", "time")
 ALWAYS = ("time",)
 """Kinds of facets that differ between any two recordings."""
 OF_DRIVES = ("drive",)
-OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
+OF_PLATFORMS = ("host", "setting", "scenario", "write cache", "file system")
 """Facets and kinds that distinguish the platforms of a study."""
 NOT_RECORDED = "not recorded"
 STEPS = "steps"
