@@ -11,7 +11,7 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.drives.openers import Host
 from drivelab.drives.tools import Output
-from drivelab.host.stack.file_systems import mount_of, mounts
+from drivelab.host.stack.file_systems import mounts
 from drivelab.plan.file_system import PACKAGES, FileSystem
 from drivelab.trace.capturing.mounts import checked, program
 
@@ -83,5 +83,5 @@ def _version(mkfs: str) -> str:
 
 def options_of(mount: Path) -> str:
     """Return the mount options in force, with those that the kernel adds."""
-    found = mount_of(str(mount), mounts(Host()))
-    return ",".join(found.options) if found is not None else "unknown"
+    (options,) = [found.options for found in mounts(Host()) if found.point == str(mount)]
+    return ",".join(options)
