@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from leftovers import processes
 from made_plans import DRIVE, made_plan
 
+from drivelab.cli import runner
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
@@ -270,6 +272,23 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     assert len(mounted()) == 1
     assert (finish(plan, seal) / "recording.json").exists()
     assert mounted() == []
+
+
+def test_a_run_unmounts_before_the_guard_checks_the_drives(
+    at_work: tuple[Plan, Path, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guard refuses a mounted drive, so nothing else would ever unmount it."""
+    _, _, process = at_work
+    for pid in (*processes("drivelab.trace.capturing.guardian"), process.pid):
+        os.kill(pid, 9)
+    process.wait()
+    wait_for(lambda: not processes("fio"))
+    for name in ("refuse_foreign_campaign", "check_engines"):
+        monkeypatch.setattr(runner, name, lambda *_: None)
+    seen: list[list[str]] = []
+    campaign: Any = SimpleNamespace(to_do=[], approve_drives=lambda: seen.append(mounted()))
+    runner._check(campaign)
+    assert seen == [[]]
 
 
 def test_an_interrupted_measurement_unmounts_and_restarts(at_work: tuple[Plan, Path, subprocess.Popen[bytes]]) -> None:

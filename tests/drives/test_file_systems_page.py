@@ -85,4 +85,6 @@ def test_the_page_does_what_it_says(run_directory: Path, tmp_path: Path) -> None
     assert ours["intended"].all()
     report = (project.folder / "results/fs/report/index.html").read_text()
     assert all(f"alpha@{name}" in report for name in platforms)
+    pages = "".join(path.read_text() for path in (project.folder / "results/fs/report").rglob("*.html"))
+    assert "lazy_itable_init=0" in pages, "the report says how ext4 was made"
     assert [mount for mount in leftovers() if mount.startswith("mount") and "virtual" not in mount] == []

@@ -69,6 +69,9 @@ def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
     ]
     if not is_missing(drive.get("over_provisioning_pct")):
         facts.append(fact("Over-provisioning", each(_percent, drive["over_provisioning_pct"])))
+    for label, column in (("File system", "file_system"), ("mkfs", "mkfs"), ("Mount options", "mount_options")):
+        if not is_missing(drive.get(column)):
+            facts.append(fact(label, each(text, drive[column])))
     return tuple(facts)
 
 
