@@ -60,7 +60,7 @@ def test_the_page_does_what_it_says(run_directory: Path, tmp_path: Path) -> None
             (project.folder / name).write_text(with_rows(block.text))
         elif kind == "entry":
             (project.folder / name).write_text((ROOT / name).read_text() + block.text)
-        elif block.directive == "output":
+        elif block.directive == "printed":
             lines = [re.escape(line).replace("…", ".*?") for line in block.text.splitlines()]
             assert "btrfs" not in platforms or re.search("\n".join(lines), printed, re.S), printed
         elif block.language == "sh":

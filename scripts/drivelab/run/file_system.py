@@ -48,17 +48,21 @@ def _in_kernel(kind: str, filesystems: Path) -> bool:
 def arguments(file_system: FileSystem) -> list[str]:
     """Return the arguments of mkfs, without the device: what drivelab needs, then those of the study.
 
-    mke2fs(8) takes the last -E only, so the study's is merged with drivelab's.
+    mke2fs(8) takes the last -E only, so all of them become one.
     """
     words = list(file_system.mkfs)
     if file_system.type != "ext4":
         return [*_FORCED[file_system.type], *words]
-    if "-E" in words[:-1]:
-        at = words.index("-E") + 1
-        words[at] = f"{_NOT_LATER},{words[at]}"
-    else:
-        words = ["-E", _NOT_LATER, *words]
-    return [*_FORCED["ext4"], *words]
+    extended, others = [_NOT_LATER], []
+    while words:
+        word = words.pop(0)
+        if word == "-E" and words:
+            extended.append(words.pop(0))
+        elif word.startswith("-E") and word != "-E":
+            extended.append(word.removeprefix("-E"))
+        else:
+            others.append(word)
+    return [*_FORCED["ext4"], "-E", ",".join(extended), *others]
 
 
 def make(file_system: FileSystem, device: str) -> dict[str, str]:

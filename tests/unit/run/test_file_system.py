@@ -20,6 +20,7 @@ LATER = "lazy_itable_init=0,lazy_journal_init=0"
         ("ext4", (), ["-q", "-F", "-E", LATER]),
         ("ext4", ("-b", "1024"), ["-q", "-F", "-E", LATER, "-b", "1024"]),
         ("ext4", ("-E", "stride=4", "-b", "1024"), ["-q", "-F", "-E", f"{LATER},stride=4", "-b", "1024"]),
+        ("ext4", ("-Estride=4", "-E", "nodiscard"), ["-q", "-F", "-E", f"{LATER},stride=4,nodiscard"]),
         ("xfs", ("-m", "reflink=0"), ["-q", "-f", "-m", "reflink=0"]),
         ("btrfs", (), ["-q", "-f"]),
         ("f2fs", ("-a", "0"), ["-q", "-f", "-a", "0"]),
