@@ -188,7 +188,6 @@ def test_without_a_purge_nothing_tells_whether_the_cache_is_free() -> None:
     assert probes({"condition": {**condition, "purge": "auto"}})
     assert not probes({"condition": {**condition, "purge": "auto"}, "file_system": {}}), "a first write allocates"
     assert not probes({"condition": {"purge": "required", "rest_s": 1.0}})
-    assert probes({"purge": "required", "rest_s": 1.0, "fill": SEQUENTIAL})
 
 
 def test_the_flush_waits_for_the_write_buffer(tmp_path: Path) -> None:
