@@ -14,6 +14,7 @@ block give further instructions:
 * `<!-- test: output -->`: the block before prints these lines; … matches anything
 * `<!-- test: protocol|steps|applications|virtual drives|host settings|profile -->`: the kind of a YAML example that is
   not part of a study
+* `<!-- test: printed -->`: the same, of a command that only the test named in `doc_commands` runs
 * `<!-- test: query FOLDER -->`: the results folder of an SQL block, if it is not the demo's
 * `<!-- test: serve -->`: the command runs until it is interrupted
 """

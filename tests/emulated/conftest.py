@@ -176,6 +176,7 @@ def stacked(ground: Ground, make_file: Callable[[str, int], Path]) -> Iterator[M
         [
             *(option for name in "abcd" for option in _nvme(name, make_file(name, 128), f"EMU-{name.upper()}")),
             *_nvme("pulled", make_file("pulled", 32), "EMU-PULLED"),
+            *_nvme("formatted", make_file("formatted", 320), "EMU-FORMATTED"),
             "-drive",
             f"file={make_file('spare', 32)},if=none,id=spare,format=raw,discard=unmap",
             *_subsystem(make_file("shared-1", 128)),

@@ -29,12 +29,15 @@ NOT_RUN = (
     (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
     (r"drivelab evidence metric=p99", "tests/workflow/test_evidence.py", "a measurement that the demo does not have"),
     (r"drivelab .*(config/many.yaml|results/many)", "tests/workflow/test_fleet.py", "takes a fleet"),
+    (r"drivelab (study new fs|run config/fs.yaml|compare .*config/fs.yaml)", "tests/drives/test_file_systems_page.py",
+     "mounts file systems"),
     (r"drivelab (run|demo)\b.*--profile", "tests/cluster", "needs a cluster"),
 )  # fmt: skip
 ELSEWHERE = (
     # Commands of other programs, and why they are not run.
     (r"\./drivelab setup", "tests/fresh runs it in new systems; the sh script handles it"),
     (r"rsync ", "needs another host"),
+    (r"apt-get install ", "changes this machine"),
     (r"snakemake .*config/many.yaml", "takes a fleet; tests/workflow/test_fleet.py has one"),
 )
 REAL_DRIVES = {"S4EVNX0K": "op7-512e", "S5Y3NX0M": "op28-512e"}

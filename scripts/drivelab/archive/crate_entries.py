@@ -21,7 +21,8 @@ from drivelab.recording.writer import UNFINISHED, read_journal
 Entity = dict[str, Any]
 
 _DRIVE = ("firmware", "capacity_bytes", "logical_block_bytes", "lba_format", "transport", "link", "controller",
-          "manufacturer", "over_provisioning_pct", "write_cache", "virtual")  # fmt: skip
+          "manufacturer", "over_provisioning_pct", "write_cache", "virtual", "file_system", "mkfs",
+          "mount_options")  # fmt: skip
 _HOST = ("cpu", "cores", "base_clock_mhz", "max_clock_mhz", "package_power_limit_w", "memory_bytes", "memory_modules",
          "board", "system", "bios", "os", "note")  # fmt: skip
 _FIO = "https://github.com/axboe/fio"

@@ -43,7 +43,8 @@ thead th:nth-child(3):last-child { text-align: right; }
 _LABELS = {
     "firmware": "Firmware", "capacity_bytes": "Capacity", "logical_block_bytes": "Logical block",
     "lba_format": "LBA format", "transport": "Transport", "link": "Link", "over_provisioning_pct": "Over-provisioning",
-    "write_cache": "Write cache", "virtual": "Virtual drive", "cpu": "CPU", "cores": "Cores", "memory_bytes": "Memory",
+    "write_cache": "Write cache", "virtual": "Virtual drive", "file_system": "File system", "mkfs": "mkfs",
+    "mount_options": "Mount options", "cpu": "CPU", "cores": "Cores", "memory_bytes": "Memory",
     "os": "Operating system", "base_clock_mhz": "Base clock, MHz", "max_clock_mhz": "Maximum clock, MHz",
     "package_power_limit_w": "Package power limit, W", "memory_modules": "Memory modules", "board": "Board",
     "system": "System", "bios": "BIOS", "controller": "Controller", "manufacturer": "Manufacturer", "note": "Note",

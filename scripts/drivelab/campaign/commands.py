@@ -9,12 +9,16 @@ from typing import Any
 from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import COMPOSITE, Cell, pause_s, rounds_at_least, rounds_at_most
+from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.plan import Plan
+from drivelab.run.file_system import arguments as mkfs_arguments
 from drivelab.run.fill import MOST_RESTS, passes, probe_cell, probes
 from drivelab.run.soak import soak_cell
 
 ENGINE = "io_uring"
 """The default ioengine; libaio replaces it where the host forbids io_uring."""
+_MOUNT = "/mnt"
+"""Stands for drivelab's mount point."""
 
 
 _Command = Callable[[Cell, int], str]
@@ -27,14 +31,25 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
     command in advance.
     """
 
+    file_system = plan.file_system
+    if file_system is not None:
+        path = shlex.join([f"mkfs.{file_system.type}", *mkfs_arguments(file_system), device])
+        options = f"-o {','.join(file_system.mount)} " if file_system.mount else ""
+        yield "file system", f"{path} && mount -t {file_system.type} {options}{device} {_MOUNT}"
+        capacity_bytes, logical_block_bytes = file_system.file_bytes(capacity_bytes), BLOCK_BYTES
+        device = f"{_MOUNT}/file"
+
     def command(cell: Cell, seed: int) -> str:
-        arguments = list(_arguments(job_text(cell, device, ENGINE, capacity_bytes, logical_block_bytes, seed)))
+        on_file = file_system is not None
+        path = f"{device}-of-commits" if on_file and cell.synchronous else device
+        job = job_text(cell, path, ENGINE, capacity_bytes, logical_block_bytes, seed, file=on_file)
+        arguments = list(_arguments(job))
         if cell.slice_s is not None:
             arguments.append(f"--status-interval={cell.slice_s:g}")
         return shlex.join(["fio", *arguments, "--output-format=json+"])
 
     condition, fills = plan.subject["condition"], list(passes(plan, capacity_bytes))
-    probe = command(probe_cell(fills[0].cell, capacity_bytes), 1) if probes(condition) else None
+    probe = command(probe_cell(fills[0].cell, capacity_bytes), 1) if probes(plan.subject) else None
     if probe is not None:
         yield "a short write, to compare with", probe
     for fill in fills:

@@ -96,10 +96,12 @@ def estimate(
     """
     terms = terms_of(plan, bandwidth_mib_s, fastest_mib_s)
     total = _purge(plan, capacity_bytes, terms)
+    if plan.file_system is not None:
+        capacity_bytes = plan.file_system.file_bytes(capacity_bytes)
     condition, measure = plan.subject["condition"], plan.subject["measure"]
     for fill in fills(condition):
         total += _fill(fill_cell(fill, plan, capacity_bytes), terms)
-    first = fill_cell(fills(condition)[0], plan, capacity_bytes) if probes(condition) else None
+    first = fill_cell(fills(condition)[0], plan, capacity_bytes) if probes(plan.subject) else None
     total += rest_estimate(condition, first, capacity_bytes)
     for step in measure:
         ((kind, fields),) = step.items()

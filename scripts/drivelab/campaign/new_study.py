@@ -16,6 +16,7 @@ from drivelab.campaign.planning import PROTOCOLS, Campaign
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
+from drivelab.plan.file_system import LEAST_BYTES
 from drivelab.plan.fitting import UnfitError
 from drivelab.plan.grammar import load
 from drivelab.plan.study_parts import IN_RESULTS
@@ -32,49 +33,63 @@ _DRAFT = """\
 name: {name}
 title: Study {name}
 drives: [{drives}]
-# The drive that the others are compared with.
+{platforms}# The {subject} that the others are compared with.
 basis: {basis}
 measurements:
 {measurements}
 # Recordings of each measurement, with purge and preconditioning. Fewer than 3 give no verdict on the drives.
 runs: {runs}
-# Order: fixed, as above, or random, so that no drive is always the last: {{random: 1}}
-order: fixed
+# Order: fixed, as above, or random, so that no {subject} is always the last: {{random: 1}}
+order: {order}
 # Measurements at a time on each host; concurrent measurements disturb each other.
 concurrency: 1
 # drivelab runs nothing beyond the budget. 'endurance: 5%' also works, if the drive sheet has the endurance.
 {budget}
 # Combinations to leave out, to add, or to repeat more often.
-# exclude: [{{drives: [{basis}], measurements: [{first}]}}]
-# include: [{{drives: [{basis}], measurements: [{first}], runs: 5}}]
+# exclude: [{{drives: [{drive}], measurements: [{first}]}}]
+# include: [{{drives: [{drive}], measurements: [{first}], runs: 5}}]
+"""
+_PLATFORMS = """\
+# drivelab makes each file system on each drive, after the purge, and measures a file on it. With options, and the size
+# of the file: {{type: xfs, mkfs: [-m, reflink=0], mount: [noatime], file: 40%}}
+platforms:
+{entries}
 """
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How many recordings a study shall have."""
+    """How many recordings a study shall have, and on which file systems."""
 
     runs: int = FEWEST
     budget: str = "# budget: {time: 3d, written: 20TB}"
     """Line of the study: the limits, or a comment with an example."""
+    file_systems: tuple[str, ...] = ()
+    """Types of file systems to compare; empty to measure the drives themselves."""
 
     @classmethod
-    def of(cls, detect: float | None, time: str | None, written: str | None) -> Wish:
+    def of(cls, detect: float | None, time: str | None, written: str | None, file_systems: Sequence[str] = ()) -> Wish:
         """Return the wish to show a difference (0.05 for 5 %) within limits such as `3d` and `20TB`.
 
         Raises UserError for a difference that would need more recordings than can be planned.
         """
+        if unknown := [name for name in file_systems if name not in LEAST_BYTES]:
+            raise UserError(
+                f"--filesystems: drivelab does not make the file system '{unknown[0]}'; choose among "
+                f"{', '.join(LEAST_BYTES)}"
+            )
+        kinds = tuple(dict.fromkeys(file_systems))
         limits = ", ".join(f"{key}: {limit}" for key, limit in (("time", time), ("written", written)) if limit)
         budget = f"budget: {{{limits}}}" if limits else cls.budget
         if detect is None:
-            return cls(budget=budget)
+            return cls(budget=budget, file_systems=kinds)
         runs = recordings_for(ASSUMED_SCATTER, math.log1p(detect), 0.05)
         if runs is None:
             raise UserError(
                 f"--detect {100 * detect:g}%: needs more than {MOST_RECORDINGS} recordings of each drive, if they "
                 f"scatter by {100 * ASSUMED_SCATTER:g} %; name a larger difference"
             )
-        return cls(runs, budget)
+        return cls(runs, budget, kinds)
 
 
 _USUAL = Wish()
@@ -100,9 +115,11 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
     try:
         text = _within_budget(path, name, chosen, wanted, wish)
     except UnfitError as error:
-        able = [row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted)]
+        able = [
+            row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted, wish)
+        ]
         known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in _FIRST, stem))
-        fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol])]
+        fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol], wish)]
         advice = [
             f"{kind} ({option} {' '.join(names[:_NAMED])})"
             for kind, option, names in (
@@ -152,9 +169,13 @@ def _checked(
     path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish
 ) -> tuple[str, Campaign]:
     """Return the text of a study and the study; raises UserError if it is invalid."""
+    kinds = wish.file_systems
+    entries = "\n".join(f"  {kind}: {{host: any, file_system: {{type: {kind}}}}}" for kind in kinds)
     text = _DRAFT.format(
-        path=path, name=name, drives=", ".join(drives), basis=drives[0], first=protocols[0],
-        runs=wish.runs, budget=wish.budget,
+        path=path, name=name, drives=", ".join(drives), first=protocols[0], runs=wish.runs, budget=wish.budget,
+        basis=f"{drives[0]}@{kinds[0]}" if kinds else drives[0], drive=drives[0],
+        platforms=_PLATFORMS.format(entries=entries) if kinds else "",
+        subject="file system" if kinds else "drive", order="{random: 1}" if kinds else "fixed",
         measurements="\n".join(f"  - {{protocol: {protocol}}}  # {_title(protocol)}" for protocol in protocols),
     )  # fmt: skip
     with TemporaryDirectory() as folder:
@@ -168,9 +189,9 @@ def _checked(
             raise UserError(str(error).replace(str(trial), f"{path} (not written)")) from None
 
 
-def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str]) -> bool:
+def _is_valid(path: Path, name: str, drives: Sequence[str], protocols: Sequence[str], wish: Wish) -> bool:
     try:
-        _checked(path, name, drives, protocols, _USUAL)
+        _checked(path, name, drives, protocols, wish)
     except UserError:
         return False
     return True

@@ -138,7 +138,8 @@ class Estimates:
         drive = plan.subject["drive"]
         key = (
             id(plan.subject["measure"]), plan.subject["condition"]["purge"], plan.measurement,
-            str(drive.get("virtual")), drive.get("over_provisioning"), capacity_bytes, bandwidth_mib_s, fastest_mib_s,
+            str(drive.get("virtual")), drive.get("over_provisioning"), str(plan.file_system), capacity_bytes,
+            bandwidth_mib_s, fastest_mib_s,
         )  # fmt: skip
         if key not in self._known:
             traces = self._campaign.traces_of(plan)

@@ -300,6 +300,8 @@ class Campaign:
             subject["array_state"] = choice.array_state
         if platform is not None:
             subject["platform"] = {"name": platform.name, "host": platform.host}
+            if platform.file_system is not None:
+                subject["file_system"] = platform.file_system.to_mapping()
         if self._protocols[choice.protocol].body.get("simultaneous", False):
             together = choice.drives_in(_name(platform), run)
             if len(together) > 1:
@@ -329,6 +331,12 @@ class Campaign:
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)
         refuse_kind(plan)
+        if plan.file_system is not None and plan.clock == "virtual":
+            raise UserError(
+                f"{self.study.path}: '{plan.drive}' is a file system, but virtual drives run on the virtual clock here "
+                f"({self.clock[1]}). No kernel takes part in simulated time, so nothing can be mounted. Run the study "
+                "as root where virtual drives run in real time ('clock: wall'), or use a real drive."
+            )
         if plan.virtual:
             model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
             refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)

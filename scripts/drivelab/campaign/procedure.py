@@ -102,7 +102,7 @@ def _condition(resolved: Resolved, subject: Subject) -> Iterator[Part]:
         yield Part(_fill(fill), (), _estimate(resolved, subject, {"purge": "none", "fill": fill}, []))
     if "rest_s" in condition:
         first: Cell | None = None
-        if probes(condition):
+        if probes({"condition": condition}):
             first = fill_cell(fills(condition)[0], _plan(resolved, subject, condition, []), subject.capacity_bytes)
         times = f", up to {MOST_RESTS} times, until a short write is as fast as on the empty drive" if first else ""
         words = f"flush of the drive's cache, then {format_seconds(condition['rest_s'])} of rest{times}"

@@ -15,11 +15,11 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount, parse_size
 from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
+from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.grammar import Protocol, Resolved, resolve
 from drivelab.plan.plan import Plan
 from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
-from drivelab.run.guest import BLOCK_BYTES
 from drivelab.trace import trace_catalogue
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 

@@ -106,10 +106,10 @@ def _show(campaign: Campaign, planned: Planned, rows: Mapping[str, Outlook]) -> 
     """Print a measurement, with its commands if this host makes it."""
     from drivelab.campaign.commands import fio_commands
     from drivelab.drives import sysfs
+    from drivelab.plan.file_system import BLOCK_BYTES
     from drivelab.plan.hosts import host_of
     from drivelab.plan.subject_kinds import FILE
     from drivelab.recording.folders import is_recorded
-    from drivelab.run.guest import BLOCK_BYTES
     from drivelab.virtual.model import DriveModel
 
     place = ""

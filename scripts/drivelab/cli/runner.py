@@ -34,6 +34,7 @@ from drivelab.plan.schema import ROOT
 from drivelab.recording.folders import RUN_LOCK
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments, snakemake_environment
+from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
 from drivelab.workflow import fleet_part, locks
 from drivelab.workflow.check import check_engines
@@ -114,8 +115,12 @@ def _run(
 
 
 def _check(campaign: Campaign) -> None:
-    """Raise UserError if the study may not run here, before anything is touched."""
+    """Raise UserError if the study may not run here, before anything is touched.
+
+    What a killed measurement left mounted is unmounted first, because the guard refuses a mounted drive.
+    """
     refuse_foreign_campaign(campaign)
+    recover_mounts()
     check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or not campaign.everywhere)
     campaign.approve_drives()
 

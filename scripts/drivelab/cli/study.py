@@ -30,6 +30,10 @@ def add_parser(commands: Any) -> None:
                         default=["pts-throughput", "pts-write-saturation"],
                         help="protocols of config/protocols (default: %(default)s)")  # fmt: skip
     action.add_argument(
+        "--filesystems", nargs="+", metavar="TYPE", default=[],
+        help="compare file systems on the drives, such as ext4,xfs,btrfs,f2fs (default: measure the drives themselves)",
+    )  # fmt: skip
+    action.add_argument(
         "--detect", metavar="SHARE", help="difference to show, such as 5%%: sets how many recordings each drive needs"
     )
     action.add_argument("--time", metavar="TIME", help="limit of the study's time, such as 3d, which --detect keeps")
@@ -60,7 +64,9 @@ def _new(options: argparse.Namespace) -> int:
     from drivelab.campaign.verdict_outlook import verdict_outlook
 
     in_project(DEFAULT_STUDY)
-    wish = Wish.of(parse_share(options.detect) if options.detect else None, options.time, options.written)
+    file_systems = [name for words in options.filesystems for name in words.split(",") if name]
+    detect = parse_share(options.detect) if options.detect else None
+    wish = Wish.of(detect, options.time, options.written, file_systems)
     path = write_study(options.name, options.drives, options.protocols, wish)
     campaign = Campaign.load(path, everywhere=True)
     print(f"{path}: written; check it, then run: ./drivelab study check {path}, ./drivelab run {path}")

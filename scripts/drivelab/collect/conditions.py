@@ -40,6 +40,7 @@ _DRIVE = {
 }
 _HOST = {"host": "host", "CPU": "cpu", "cores": "cores", "kernel": "kernel", "operating system": "os", "fio": "fio",
          "drivelab": "drivelab"}  # fmt: skip
+_FILE_SYSTEM = {"file system": "file_system", "mkfs": "mkfs", "mount options": "mount_options"}
 _NO_FACETS = ("serial", "enabled", "capacity", "over_provisioning", "logical_block")
 """Keys of a virtual drive model that its identity already contains."""
 _EFFECTS = ("throttle", "housekeeping", "disturb", "variation")
@@ -84,6 +85,7 @@ def _facets(path: Path, plan: Plan, altered: Sequence[str]) -> Facets:
     memory = host.get("memory_bytes")
     yield "memory", "host", None if memory is None else f"{memory / 2**30:.1f} GiB"
     yield from _of_hardware(host)
+    yield from _of_file_system(identity)
     yield from _of_protocol(path, plan, identity, host, journal, altered)
     yield from _settings(path)
     yield "evidence", "time", "checksummed" if checksummed(path) else "not checksummed"
@@ -122,6 +124,15 @@ def _of_hardware(host: Mapping[str, Any]) -> Facets:
     for facet, (name, unit) in numbers.items():
         if host.get(name) is not None:
             yield facet, "host", f"{host[name]:g} {unit}"
+
+
+def _of_file_system(identity: Mapping[str, Any]) -> Facets:
+    """Yield how the measured file system was made; nothing for a drive."""
+    for facet, name in _FILE_SYSTEM.items():
+        if name in identity:
+            yield facet, "file system", identity[name]
+    if "file_bytes" in identity:
+        yield "file", "file system", _bytes(identity["file_bytes"])
 
 
 def _of_protocol(

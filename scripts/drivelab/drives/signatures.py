@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import struct
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from drivelab.drives import tools
 
@@ -36,6 +38,10 @@ MEMBERS = {
 }
 """What other drives or hosts may need or use, by libblkid's names; RAID members end in `_raid_member`."""
 
+_BTRFS_SUPER_BYTES, _SUPER_BYTES = 64 << 10, 4096
+"""Place and size of the first superblock of btrfs."""
+_FLAGS_AT, _MAGIC_AT, _DEVICES_AT, _SEEDING = 0x38, 0x40, 0x88, 1 << 32
+
 
 @dataclass(frozen=True)
 class Signature:
@@ -45,6 +51,8 @@ class Signature:
     """Kernel name of the drive or partition that has it."""
     kind: str
     label: str
+    alone: bool = False
+    """Whether it is a btrfs of this device only, so that no other drive needs it."""
 
     @property
     def words(self) -> str:
@@ -55,6 +63,8 @@ class Signature:
         """What the device is a member of, in words; None for a self-contained signature."""
         if self.kind.endswith("_raid_member"):
             return "a member of a RAID"
+        if self.alone:
+            return None
         return MEMBERS.get(self.kind)
 
 
@@ -69,8 +79,25 @@ def read(nodes: list[str]) -> list[Signature]:
         output = tools.run("wipefs", "--json", "--no-act", f"/dev/{node}")
         if output.status != 0:
             raise OSError(output.words)
-        signatures += parse(output.stdout)
+        signatures += [_judged(signature) for signature in parse(output.stdout)]
     return signatures
+
+
+def _judged(signature: Signature) -> Signature:
+    if signature.kind != "btrfs":
+        return signature
+    with Path(f"/dev/{signature.node}").open("rb") as device:
+        device.seek(_BTRFS_SUPER_BYTES)
+        return replace(signature, alone=is_alone(device.read(_SUPER_BYTES)))
+
+
+def is_alone(superblock: bytes) -> bool:
+    """Return whether a superblock of btrfs says that its file system is on one device, and is no seed of others.
+
+    Source: fs/btrfs/fs.h and include/uapi/linux/btrfs_tree.h, struct btrfs_super_block.
+    """
+    (flags,), (devices,) = (struct.unpack_from("<Q", superblock, at) for at in (_FLAGS_AT, _DEVICES_AT))
+    return bool(superblock[_MAGIC_AT : _MAGIC_AT + 8] == b"_BHRfS_M" and devices == 1 and not flags & _SEEDING)
 
 
 def parse(text: str) -> list[Signature]:

@@ -10,7 +10,13 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
-from drivelab.analysis.deltas.differences import differences_table, forbidden, known_differences, not_recorded
+from drivelab.analysis.deltas.differences import (
+    OF_PLATFORMS,
+    differences_table,
+    forbidden,
+    known_differences,
+    not_recorded,
+)
 from drivelab.analysis.deltas.doubts import LOAD, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
@@ -25,7 +31,6 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
     "fio": ("fio",), "measurement": ("protocol",), "since": ("time",), "until": ("time",), "run": ("time",),
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
-_OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
 _PLACE = ["measurement", "cell_label", "metric"]
 
 
@@ -161,7 +166,7 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
         if key == "drive" and "@" in "".join(values):
             drives, platforms = ({value.partition("@")[part] for value in values} for part in (0, 2))
             meant |= dict.fromkeys(facets if len(drives) > 1 else ())
-            meant |= dict.fromkeys(_OF_PLATFORMS if len(platforms) > 1 else ())
+            meant |= dict.fromkeys(OF_PLATFORMS if len(platforms) > 1 else ())
         elif values[0] != values[1]:
             meant |= dict.fromkeys(facets)
     return tuple(meant)

@@ -8,6 +8,7 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.plan.cell import Cell, beside_of, cells_of, fills
+from drivelab.plan.file_system import BLOCK_BYTES, LEAST_BYTES
 from drivelab.plan.plan import Plan
 from drivelab.plan.ranges import parts_of
 from drivelab.plan.subject_kinds import KINDS, READ_ONLY
@@ -29,8 +30,14 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int, *, t
 
     The reasons: an I/O size is not a multiple of the logical block, the range is larger than the drive or too small for
     the threads, slices in real time are shorter than fio allows, or I/Os trim and the drive does not (`trims`). Stream
-    sizes are not checked: drivelab rounds them up to the block when it reads the trace.
+    sizes are not checked: drivelab rounds them up to the block when it reads the trace. On a file system, the file is
+    the drive.
     """
+    if (file_system := plan.file_system) is not None:
+        if capacity_bytes < (least_bytes := LEAST_BYTES[file_system.type]):
+            raise UnfitError(plan, f"{file_system.type} needs at least {format_size(least_bytes)}, and the drive has "
+                        f"{format_size(capacity_bytes)}", "use a larger drive or another file system")  # fmt: skip
+        capacity_bytes, logical_block_bytes = file_system.file_bytes(capacity_bytes), BLOCK_BYTES
     if not trims and _trims(plan.subject):
         raise UnfitError(plan, "its I/Os trim, but the drive, or the kernel's path to it, does not support TRIM",
                     "leave this protocol out of the study")  # fmt: skip
@@ -52,11 +59,17 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int, *, t
 def refuse_kind(plan: Plan) -> None:
     """Raise UnfitError if the plan does what its kind of subject forbids.
 
-    A file takes loops, soaks and idle times; a subject for reading only takes those of them that do not write.
+    A file takes loops, soaks and idle times, also one on a file system that drivelab makes; a subject for reading only
+    takes those of them that do not write.
     """
-    if KINDS[plan.kind].destroyed:
+    destroyed, on_file_system = KINDS[plan.kind].destroyed, "file_system" in plan.subject
+    if destroyed and not on_file_system:
         return
-    if plan.subject["condition"]["purge"] != "none":
+    if not destroyed and on_file_system:
+        raise UnfitError(plan, f"drivelab makes no file system on the kind '{plan.kind}'",
+                         "name a drive, or leave this subject out with 'exclude'")  # fmt: skip
+    what = "a file system" if on_file_system else f"the kind '{plan.kind}'"
+    if not destroyed and plan.subject["condition"]["purge"] != "none":
         raise UnfitError(plan, f"the protocol purges, and a subject of the kind '{plan.kind}' cannot be purged",
                          "choose a protocol without a purge, such as quick")  # fmt: skip
     steps = {kind for step in plan.subject["measure"] for kind in step}
@@ -64,15 +77,20 @@ def refuse_kind(plan: Plan) -> None:
         "streams" in fields for step in plan.subject["measure"] for fields in step.values()
     )
     if streams or not steps <= {"loop", "soak", "idle"}:
-        raise UnfitError(plan, f"replays and applications need a drive, not the kind '{plan.kind}'",
+        raise UnfitError(plan, f"replays and applications need a drive, not {what}",
                          "leave this measurement out for this subject")  # fmt: skip
     if _trims(plan.subject):
-        raise UnfitError(plan, f"its I/Os trim, which the kind '{plan.kind}' cannot",
+        raise UnfitError(plan, f"its I/Os trim, which {what} cannot",
                          "leave this measurement out for this subject")  # fmt: skip
-    reads = all(cell["read_share"] == 100 and not beside_of(cell) for cell in _cells(plan.subject))
-    if plan.kind == READ_ONLY.name and (fills(plan.subject["condition"]) or not reads):
+    filled = fills(plan.subject["condition"])
+    only_reads = all(cell["read_share"] == 100 and not beside_of(cell) for cell in _cells(plan.subject))
+    if plan.kind == READ_ONLY.name and (filled or not only_reads):
         raise UnfitError(plan, "the protocol writes, and the sheet lists this device for reading only",
                          "choose a protocol that only reads, such as quick-reads")  # fmt: skip
+    reads = any(cell["read_share"] > 0 for each in _cells(plan.subject) for cell in (each, *beside_of(each)))
+    if on_file_system and not filled and reads:
+        raise UnfitError(plan, "it reads without a fill, and blocks of a file that were never written are not read "
+                         "from the drive", "choose a protocol with a fill")  # fmt: skip
 
 
 def _trims(subject: Mapping[str, Any]) -> bool:

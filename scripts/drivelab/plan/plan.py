@@ -12,6 +12,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import read_regular
+from drivelab.plan.file_system import FileSystem
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 
 FORMAT = 1
@@ -82,6 +83,17 @@ class Plan:
     def destroys(self) -> bool:
         """Return whether the measurement destroys data of a user: on any subject but a virtual drive or a file."""
         return not self.virtual and KINDS[self.kind].destroyed
+
+    @property
+    def file_system(self) -> FileSystem | None:
+        """Return the file system on which a file is measured, or None."""
+        body = self.subject.get("file_system")
+        return None if body is None else FileSystem.from_mapping(body)
+
+    @property
+    def lasts(self) -> bool:
+        """Return whether a stage can hand over what it prepared; a temporary file ends with its process."""
+        return KINDS[self.kind].destroyed and "file_system" not in self.subject
 
     @property
     def virtual(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import parse_amount, parse_duration, parse_share
+from drivelab.plan.file_system import FileSystem
 
 ANY_HOST = "any"
 BY_PROTOCOL = "by-protocol"
@@ -35,7 +36,7 @@ class TraceSource:
 
 @dataclass(frozen=True)
 class Platform:
-    """A host with its settings, on which a study compares drives."""
+    """A host with its settings, and perhaps a file system, on which a study compares drives."""
 
     name: str
     host: str
@@ -45,6 +46,8 @@ class Platform:
     """As in `Study`."""
     note: str | None = None
     """What the host cannot tell."""
+    file_system: FileSystem | None = None
+    """The file system on which a file is measured; None: the drive itself is measured."""
 
     def of(self, drive: str) -> str:
         """Return the subject name of a drive on this platform."""
@@ -92,22 +95,24 @@ class MeasurementChoice:
 
 
 def platforms_of(
-    path: Path, body: Mapping[str, Mapping[str, str]], scenario: str, write_cache: str
+    path: Path, body: Mapping[str, Mapping[str, Any]], scenario: str, write_cache: str
 ) -> tuple[Platform, ...]:
     """Return the platforms.
 
     Settings left out are the study's. Raises UserError for two that are identical.
     """
-    seen: dict[tuple[str, str, str | None], str] = {}
+    seen: dict[tuple[str, str, str | None, FileSystem | None], str] = {}
     platforms = []
     for name, entry in body.items():
         cache = entry.get("write_cache", write_cache)
-        platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache, entry.get("note"))
-        other = seen.setdefault((platform.host, platform.scenario, platform.write_cache), name)
+        place = f"{path}: key 'platforms.{name}.file_system"
+        file_system = FileSystem.from_study(entry["file_system"], place) if "file_system" in entry else None
+        platform = Platform(name, entry["host"], entry.get("scenario", scenario), cache, entry.get("note"), file_system)
+        other = seen.setdefault((platform.host, platform.scenario, platform.write_cache, file_system), name)
         if other != name:
             raise UserError(
                 f"{path}: key 'platforms' has '{other}' and '{name}', which are identical; change the 'host', "
-                "'scenario' or 'write_cache' of one, or remove it"
+                "'scenario', 'write_cache' or 'file_system' of one, or remove it"
             )
         platforms.append(platform)
     return tuple(platforms)

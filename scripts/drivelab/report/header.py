@@ -72,6 +72,9 @@ def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
         facts.append(fact("Kind", f"hard disk{zoned}"))
     if not is_missing(drive.get("over_provisioning_pct")):
         facts.append(fact("Over-provisioning", each(_percent, drive["over_provisioning_pct"])))
+    for label, column in (("File system", "file_system"), ("mkfs", "mkfs"), ("Mount options", "mount_options")):
+        if not is_missing(drive.get(column)):
+            facts.append(fact(label, each(text, drive[column])))
     return tuple(facts)
 
 

@@ -98,6 +98,9 @@ class BlockDevice:
         """Return None for a device that is gone or has its counters switched off."""
         return sysfs.writes(self._approved.name)
 
+    def make_file_system(self) -> dict[str, Any] | None:
+        return None
+
     def flush(self) -> None:
         """Flush the drive's cache with fsync(2) (block/fops.c, blkdev_fsync).
 

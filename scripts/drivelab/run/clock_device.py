@@ -72,6 +72,9 @@ class ClockDevice:
     def kernel_writes(self) -> None:
         """Return None: no kernel counts in simulated time, and nothing else can write to the model."""
 
+    def make_file_system(self) -> dict[str, Any] | None:
+        return None
+
     def flush(self) -> None:
         self._drive.flush()
 

@@ -17,7 +17,6 @@ from drivelab.host.settings import HOST, deviations, snapshot
 from drivelab.plan.cell import Cell
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.plan import Plan
-from drivelab.plan.subject_kinds import KINDS
 from drivelab.recording.writer import Recording, now_iso, write_json
 from drivelab.run.device import Device, open_device
 from drivelab.run.fill import AS_EMPTY, FOLDER, MOST_RESTS, Pass, passes, probe_cell, probes, rest
@@ -78,7 +77,7 @@ NOTHING_TO_DO = "nothing"
 def purge(plan: Plan, seal_out: Path) -> None:
     """Purge the drive and seal that state; do nothing if `measure` may resume the recording, or does it all."""
     recording = Recording(plan)
-    if recording.complete or recording.interrupted or not KINDS[plan.kind].destroyed:
+    if recording.complete or recording.interrupted or not plan.lasts:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with Progress(plan, "purge") as progress, place(plan, progress, last=False), open_device(plan) as device:
@@ -99,7 +98,7 @@ def precondition(plan: Plan, seal_in: Path, seal_out: Path) -> None:
     Does nothing where `purge` does nothing.
     """
     recording = Recording(plan)
-    if recording.complete or recording.interrupted or not KINDS[plan.kind].destroyed:
+    if recording.complete or recording.interrupted or not plan.lasts:
         write_json(seal_out, {"stage": NOTHING_TO_DO})
         return
     with Progress(plan, "precondition") as progress, place(plan, progress, last=False), open_device(plan) as device:
@@ -163,6 +162,8 @@ def _purge(plan: Plan, device: Device, recording: Recording, progress: Progress)
             progress.say(f"idle for {settle_s:g} s", 0.99)
             device.idle(settle_s)
             recording.append("settle", idle_s=settle_s)
+    if (made := device.make_file_system()) is not None:
+        recording.append("file_system", **made)
     return _seal(plan, device, recording, "purge")
 
 
@@ -171,7 +172,7 @@ def _precondition(plan: Plan, device: Device, recording: Recording, progress: Pr
     device.take_over()
     condition = plan.subject["condition"]
     fills = list(passes(plan, device.capacity_bytes))
-    probed = probe_cell(fills[0].cell, device.capacity_bytes) if probes(condition) else None
+    probed = probe_cell(fills[0].cell, device.capacity_bytes) if probes(plan.subject) else None
     empty_us = None
     with _sampler(device, recording):
         if probed is not None:

@@ -90,6 +90,13 @@ class Device(Protocol):
         """Purge the drive; return the `method` used and how the result was `verified`."""
         ...
 
+    def make_file_system(self) -> dict[str, Any] | None:
+        """Make and mount the file system of the plan and a file on it, which is measured from now on.
+
+        Return the facts for the journal, or None for a plan without one.
+        """
+        ...
+
     def flush(self) -> None:
         """Make the drive persist all acknowledged writes."""
         ...
@@ -200,9 +207,11 @@ def open_device(plan: Plan) -> Iterator[Device]:
             yield GuestDevice(opened, plan)
     else:
         from drivelab.run.block_device import BlockDevice
+        from drivelab.run.file_system_device import opened as opened_file_system
 
         refuse_foreign_commands(plan)
-        _ready_for_applications(plan)
+        refuse_kind(plan)
+        _ready_to_mount(plan)
         device = _device_path(plan)
         if row.virtual is None:
             consent.check(Path(plan.context["results"]), plan.drive, row.serial)
@@ -212,7 +221,12 @@ def open_device(plan: Plan) -> Iterator[Device]:
             write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
             user = run_directory() / "users" / held.serial.replace("/", "_")
-            yield BlockDevice(held, plan, LastUser(user, plan.recording), hold)
+            last_user = LastUser(user, plan.recording)
+            if plan.file_system is None:
+                yield BlockDevice(held, plan, last_user, hold)
+            else:
+                with opened_file_system(held, plan, last_user, hold, plan.file_system) as device_of_file:
+                    yield device_of_file
 
 
 @contextmanager
@@ -238,14 +252,17 @@ _REMEDY = {
 """What brings an array into a state; drivelab never changes the state itself."""
 
 
-def _ready_for_applications(plan: Plan) -> None:
+def _ready_to_mount(plan: Plan) -> None:
     """Unmount file systems that a killed process left mounted.
 
-    Raises UserError if the plan's application cannot run here.
+    Raises UserError if the plan's file system or application cannot run here.
     """
+    from drivelab.run.file_system import refuse_unready
     from drivelab.trace.capturing import applications
 
     applications.recover_mounts()
+    if plan.file_system is not None:
+        refuse_unready(plan.file_system)
     if "application" in plan.subject:
         applications.refuse_unready(applications.of_plan(plan))
 

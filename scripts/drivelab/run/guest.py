@@ -7,7 +7,7 @@ import os
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,13 @@ from drivelab.drives.described import member_of
 from drivelab.drives.identifiers import actual_serial
 from drivelab.host.stack.stack import class_of, disks, layers
 from drivelab.plan.drive_sheet import SheetRow
+from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.subject_kinds import DRIVE, FILE
 
 UNKNOWN = "unknown"
 """Identifier of a device that has none."""
 _RESERVE_SHARE, _MOST_RESERVE_BYTES = 0.05, 10 << 30
 """Space that stays free on the file system: a share of it, but not more than the second number."""
-BLOCK_BYTES = 4096
-"""Satisfies O_DIRECT on every file system and device."""
 _NO_TEMPORARY_FILES = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 """Errors of O_TMPFILE on a file system or kernel without it (open(2))."""
 
@@ -91,6 +90,14 @@ def temporary_file(row: SheetRow) -> Iterator[Guest]:
             f"{where}: a file of {format_amount(size_bytes)} leaves too little space in {folder}, which has room for "
             f"{format_amount(most)}. Free some space, or choose a smaller size."
         )
+    with file_in(folder, size_bytes, where) as opened:
+        facts = {"capacity_bytes": size_bytes, "logical_block_bytes": BLOCK_BYTES, "kind": row.kind}
+        yield replace(opened, facts={**opened.facts, **facts})
+
+
+@contextmanager
+def file_in(folder: Path, size_bytes: int, where: str) -> Iterator[Guest]:
+    """Make a sparse file without a name in a folder; it ends with the context, or with this process."""
     descriptor = nameless(folder, where)
     try:
         os.ftruncate(descriptor, size_bytes)
@@ -98,10 +105,7 @@ def temporary_file(row: SheetRow) -> Iterator[Guest]:
         disk, facts = _below(folder)
         if not direct:
             facts["composition"] += "; page cache not bypassed"
-        yield Guest(
-            str(folder), descriptor, size_bytes, BLOCK_BYTES, folder, direct, disk=disk,
-            facts={**facts, "capacity_bytes": size_bytes, "logical_block_bytes": BLOCK_BYTES, "kind": row.kind},
-        )  # fmt: skip
+        yield Guest(str(folder), descriptor, size_bytes, BLOCK_BYTES, folder, direct, disk=disk, facts=facts)
     finally:
         os.close(descriptor)
 

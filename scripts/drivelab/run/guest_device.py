@@ -40,8 +40,9 @@ class GuestDevice:
     lasts = False
     last_user: str | None = None
 
-    def __init__(self, opened: Guest, plan: Plan) -> None:
-        self._guest = opened
+    def __init__(self, opened: Guest, plan: Plan, on_hang: Callable[[], None] | None = None) -> None:
+        """Drive what is open; `on_hang`, see `run_fio`, tells that only drivelab uses the disk of a file."""
+        self._guest, self._on_hang = opened, on_hang
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
         self.name = opened.disk
         self.settings_of: Sequence[str] = [opened.disk] if opened.disk else []
@@ -80,6 +81,9 @@ class GuestDevice:
             "purge, or set 'purge: none' in the study."
         )
 
+    def make_file_system(self) -> dict[str, Any] | None:
+        return None
+
     def flush(self) -> None:
         try:
             os.fsync(self._guest.descriptor)
@@ -105,9 +109,11 @@ class GuestDevice:
                 file=folder is not None, direct=opened.direct,
             )  # fmt: skip
             comment = f"# {opened.label} ({opened.identity})\n"
+            own = self._on_hang is not None
             return run_fio(
-                opened.name, comment + job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s, on_tick=on_tick,
-                until=until, inherited=[descriptor], readonly=folder is None,
+                opened.disk if own else opened.name, comment + job, directory, runtime_s=cell.runtime_s,
+                slice_s=cell.slice_s, on_tick=on_tick, on_hang=self._on_hang or (lambda: None), idles=own, until=until,
+                inherited=[descriptor], readonly=folder is None,
             )  # fmt: skip
         finally:
             if descriptor != opened.descriptor:

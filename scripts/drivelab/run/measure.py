@@ -247,7 +247,7 @@ def _ready(
                 plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
             )  # fmt: skip
         else:
-            reason = "its temporary file ended with the interrupted process"
+            reason = "its file ended with the interrupted process"
         reason = reason or other_versions(recording.part, {**host, **device.identity()})
         if reason is None:
             device.take_over()

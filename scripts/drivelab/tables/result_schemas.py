@@ -61,7 +61,7 @@ VARIATION = schema(
 CONDITIONS = schema(
     # The conditions of a recording, one row for each facet: a property in which two recordings may differ.
     "str: recording drive measurement facet",  # facet: "kernel", "firmware", "setting: cpu governor" …
-    "str: kind",  # "drive" | "host" | "protocol" | "setting" | "time"
+    "str: kind",  # "drive" | "file system" | "host" | "protocol" | "setting" | "time"
     "str: value",
 )
 

@@ -126,6 +126,7 @@ DRIVES = schema(
     "str: zoned?",  # "none", also of drive-managed SMR | "host-aware"
     "bool: virtual",
     "float: over_provisioning_pct?",
+    "str: file_system? mkfs? mount_options?",  # of a platform that measures a file: type, version and arguments of mkfs
     "str: device",
 )
 

@@ -18,6 +18,7 @@ from drivelab.plan.hosts import host_of, is_here, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.recording.folders import OWNER
+from drivelab.run.file_system import refuse_unready
 from drivelab.trace.capturing import applications
 from drivelab.workflow.layout import Layout
 
@@ -30,6 +31,9 @@ def check_engines(plans: Iterable[Plan]) -> None:
     for plan in in_real_time:
         if "application" in plan.subject:
             applications.refuse_unready(applications.of_plan(plan))
+    for file_system in dict.fromkeys(plan.file_system for plan in in_real_time):
+        if file_system is not None:
+            refuse_unready(file_system)
     needy = next((plan for plan in in_real_time if any(_needs_native(step) for step in plan.subject["measure"])), None)
     if needy is not None:
         from drivelab.replay import native  # imports pyarrow, which is slow; only replays need it

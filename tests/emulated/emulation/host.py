@@ -32,6 +32,7 @@ GUEST_PROGRAMS = {
     "umount": "mount",
     "losetup": "mount",
     "mke2fs": "e2fsprogs",
+    "mkfs.ext4": "e2fsprogs",
     "sfdisk": "fdisk",
     "dmsetup": "dmsetup",
     "udevadm": "udev",

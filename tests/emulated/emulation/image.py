@@ -34,6 +34,11 @@ UDEV = (
     "/usr/lib/udev/rules.d/60-persistent-storage.rules",
 )
 """Files that create /dev/disk/by-id and the udev database."""
+COMPILED = (
+    "", "core", "criteria", "drives", "drives/purge", "fio", "host", "host/stack", "plan", "recording", "run",
+    "telemetry", "trace", "trace/capturing", "virtual",
+)  # fmt: skip
+"""Folders of the library whose modules the guest imports."""
 _WITHOUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
             "dist-packages", "distutils", "pydoc_data"}  # fmt: skip
 """Parts of Python's standard library that are left out."""
@@ -184,7 +189,7 @@ def _compile_project(image: Image, tag: str) -> None:
     """Compile the project's modules here, because an emulated processor takes seconds for it."""
     source = ROOT / "scripts/drivelab"
     with tempfile.TemporaryDirectory() as temporary:
-        for package in ("", "core", "plan", "drives", "host", "virtual", "drives/purge"):
+        for package in COMPILED:
             for path in sorted((source / package).glob("*.py")):
                 inside = Path(PROJECT) / "scripts/drivelab" / package / path.name
                 compiled = Path(temporary) / "compiled.pyc"

@@ -23,10 +23,12 @@ WANTED = ("crc32c_generic", "nvme", "ahci", "sd_mod", "sg", "ext4", "dm_mod")
 STACKING = (
     "loop", "virtio_pci", "virtio_scsi", "nvmet", "nvmet_tcp", "nvme_tcp", "raid0", "raid1", "raid10", "raid456",
     "dm_multipath", "dm_round_robin", "dm_thin_pool", "aesni_intel", "xts", "dm_crypt", "bcache", "btrfs",
+    "xfs", "crc32_generic", "f2fs",
 )  # fmt: skip
-"""Modules for devices stacked on a drive; a test loads them with /guest/modules.sh."""
+"""Modules for devices and file systems stacked on a drive; a test loads them with /guest/modules.sh. F2FS requests
+crc32 by name, not as a dependency."""
 _UNPACK = re.compile(
-    r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|configfs)|"
+    r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|xfs|f2fs|configfs)|"
     r"drivers/(ata|block|md|nvme|scsi|hwmon|virtio))"
 )
 

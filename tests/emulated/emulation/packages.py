@@ -20,6 +20,8 @@ PROGRAMS = {
     "make-bcache": "bcache-tools",
     "mdadm": "mdadm",
     "mkfs.btrfs": "btrfs-progs",
+    "mkfs.f2fs": "f2fs-tools",
+    "mkfs.xfs": "xfsprogs",
 }
 """Debian package of each program."""
 

@@ -49,7 +49,7 @@ def test_differences_of_drives_are_intended() -> None:
 def test_differences_of_host_and_settings_are_intended_for_platforms() -> None:
     rows = recording("a@old") + recording("a@new", kernel="6.6", scenario="synthetic", firmware="2", steps="other")
     assert found(rows, ("a@old", "a@new")) == {"kernel": True, "scenario": True, "firmware": False, "steps": False}
-    assert set(intended_by("a@old", "b@new")) == {"drive", "host", "setting", "scenario", "write cache"}
+    assert set(intended_by("a@old", "b@new")) == {"drive", "host", "setting", "scenario", "write cache", "file system"}
     assert intended_by("a@old", "b@old") == ("drive",)
 
 

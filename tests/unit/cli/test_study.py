@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.campaign.new_study import write_study
+from drivelab.campaign.new_study import Wish, write_study
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
+from drivelab.plan.file_system import FileSystem
 from drivelab.plan.study import load_study
+from drivelab.virtual import manage
 from drivelab.workflow import locks
 from drivelab.workflow.check import check, clashes
 
@@ -53,6 +55,24 @@ def test_commented_keys_of_a_draft_are_valid(project: Path) -> None:
         if "exclude" in key:
             path.write_text(path.read_text().replace("basis: op7", "basis: op28"))
         load_study(path)
+
+
+def test_a_draft_that_compares_file_systems(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manage, "possible", lambda: None)
+    wish = Wish.of(None, None, None, ["ext4", "btrfs", "ext4"])
+    with pytest.raises(UserError, match="btrfs needs at least 128MiB, and the drive has 32MiB"):
+        write_study("mine", ["op7"], ["filesystem-comparison"], wish)
+    models = Path("config/virtual_drives.yaml")
+    models.write_text(models.read_text().replace("capacity: 32MiB", "capacity: 1GiB"))
+    study = load_study(write_study("mine", ["op7"], ["filesystem-comparison"], wish))
+    assert study.subjects == ("op7@ext4", "op7@btrfs")
+    assert [platform.file_system for platform in study.platforms] == [FileSystem("ext4"), FileSystem("btrfs")]
+    assert (study.basis, study.runs, study.order) == ("op7@ext4", 3, 1)
+
+
+def test_an_unknown_file_system_is_named(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study", "new", "mine", "--drives", "op7", "--filesystems", "ext4,reiserfs"]) == 2
+    assert "does not make the file system 'reiserfs'; choose among ext4, xfs, btrfs, f2fs" in capsys.readouterr().err
 
 
 def test_a_draft_of_all_drives(project: Path) -> None:

@@ -136,7 +136,7 @@ def test_intended_and_other_differences_are_separated(results: Path) -> None:
     [
         ("op7", "op28", ("drive",)),
         ("op7", "drive=op7", ()),
-        ("op7@a", "op7@b", ("host", "setting", "scenario", "write cache")),
+        ("op7@a", "op7@b", ("host", "setting", "scenario", "write cache", "file system")),
         ("op7@a", "op28@a", ("drive",)),
         ("op7,firmware=1", "op7,firmware=2", ("firmware",)),
         ("op7,kernel=6.1", "op7,kernel=6.2,host=b", ("host", "setting", "kernel")),

@@ -205,9 +205,11 @@ def test_a_rest_is_repeated_until_the_cache_is_free(
 
 
 def test_without_a_purge_nothing_tells_whether_the_cache_is_free() -> None:
-    assert not probes({"purge": "none", "rest_s": 1.0, "fill": SEQUENTIAL})
-    assert not probes({"purge": "required", "rest_s": 1.0})
-    assert probes({"purge": "required", "rest_s": 1.0, "fill": SEQUENTIAL})
+    condition = {"purge": "none", "rest_s": 1.0, "fill": SEQUENTIAL}
+    assert not probes({"condition": condition})
+    assert probes({"condition": {**condition, "purge": "auto"}})
+    assert not probes({"condition": {**condition, "purge": "auto"}, "file_system": {}}), "a first write allocates"
+    assert not probes({"condition": {"purge": "required", "rest_s": 1.0}})
 
 
 def test_the_flush_waits_for_the_write_buffer(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_stage_refuses_a_command_of_the_archive(folder: Path, monkeypatch: pyt
     def never(*arguments: object) -> None:
         pytest.fail("the stage continued")
 
-    monkeypatch.setattr(device, "_ready_for_applications", never)
+    monkeypatch.setattr(device, "_ready_to_mount", never)
     serial = {"serial": "VIRTUAL-OP7"}
     foreign = plan(folder, EVIL, drives_sheet="config/drives.tsv")
     foreign = Plan({**foreign.subject, "drive": serial}, {**foreign.context, "drive": "op7"})

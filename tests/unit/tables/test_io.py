@@ -33,6 +33,9 @@ ROW: dict[str, Any] = {
     "zoned": "none",
     "virtual": False,
     "over_provisioning_pct": 7.0,
+    "file_system": None,
+    "mkfs": None,
+    "mount_options": None,
     "device": "/dev/disk",
 }
 _VALUES: dict[str, Any] = {

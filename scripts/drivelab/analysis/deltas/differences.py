@@ -11,11 +11,11 @@ from drivelab.core.units import counted
 from drivelab.criteria.inert import CANNOT_ACT, cannot_act
 from drivelab.tables.schemas import SCHEMAS
 
-KINDS = ("drive", "host", "setting", "protocol", "time")
+KINDS = ("drive", "file system", "host", "setting", "protocol", "time")
 ALWAYS = ("time", CANNOT_ACT)
 """Kinds of differences that are never unintended: those between any two recordings, and those without effect."""
 OF_DRIVES = ("drive",)
-OF_PLATFORMS = ("host", "setting", "scenario", "write cache")
+OF_PLATFORMS = ("host", "setting", "scenario", "write cache", "file system")
 """Facets and kinds that distinguish the platforms of a study."""
 NOT_RECORDED = "not recorded"
 STEPS = "steps"

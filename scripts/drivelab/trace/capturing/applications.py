@@ -15,6 +15,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size, parse_size
+from drivelab.plan.file_system import PACKAGES
 from drivelab.plan.plan import Plan
 from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
@@ -124,7 +125,7 @@ def of_plan(plan: Plan) -> Application:
 
 def refuse_missing(spec: Application) -> None:
     """Raise UserError naming every program that is not installed, with its package."""
-    needed = {f"mkfs.{spec.file_system}": mounts.PACKAGES[spec.file_system], **spec.requires}
+    needed = {f"mkfs.{spec.file_system}": PACKAGES[spec.file_system], **spec.requires}
     missing = {what: package for what, package in needed.items() if not _installed(what)}
     if missing:
         raise UserError(

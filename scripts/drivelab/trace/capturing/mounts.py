@@ -15,13 +15,12 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
+from drivelab.plan import file_system
 from drivelab.trace.capturing.capture_report import alive, started
 from drivelab.trace.capturing.tracer import RUN, save_journal
 
-MIB = 1 << 20
-LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB}
+LEAST_BYTES = {kind: file_system.LEAST_BYTES[kind] for kind in ("ext4", "xfs", "btrfs")}
 """Smallest size that mkfs accepts, by supported file system."""
-PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs"}
 HASH_SEED = "7d1e6c1e-6c0b-4f0e-9a38-4a1f9f8f4c55"
 """Seed of ext4's directories; a random seed would order them differently each time."""
 BUSY_S = 10.0
@@ -50,17 +49,18 @@ def make(kind: str, size_bytes: int, device: str, *, discard: bool = True) -> No
 
 
 @contextmanager
-def mounted(kind: str, device: str, *, discard: bool = True) -> Iterator[Path]:
+def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[str] = ()) -> Iterator[Path]:
     """Mount on a new directory; write the journal first, so that recovery finds it.
 
-    Without `discard`, the file system does not discard free space; otherwise its default applies.
+    Without `discard`, the file system does not discard free space; otherwise its default applies. `options` are further
+    mount options.
     """
     RUN.mkdir(parents=True, exist_ok=True)
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
     journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})
     try:
-        _mount(kind, device, mount, discard=discard)
+        _mount(kind, device, mount, discard=discard, options=options)
         yield mount
     finally:
         unmount(mount)
@@ -75,10 +75,10 @@ def remount_cold(kind: str, device: str, mount: Path, *, discard: bool = True) -
     _mount(kind, device, mount, discard=discard)
 
 
-def _mount(kind: str, device: str, mount: Path, *, discard: bool) -> None:
+def _mount(kind: str, device: str, mount: Path, *, discard: bool, options: Sequence[str] = ()) -> None:
     refuse_stale(device)
-    options = [] if discard else ["-o", "nodiscard"]
-    checked(["mount", "-t", kind, *options, device, str(mount)], f"mounting {device}")
+    words = ",".join([*([] if discard else ["nodiscard"]), *options])
+    checked(["mount", "-t", kind, *(["-o", words] if words else []), device, str(mount)], f"mounting {device}", line=0)
 
 
 def unmount(mount: Path) -> None:
@@ -121,14 +121,19 @@ def program(name: str) -> str:
 
 
 def checked(
-    command: Sequence[str], what: str, cwd: Path | None = None, environment: Mapping[str, str] | None = None
+    command: Sequence[str],
+    what: str,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    *,
+    line: int = -1,
 ) -> str:
-    """Return a command's output; raise UserError with its last line if it fails."""
+    """Return a command's output; raise UserError with its last line, or the `line` named, if it fails."""
     try:
         done = programs.run(command, cwd=cwd, env=environment)
     except FileNotFoundError:
         raise UserError(f"{what} failed: program '{command[0]}' is missing; install it") from None
     if done.returncode:
         lines = done.stderr.strip().splitlines()
-        raise UserError(f"{what} failed with status {done.returncode}: {lines[-1] if lines else 'no message'}")
+        raise UserError(f"{what} failed with status {done.returncode}: {lines[line] if lines else 'no message'}")
     return done.stdout

@@ -1,0 +1,78 @@
+"""How a file system is made, and what is checked before anything is touched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from drivelab.core.errors import UserError
+from drivelab.plan.file_system import FileSystem
+from drivelab.run import file_system as making
+
+LATER = "lazy_itable_init=0,lazy_journal_init=0"
+
+
+@pytest.mark.parametrize(
+    ("kind", "mkfs", "arguments"),
+    [
+        ("ext4", (), ["-q", "-F", "-E", LATER]),
+        ("ext4", ("-b", "1024"), ["-q", "-F", "-E", LATER, "-b", "1024"]),
+        ("ext4", ("-E", "stride=4", "-b", "1024"), ["-q", "-F", "-E", f"{LATER},stride=4", "-b", "1024"]),
+        ("ext4", ("-Estride=4", "-E", "nodiscard"), ["-q", "-F", "-E", f"{LATER},stride=4,nodiscard"]),
+        ("xfs", ("-m", "reflink=0"), ["-q", "-f", "-m", "reflink=0"]),
+        ("btrfs", (), ["-q", "-f"]),
+        ("f2fs", ("-a", "0"), ["-q", "-f", "-a", "0"]),
+    ],
+)
+def test_the_words_of_a_study_follow_those_that_drivelab_needs(
+    kind: str, mkfs: tuple[str, ...], arguments: list[str]
+) -> None:
+    assert making.arguments(FileSystem(kind, mkfs)) == arguments
+
+
+@pytest.fixture
+def ready(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A host as root with every mkfs but no modprobe, whose kernel has the file systems of the returned file."""
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(making, "program", lambda name: name if name == "modprobe" else f"/sbin/{name}")
+    path = tmp_path / "filesystems"
+    path.write_text("nodev\ttmpfs\n\text4\n\txfs\n")
+    return path
+
+
+def test_a_ready_host_passes(ready: Path) -> None:
+    making.refuse_unready(FileSystem("xfs"), ready)
+
+
+def test_a_user_needs_root(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(UserError, match=r"needs root\. Nothing was written"):
+        making.refuse_unready(FileSystem("xfs"), ready)
+
+
+def test_a_missing_program_names_its_package(ready: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making, "program", lambda name: name)
+    with pytest.raises(UserError, match=r"mkfs.f2fs is not installed.*Nothing was written.*apt-get install f2fs-tools"):
+        making.refuse_unready(FileSystem("f2fs"), ready)
+
+
+def test_a_kernel_without_the_file_system_is_refused(ready: Path) -> None:
+    with pytest.raises(UserError, match=r"has no file system btrfs.*Nothing was written"):
+        making.refuse_unready(FileSystem("btrfs"), ready)
+
+
+@pytest.mark.parametrize(("status", "refused"), [(0, False), (1, True)])
+def test_a_module_counts(
+    ready: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int, refused: bool
+) -> None:
+    modprobe = tmp_path / "modprobe"
+    modprobe.write_text(f'#!/bin/sh\ntest "$*" = "--dry-run --quiet btrfs" || exit 9\nexit {status}\n')
+    modprobe.chmod(0o755)
+    monkeypatch.setattr(making, "program", lambda name: str(modprobe if name == "modprobe" else f"/sbin/{name}"))
+    if refused:
+        with pytest.raises(UserError, match="has no file system"):
+            making.refuse_unready(FileSystem("btrfs"), ready)
+    else:
+        making.refuse_unready(FileSystem("btrfs"), ready)
