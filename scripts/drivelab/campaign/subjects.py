@@ -67,7 +67,7 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
 
 def refuse_kept(row: SheetRow, plan: Plan) -> None:
     """Raise UserError if an unfinished plan needs a drive that may not be written to."""
-    if not row.destructive and plan.destroys and not is_recorded(plan):
+    if not row.destructive and KINDS[plan.kind].destroyed and not is_recorded(plan):
         raise UserError(
             f"{row.source}: drive '{row.drive}' has destructive: no, but the study measures it; "
             "enter yes or remove the drive from the study"
