@@ -30,6 +30,8 @@ class Place:
     sentences: Sequence[str]
     recording: str
     run: int
+    written_bytes: int
+    """What the look wrote in all."""
     tables: Mapping[str, pd.DataFrame]
 
 
@@ -74,6 +76,7 @@ def as_mapping(places: Sequence[Place], warnings: Sequence[str], page: str) -> d
                             "cautions": list(layer.cautions)} for layer in place.layers],
                 "labels": list(place.labels),
                 "recording": place.recording,
+                "written_bytes": place.written_bytes,
                 "values": [value_mapping(value) for value in place.values],
                 "sustained_write": _sustained_mapping(place.sustained),
                 "sentences": list(place.sentences),

@@ -31,6 +31,7 @@ from drivelab.quick.result import Place, for_expectations
 from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Request, planned
 from drivelab.quick.subjects import known_size, size_for
 from drivelab.quick.view import LiveView, final_table, host_limited, sustained_words, tails
+from drivelab.recording.writer import read_journal
 from drivelab.run import consent
 from drivelab.virtual import manage
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
@@ -201,8 +202,15 @@ def _place(plan: Plan, request: Request, under: tuple[Layer, ...], tables: dict[
         sentences=sentences(known, device_class, under, path, busiest),
         recording=plan.recording,
         run=plan.run,
+        written_bytes=_written_bytes(plan, cells),
         tables=tables,
     )
+
+
+def _written_bytes(plan: Plan, cells: pd.DataFrame) -> int:
+    """Return the bytes of the fill and of all cells."""
+    filled = sum(int(line["bytes"]) for line in read_journal(plan.recording_path) if line["event"] == "fill")
+    return filled + int(cells["bytes_written"].sum())
 
 
 def _labels(plan: Plan, request: Request, cells: pd.DataFrame) -> list[str]:
@@ -252,7 +260,9 @@ def show(places: Sequence[Place], page: str) -> None:
             screen.print(f"{own}{sentence}", markup=False, style="yellow" if "usual" in sentence else "")
     if any(host_limited(place.values) for place in places):
         screen.print("* The test used most of a CPU core: the host may be the limit, the drive is at least that fast.")
-    screen.print(f"The spread is that of the rounds of this look. Page: {page}", markup=False)
+    written = ", ".join(format_amount(place.written_bytes) for place in places)
+    screen.print(f"The spread is that of the rounds of this look. Written: {written}.", markup=False)
+    screen.print(f"Page: {page}", markup=False)
     if len(places) > 1 and min(place.run for place in places) < _COMPARABLE:
         screen.print(f"The difference holds for these looks. Take {_COMPARABLE} of each place for a verdict.")
     first = places[0].name
