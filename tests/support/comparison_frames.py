@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import product
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import protocol_frames as frames
+
+from drivelab.analysis.values.quick_look import SHOWN
 
 Case = tuple[str, dict[str, pd.DataFrame], dict[str, Any]]
 DRIVES = ("op7", "op28", "op7-512e")
@@ -22,6 +25,26 @@ def of_drives(make: Callable[[], pd.DataFrame], drives: tuple[str, ...] = DRIVES
         part = make().assign(**frames.key(drive))
         parts.append(part.assign(iops=part["iops"] * (1 + gain * place)))
     return pd.concat(parts, ignore_index=True)
+
+
+def looked(drives: tuple[str, ...] = ("op7",), *, writes: bool = True) -> dict[str, pd.DataFrame]:
+    """Quick looks: three rounds of each test, and a sustained write whose rate falls after 10 s; or reads alone."""
+    cells, bins = [], []
+    for drive in drives:
+        place = frames.key(drive, "quick")
+        shown = [test for test in SHOWN if writes or test.read_share == 100]
+        for number, (place_in_round, test) in product((1, 2, 3), enumerate(shown)):
+            iops = 1000.0 * (1 + place_in_round) * (1 + 0.01 * number)
+            row = frames.cell(iops, test.read_share, test.block_size_bytes, 1, test.queue_depth, test.pattern,
+                              round=number, cell=place_in_round, **place, p50_latency_us=90.0)  # fmt: skip
+            cells.append({**row, "workload": row["workload"] + (", fsync" if test.synchronous else "")})
+            if test.is_time:
+                bins.append(frames.bins(ios=100_000, **place, kind="loop", round=number, cell=place_in_round))
+        for number in range(1, 31) if writes else ():
+            rate = 2000.0 if number <= 10 else 400.0
+            cells.append(frames.cell(rate, 0, 1 << 20, 1, 8, "sequential", kind="soak", step=2, round=number, **place,
+                                     bandwidth_mib_s=rate, bytes_written=int(rate) << 20))  # fmt: skip
+    return {"cells": pd.DataFrame(cells), "latency_bins": pd.concat(bins, ignore_index=True)}
 
 
 def mixes(shares: tuple[int, ...] = (100, 60, 20, 0), sizes: tuple[int, ...] = (4096,)) -> pd.DataFrame:

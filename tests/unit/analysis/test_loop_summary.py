@@ -142,11 +142,11 @@ def test_iops_per_watt_where_power_was_measured_throughout() -> None:
     assert "iops_per_watt" not in set(summarise(rows)["metric"])
 
 
-def test_a_meter_is_not_compared_with_a_drives_own_sensor() -> None:
+def test_a_meter_against_a_drives_own_sensor_has_no_verdict() -> None:
     rows = [row | {"power_w": 5.0, "power_source": source} for drive, source in (("op7", "drive"), ("op28", "meter"))
             for row in loop([100.0, 101.0, 102.0], where=key(drive), **FIXED)]  # fmt: skip
     delta = deltas_table(summarise(rows), "op7").set_index("metric").loc["iops_per_watt"]
-    assert (delta["verdict"], bool(pd.isna(delta["delta_pct"]))) == ("cannot tell", True)
+    assert (delta["verdict"], bool(pd.isna(delta["p_value"]))) == ("cannot tell", True)
     assert "meter" in " ".join(delta["doubts"])
 
 

@@ -25,7 +25,11 @@ from drivelab.figures.kinds.soak.saturation_time import saturation_time
 def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
     return {
         "cells": pd.concat([made.cells(sizes=(4096,)), made.soak(measurement="pts-iops")], ignore_index=True).assign(
-            started=pd.Timestamp("2026-01-01T00:00:00Z"), alignment_offset_bytes=0, throttled=False
+            started=pd.Timestamp("2026-01-01T00:00:00Z"),
+            alignment_offset_bytes=0,
+            throttled=False,
+            range_start=0.0,
+            range_share=1.0,
         ),
         "telemetry": comparison_frames.heated()["telemetry"],
         "application_runs": comparison_frames.applications(),
@@ -48,7 +52,7 @@ WITHOUT_SAMPLES = {"telemetry", "series"}
 
 WITHOUT_WINDOWS = {"repeats", "demand_variation", "demand_intensity", "demand_outstanding", "demand_cpu", "depth_ramp",
                    "bathtub", "alignment", "mix_lines", "demand_intensity_max",
-                   "demand_intensity_nines", "round_history"}  # fmt: skip
+                   "demand_intensity_nines", "round_history", "zones"}  # fmt: skip
 """Figures of any loop, steady or not."""
 
 
