@@ -117,13 +117,14 @@ def test_a_device_is_only_read(short: Path, disk: tuple[str, Path], capsys: pyte
     device, image = disk
     digest = hashlib.sha256(image.read_bytes()).hexdigest()
     written = Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6]
-    assert main(["quick", device, "--json"]) == 0
+    assert main(["quick", device, "--size", "16MiB", "--json"]) == 0
     (place,) = json.loads(capsys.readouterr().out)["places"]
     assert place["labels"][:3] == ["unconditioned", "single recording", "reads only"]
     assert hashlib.sha256(image.read_bytes()).hexdigest() == digest
     assert Path(f"/sys/block/{Path(device).name}/stat").read_text().split()[6] == written
     recording = short / "results/quick/recordings" / place["recording"]
     assert all("--readonly" in path.read_text() for path in recording.glob("cells/*/command"))
+    assert all(f"size={16 * MIB}\n" in path.read_text() for path in recording.glob("cells/*/job.fio"))
 
 
 def test_a_study_never_writes_to_a_device_that_is_listed_for_reading(

@@ -32,7 +32,7 @@ from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Request, planned
 from drivelab.quick.subjects import known_size, size_for
 from drivelab.quick.view import LiveView, final_table, host_limited, sustained_words, tails
 from drivelab.recording.writer import read_journal
-from drivelab.run import consent
+from drivelab.run import consent, guest
 from drivelab.virtual import manage
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
@@ -81,27 +81,24 @@ def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) 
     common = min((size for size in sizes if size is not None), default=None)
     requests = [_request(row, common, size_bytes, time_s) for row in rows]
     below = [() if row.virtual is not None else layers(Path(row.device)) for row in rows]
-    pauses = [_second, *(_no_time for _ in rows[1:])]  # the host's load is watched once
-    found = [before.reasons(Path(row.device), under, pause=pause)
-             for row, under, pause in zip(rows, below, pauses, strict=True)]  # fmt: skip
+    found = [before.reasons(Path(rows[0].device), below[0])]  # watches the host's load for a second
+    found += [
+        before.reasons(Path(row.device), under, pause=lambda: None)
+        for row, under in zip(rows[1:], below[1:], strict=True)
+    ]
     campaign, plans = planned(requests)
     campaign.approve_drives()
     return Planned(requests, campaign, plans, below, tuple(dict.fromkeys(text for texts in found for text in texts)))
-
-
-def _second() -> None:
-    time.sleep(1.0)
-
-
-def _no_time() -> None:
-    pass
 
 
 def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
     """Return the size of a folder's file, the same as in an earlier look if possible; None for devices."""
     if row.kind != FILE.name:
         return None
-    return size_for(Path(row.device), wanted_bytes or known_size(row, RESULTS), FILL_SHARE * time_s)
+    folder, before_bytes = Path(row.device), known_size(row, RESULTS)
+    if wanted_bytes is None and before_bytes is not None and before_bytes <= guest.most_bytes(folder):
+        return before_bytes
+    return size_for(folder, wanted_bytes, FILL_SHARE * time_s)
 
 
 def _request(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time_s: float) -> Request:
@@ -119,7 +116,7 @@ def _request(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, ti
             f"{row.drive} has {format_amount(capacity_bytes)}, less than the --size of {format_amount(wanted_bytes)}; "
             "give a smaller size"
         )
-    return Request(row, capacity_bytes, time_s, None if row.kind == READ_ONLY.name else wanted_bytes)
+    return Request(row, capacity_bytes, time_s, wanted_bytes)
 
 
 def announcement(look: Planned) -> Iterator[str]:

@@ -60,7 +60,7 @@ class Request:
             if self.protocol == "quick":
                 changed["idle"] = {"time": f"{max(_LEAST_IDLE_S, _IDLE_S * factor):.0f}s"}
                 changed["soak"] = {"until": {"time": f"{max(_LEAST_SUSTAINED_S, _SUSTAINED_S * factor):.0f}s"}}
-        if self.protocol == "quick" and (self.size_bytes or self.capacity_bytes < USUAL_BYTES):
+        if self.size_bytes or (self.protocol == "quick" and self.capacity_bytes < USUAL_BYTES):
             size = min(self.size_bytes or self.capacity_bytes, self.capacity_bytes)
             range_text = "100%" if size == self.capacity_bytes else format_size(size)
             changed["class"] = {"client": {"active_range": range_text}}
