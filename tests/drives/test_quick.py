@@ -44,6 +44,13 @@ def attached(image: Path) -> Iterator[str]:
 
 
 @pytest.fixture
+def loops(_possible: str | None) -> None:
+    """Skip where no loop device can be attached."""
+    if _possible is not None:
+        pytest.skip(_possible)
+
+
+@pytest.fixture
 def short(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose quick looks take seconds: one round without a warm-up."""
     monkeypatch.setattr("drivelab.cli.quick._project", lambda: project)
@@ -103,10 +110,8 @@ def test_a_killed_look_leaves_nothing(short: Path, folder: Path) -> None:
 
 
 @pytest.fixture
-def disk(tmp_path: Path, _possible: str | None) -> Iterator[tuple[str, Path]]:
+def disk(tmp_path: Path, loops: None) -> Iterator[tuple[str, Path]]:
     """A loop device over a file of random data."""
-    if _possible is not None:
-        pytest.skip(_possible)
     image = tmp_path / "disk.img"
     image.write_bytes(os.urandom(32 * MIB))
     with attached(image) as device:
@@ -158,10 +163,9 @@ def test_a_folder_on_another_file_system_is_refused(folder: Path) -> None:
         pass
 
 
-def test_space_is_left_on_a_small_file_system(tmp_path: Path, _possible: str | None) -> None:
+@pytest.mark.usefixtures("loops")
+def test_space_is_left_on_a_small_file_system(tmp_path: Path) -> None:
     """A file system of 64 MiB has room for a file of 16 MiB and its appends, and not for one of 48 MiB."""
-    if _possible is not None:
-        pytest.skip(_possible)
     image, mounted = tmp_path / "small.img", tmp_path / "mounted"
     with image.open("wb") as file:
         file.truncate(64 * MIB)
