@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from drivelab.analysis.values.quick_look import CPU_SHARE
 from drivelab.core.units import format_factor, format_percentage
 from drivelab.host.stack.device_class import (
     CARD,
@@ -22,8 +23,6 @@ from drivelab.host.stack.volumes import Layer
 from drivelab.quick.thresholds import KEYS, LIMITS, Limit
 
 MOST_SENTENCES = 5
-CPU_SHARE = 0.9
-"""Of one core: above, the host probably limits the test."""
 TAIL_FACTOR = {"read": 100.0, "write": 1000.0, "commit": 100.0}
 """p99.9 to median. Ours: SSDs have 3 to 30 for reads and commits, up to some hundreds for writes into their cache."""
 LEAST_QUEUE_GAIN = 1.5

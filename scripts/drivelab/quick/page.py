@@ -22,7 +22,7 @@ def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> Non
     rows = []
     for test in shown:
         values = [place[test] for place in by_place]
-        cells = [[amount(value.value, test.metric), spread(value), tails(value)] for value in values]
+        cells = [[amount(value.value, test.metric), spread(value.half_width_pct), tails(value)] for value in values]
         differences = [change(values[0], other) for other in values[1:]]
         limited = any(value.host_limited for value in values)
         rows.append({"test": test.words, "cells": cells, "differences": differences, "limited": limited})

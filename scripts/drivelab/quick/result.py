@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 import drivelab
-from drivelab.analysis.values.quick_look import BANDWIDTH, IOPS, LATENCY, SHOWN, Sustained, Value
+from drivelab.analysis.values.quick_look import BANDWIDTH, IOPS, LATENCY, Sustained, Value
 from drivelab.host.stack.volumes import Layer
 
 _GIB = 1 << 30
@@ -39,13 +39,9 @@ def for_expectations(
     values: Sequence[Value], sustained: Sustained | None, link: Mapping[str, float]
 ) -> tuple[dict[str, float], str]:
     """Return the keys of `drivelab.quick.thresholds.KEYS` that a look measured, and the words of its busiest test."""
-    keys = dict(zip((shown.short for shown in SHOWN), (
-        "sequential_read_mib_s", "sequential_write_mib_s", "", "", "random_read_qd32_iops", "random_write_qd32_iops",
-        "mixed_iops", "read", "write", "commit",
-    ), strict=True))  # fmt: skip
     known: dict[str, float] = dict(link)
     for value in values:
-        key = keys[value.shown.short]
+        key = value.shown.key
         if value.shown.metric == LATENCY:
             parts = {"p50": value.value, "p99": value.p99_us, "p99_9": value.p999_us if key != "commit" else None}
             known |= {f"{key}_{part}_us": us for part, us in parts.items() if us is not None}

@@ -67,9 +67,9 @@ def bar(share: float, width: int = _BAR) -> str:
     return "█" * (eighths // 8) + ("", "▏", "▎", "▍", "▌", "▋", "▊", "▉")[eighths % 8]
 
 
-def spread(value: Value) -> str:
-    """Return the spread of a value: `±1.2 %`; empty for a single round."""
-    return "" if value.half_width_pct is None else f"±{format_percentage(value.half_width_pct)} %"
+def spread(half_width_pct: float | None) -> str:
+    """Return a spread for people: `±1.2 %`; empty if it is unknown, as for a single round."""
+    return "" if half_width_pct is None else f"±{format_percentage(half_width_pct)} %"
 
 
 def change(basis: Value, other: Value) -> str:
@@ -95,11 +95,9 @@ def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table
         if any(value is None for value in values):
             continue
         known = [value for value in values if value is not None]
-        cells: list[RenderableType] = [
-            Text(shown.words, style="" if not any(v.host_limited for v in known) else "yellow")
-        ]
+        cells: list[RenderableType] = [Text(shown.words, style="yellow" if host_limited(known) else "")]
         for value in known:
-            cells += [Text(amount(value.value, shown.metric)), Text(spread(value), style="dim")]
+            cells += [Text(amount(value.value, shown.metric)), Text(spread(value.half_width_pct), style="dim")]
         cells.append(
             Text(_difference(known) if several else _bar_of(known[0], looks[0]), style="" if several else "cyan")
         )
@@ -209,7 +207,7 @@ class LiveView:
                 table.add_row(
                     shown.words,
                     amount(median(rounds), shown.metric) if rounds else "…",
-                    "" if width_pct is None else f"±{format_percentage(width_pct)} %",
+                    spread(width_pct),
                     Text(strip(rounds, 8), style="cyan"),
                 )
             parts += [table, Text(self._activity.get(recording, "")[: WIDTH - 1], style="dim")]

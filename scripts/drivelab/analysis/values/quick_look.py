@@ -29,8 +29,8 @@ class Shown:
     words: str
     metric: str
     """What is shown as its value: BANDWIDTH, IOPS or LATENCY."""
-    short: str
-    """Name for a narrow column."""
+    key: str = ""
+    """Name of its value among `drivelab.quick.thresholds.KEYS`, of a latency without the percentile; empty: none."""
     synchronous: bool = False
 
     @property
@@ -40,15 +40,15 @@ class Shown:
 
 
 SHOWN = (
-    Shown("sequential", 100, 1 << 20, 8, "Sequential read 1 MiB, QD8", BANDWIDTH, "seq read"),
-    Shown("sequential", 0, 1 << 20, 8, "Sequential write 1 MiB, QD8", BANDWIDTH, "seq write"),
-    Shown("sequential", 100, 1 << 17, 32, "Sequential read 128 KiB, QD32", BANDWIDTH, "seq read 128K"),
-    Shown("sequential", 0, 1 << 17, 32, "Sequential write 128 KiB, QD32", BANDWIDTH, "seq write 128K"),
-    Shown("random", 100, 4096, 32, "Random read 4 KiB, QD32", IOPS, "rnd read"),
-    Shown("random", 0, 4096, 32, "Random write 4 KiB, QD32", IOPS, "rnd write"),
-    Shown("random", 70, 4096, 32, "Mixed 70/30 4 KiB, QD32", IOPS, "mixed"),
-    Shown("random", 100, 4096, 1, "Random read 4 KiB, QD1", LATENCY, "read QD1"),
-    Shown("random", 0, 4096, 1, "Random write 4 KiB, QD1", LATENCY, "write QD1"),
+    Shown("sequential", 100, 1 << 20, 8, "Sequential read 1 MiB, QD8", BANDWIDTH, "sequential_read_mib_s"),
+    Shown("sequential", 0, 1 << 20, 8, "Sequential write 1 MiB, QD8", BANDWIDTH, "sequential_write_mib_s"),
+    Shown("sequential", 100, 1 << 17, 32, "Sequential read 128 KiB, QD32", BANDWIDTH),
+    Shown("sequential", 0, 1 << 17, 32, "Sequential write 128 KiB, QD32", BANDWIDTH),
+    Shown("random", 100, 4096, 32, "Random read 4 KiB, QD32", IOPS, "random_read_qd32_iops"),
+    Shown("random", 0, 4096, 32, "Random write 4 KiB, QD32", IOPS, "random_write_qd32_iops"),
+    Shown("random", 70, 4096, 32, "Mixed 70/30 4 KiB, QD32", IOPS, "mixed_iops"),
+    Shown("random", 100, 4096, 1, "Random read 4 KiB, QD1", LATENCY, "read"),
+    Shown("random", 0, 4096, 1, "Random write 4 KiB, QD1", LATENCY, "write"),
     Shown("sequential", 0, 4096, 1, "Commit: append 4 KiB, fsync", LATENCY, "commit", synchronous=True),
 )
 """In the order in which they are shown."""
@@ -62,7 +62,7 @@ def shown_of(pattern: str, read_share: int, block_size_bytes: int, queue_depth: 
 
 
 CONFIDENCE = 0.95
-_CPU_LIMIT = 0.9
+CPU_SHARE = 0.9
 """Share of a core above which the host probably limits a test with one thread."""
 _EDGE = 3
 """Slices whose median is the rate at the start or the end of the sustained write."""
@@ -87,7 +87,7 @@ class Value:
     @property
     def host_limited(self) -> bool:
         """Return whether the test used most of a core, so that the host may be the limit."""
-        return self.cpu_share > _CPU_LIMIT
+        return self.cpu_share > CPU_SHARE
 
 
 @dataclass(frozen=True)

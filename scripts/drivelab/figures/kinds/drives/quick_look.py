@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -187,10 +188,6 @@ def _cliff_s(sustained: Sustained) -> float | None:
     """Return the time of the cliff in seconds, or None."""
     if sustained.cliff_bytes is None:
         return None
-    before_bytes, before_s = 0.0, 0.0
-    for second, rate in zip(sustained.seconds, sustained.rates_mib_s, strict=True):
-        now_bytes = before_bytes + rate * (second - before_s) * (1 << 20)
-        if now_bytes >= sustained.cliff_bytes:
-            return before_s + (second - before_s) * (sustained.cliff_bytes - before_bytes) / (now_bytes - before_bytes)
-        before_bytes, before_s = now_bytes, second
-    return None
+    ends_s = np.asarray(sustained.seconds)
+    written = np.cumsum(np.asarray(sustained.rates_mib_s) * np.diff(ends_s, prepend=0.0)) * (1 << 20)
+    return float(np.interp(sustained.cliff_bytes, [0.0, *written], [0.0, *ends_s]))
