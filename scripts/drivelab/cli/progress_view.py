@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drivelab.campaign.estimate import assumed_mib_s
 from drivelab.campaign.outlook import Estimates
 from drivelab.campaign.planning import Campaign
-from drivelab.core.terminal import NO_REDIRECTION, console
 from drivelab.core.units import format_duration
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
@@ -20,6 +17,9 @@ from drivelab.recording.folders import home, is_recorded
 from drivelab.recording.writer import read_object, worked_s
 from drivelab.run.progress import status_of
 from drivelab.workflow.scheduling import reckoned_capacity_bytes
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _EVERY_S = 10.0
 """Least time between two lines of a drive without a terminal, unless its stage or round changes."""
@@ -47,25 +47,10 @@ class ProgressView:
         self._pace_s: dict[str, float] = {}
         self._analysis_shown = False
         self._seen: dict[str, tuple[str, float]] = {}
-        self._live: Any = None
         self._started_s = time.time()
 
-    def __enter__(self) -> ProgressView:
-        if sys.stdout.isatty():
-            from rich.live import Live
-
-            self._live = Live(console=console(), refresh_per_second=4, transient=True, **NO_REDIRECTION)
-            self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
-
-    def update(self) -> None:
-        """Show the current state."""
+    def update(self, live: Live | None = None) -> None:
+        """Show the current state, on the terminal's display if there is one."""
         lines = []
         for drive in self._campaign.study.subjects:
             status = self._read(drive)
@@ -76,11 +61,11 @@ class ProgressView:
             self._pace_s[recording] = _pace_s(status, time.time())
             measurement = recording.split("/")[1]
             lines.append((drive, f"{drive:<{self._width}} {measurement:<22} {status['stage']:<12} {status['text']}"))
-        if self._live is not None:
+        if live is not None:
             from rich.text import Text
 
             text = "\n".join(line[:110] for _, line in lines) or "planning"
-            self._live.update(Text(f"{text}\n{self._outlook()}"))
+            live.update(Text(f"{text}\n{self._outlook()}"))
         else:
             self._print_changes(lines)
 

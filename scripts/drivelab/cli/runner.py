@@ -25,6 +25,7 @@ from drivelab.cli.plan import growth_lines
 from drivelab.cli.progress_view import ProgressView
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import live_display
 from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
@@ -212,9 +213,9 @@ def _snakemake(
     with log.open("w") as output:
         process = programs.start(command, stdout=output, stderr=subprocess.STDOUT, env=environment, process_group=0)
         try:
-            with view:
+            with live_display() as live:
                 while process.poll() is None:
-                    view.update()
+                    view.update(live)
                     time.sleep(_POLL_S)
         except BaseException:
             messages = submission.cancel() if submission else []

@@ -9,11 +9,13 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.live import Live
     from rich.segment import Segment
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -92,3 +94,15 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, **options)
+
+
+@contextmanager
+def live_display(*, stderr: bool = False) -> Iterator[Live | None]:
+    """Show a display that is updated in place and vanishes at the end; yield None without a terminal."""
+    if not (sys.stderr if stderr else sys.stdout).isatty():
+        yield None
+        return
+    from rich.live import Live
+
+    with Live(console=console(stderr=stderr), refresh_per_second=4, transient=True, **NO_REDIRECTION) as display:
+        yield display

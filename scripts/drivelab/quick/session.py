@@ -15,7 +15,7 @@ import pandas as pd
 from drivelab.analysis.values.quick_look import sustained_of, values_of
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console
+from drivelab.core.terminal import console, live_display
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import identity, sysfs
 from drivelab.host.stack.stack import class_of, disks, layers
@@ -159,7 +159,8 @@ def take(look_planned: Planned) -> list[Place]:
     plans = look_planned.plans
     reduced = {known.plan.recording: bool(known.altered) for known in look_planned.campaign.plans}
     names = {plan.recording: f"{plan.drive}  {plan.context['device']}" for plan in plans}
-    with _virtual_drives(plans), LiveView(names, look_planned.longest_s) as view:
+    with _virtual_drives(plans), live_display(stderr=True) as live:
+        view = LiveView(names, look_planned.longest_s, live)
         rounds_end_s = time.monotonic() + look_planned.longest_s - look_planned.after_rounds_s
         look(plans, view.say, view.on_line, lambda: time.monotonic() > rounds_end_s)
     return [

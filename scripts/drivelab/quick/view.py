@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from statistics import median
-from types import TracebackType
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -25,7 +24,6 @@ from drivelab.analysis.values.quick_look import (
     half_width_pct,
     shown_of,
 )
-from drivelab.core.terminal import NO_REDIRECTION, console
 from drivelab.core.units import format_duration, format_factor, format_percentage
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.cell import Cell
@@ -141,26 +139,13 @@ def sustained_words(sustained: Sustained) -> str:
 class LiveView:
     """Shows each place's values as they come; on a terminal in place, elsewhere a line now and then."""
 
-    def __init__(self, names: Mapping[str, str], longest_s: float) -> None:
-        """Take the words for each plan's recording, and the longest time that the look takes, about."""
-        self._names, self._longest_s = names, longest_s
+    def __init__(self, names: Mapping[str, str], longest_s: float, live: Live | None) -> None:
+        """Take the words for each plan's recording, about the longest time of the look, and the terminal's display."""
+        self._names, self._longest_s, self._live = names, longest_s, live
         self._started_s = time.monotonic()
         self._activity: dict[str, str] = {}
         self._samples: dict[str, dict[Shown, list[float]]] = {name: {} for name in names}
         self._printed_s = -_EVERY_S
-        self._live: Live | None = None
-
-    def __enter__(self) -> LiveView:
-        if sys.stderr.isatty():
-            self._live = Live(console=console(stderr=True), refresh_per_second=4, transient=True, **NO_REDIRECTION)
-            self._live.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, trace)
 
     def say(self, plan: Plan, text: str, fraction: float) -> None:
         """Show what a plan does now."""
