@@ -37,8 +37,7 @@ def written_bytes(campaign: Campaign) -> dict[str, float]:
 
     def trace_of(name: str) -> Trace | None:
         if name not in known:
-            exists = name in campaign.study.traces
-            known[name] = campaign.traces_of(Plan({"traces": [{"name": name}]}, {}))[0] if exists else None
+            known[name] = campaign.traces.extent(name) if name in campaign.study.traces else None
         return known[name]
 
     by_serial: dict[str, float] = {}

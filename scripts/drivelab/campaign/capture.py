@@ -58,5 +58,5 @@ def refuse_foreign_campaign(campaign: Campaign) -> None:
     for plan in campaign.to_do:
         refuse_foreign_commands(plan)
     for name, source in campaign.study.traces.items():
-        if source.capture and campaign.trace_is_captured(name) and not campaign.trace_path(name).exists():
+        if source.capture and campaign.traces.is_captured(name) and not campaign.traces.path(name).exists():
             refuse_foreign_application(applications.load(APPLICATIONS, source.capture), campaign.study.results)

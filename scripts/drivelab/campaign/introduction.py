@@ -30,8 +30,10 @@ def headline(campaign: Campaign) -> str:
         clock, reason = campaign.clock
         text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
     for name, source in study.traces.items():
-        if source.capture is not None and not campaign.trace_is_captured(name):
-            text += f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.cannot_capture}."
+        if source.capture is not None and not campaign.traces.is_captured(name):
+            text += (
+                f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.traces.cannot_capture}."
+            )
         if source.file is not None:
             text += "".join(f" Trace {name}: {limit}." for limit in trace_limits(source.file))
     return text

@@ -142,7 +142,7 @@ class Estimates:
             bandwidth_mib_s, fastest_mib_s,
         )  # fmt: skip
         if key not in self._known:
-            traces = self._campaign.traces_of(plan)
+            traces = self._campaign.traces.of(plan)
             self._known[key] = estimate(plan, capacity_bytes, bandwidth_mib_s, traces, fastest_mib_s)
         return self._known[key]
 

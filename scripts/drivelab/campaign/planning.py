@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import compress, pairwise
 from operator import not_
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.estimate import Trace
 from drivelab.campaign.order import positions
 from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet, refuse_kept_early, simultaneous
-from drivelab.campaign.traces import add_application, check_application, check_traces, refuse_small_set, trace_subject
+from drivelab.campaign.traces import (
+    TRACES,
+    StudyTraces,
+    add_application,
+    check_application,
+    check_traces,
+    refuse_small_set,
+    trace_subject,
+)
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.composition import settings_of
@@ -27,8 +34,6 @@ from drivelab.plan.plan import Plan
 from drivelab.plan.study import BY_PROTOCOL, MeasurementChoice, Platform, Study, load_study
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.folders import is_recorded
-from drivelab.trace import trace_catalogue
-from drivelab.trace.capturing import capture
 from drivelab.virtual import manage
 from drivelab.virtual.model import VIRTUAL_DRIVES, DriveModel, model_among
 
@@ -36,7 +41,6 @@ STAGES = ("purge", "precondition", "measure")
 """In the order of a chain; later stages have a higher priority."""
 
 PROTOCOLS = Path("config/protocols")
-TRACES = Path("traces")
 
 
 @dataclass(frozen=True)
@@ -63,10 +67,11 @@ class Campaign:
                 raise UserError(
                     f"{study.path}: key 'drives' names '{drive}', but {study.drives_sheet} has: {known}; add a row"
                 )
+        self.traces = StudyTraces(study, lambda: self.clock)
         self._protocols: dict[str, Protocol] = {}
         wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
         self.fleet = is_fleet(
-            study, [planned.plan for planned in wanted], lambda: filter(self.trace_is_captured, self.study.traces)
+            study, [planned.plan for planned in wanted], lambda: filter(self.traces.is_captured, self.study.traces)
         )
         """Whether the study runs drive by drive, each drive with its own results."""
         for name in {member for members in study.scores.values() for member in members} - study.scores.keys():
@@ -198,42 +203,6 @@ class Campaign:
         """Return the model of a virtual drive from config/virtual_drives.yaml."""
         return model_among(self.models, name, source)
 
-    def trace_path(self, name: str) -> Path:
-        """Return the path of a study's trace, which may not be captured yet."""
-        if self.trace_is_captured(name):
-            return self.study.results / "traces" / f"{name}.parquet"
-        return self._existing_trace(name)
-
-    def traces_of(self, plan: Plan) -> tuple[Trace, ...]:
-        """Return the extent of each of a plan's traces; of the shipped trace, if it is not captured yet."""
-        return tuple(self._trace_extent(trace["name"]) for trace in plan.subject.get("traces", ()))
-
-    @cache  # noqa: B019 - a campaign lives as long as the process
-    def _trace_extent(self, name: str) -> Trace:
-        from drivelab.trace.parquet_schema import extent  # imports pyarrow, which is slow; plans do not need it
-
-        captured = self.trace_path(name)
-        return Trace(*extent(captured if captured.exists() else self._existing_trace(name)))
-
-    def _existing_trace(self, name: str) -> Path:
-        """Return the trace that exists without a capture: the user's own, or the shipped trace."""
-        source = self.study.traces[name]
-        if source.file is not None:
-            return source.file
-        assert source.shipped is not None  # the schema requires one of the two
-        return trace_catalogue.path_of(source.shipped, TRACES)
-
-    def trace_is_captured(self, name: str) -> bool:
-        """Return whether this host captures the trace itself; otherwise the shipped trace is replayed."""
-        return self.study.traces[name].capture is not None and self.cannot_capture is None
-
-    @cached_property
-    def cannot_capture(self) -> str | None:
-        """Why traces cannot be captured on this host; None if they can."""
-        if self.clock[0] == "virtual":
-            return f"virtual drives run on the virtual clock ({self.clock[1]})"
-        return capture.possible()
-
     def _protocol(self, name: str, source: str) -> Protocol:
         """Return a protocol, checked at full length even if the study shortens it."""
         path = PROTOCOLS / f"{name}.yaml"
@@ -325,8 +294,8 @@ class Campaign:
             context["host_note"] = note
         if choice.traces:
             subject["traces"] = [self._trace(name) for name in choice.traces]
-            context["trace_paths"] = [str(self.trace_path(name)) for name in choice.traces]
-            refuse_small_set(choice, subject["measure"], self._trace_extent)
+            context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces]
+            refuse_small_set(choice, subject["measure"], self.traces.extent)
         plan = Plan(subject, context)
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)
@@ -359,7 +328,7 @@ class Campaign:
         """Return the plan's entry for a trace, see `trace_subject`."""
         return trace_subject(
             name, self.study.traces[name], TRACES, f"{self.study.path}: key 'traces.{name}",
-            self.model, lambda: self.trace_is_captured(name),
+            self.model, lambda: self.traces.is_captured(name),
         )  # fmt: skip
 
 

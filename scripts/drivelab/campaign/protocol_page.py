@@ -9,8 +9,8 @@ from pathlib import Path
 
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Trace, assumed_mib_s
-from drivelab.campaign.planning import TRACES
 from drivelab.campaign.procedure import Part, Subject, procedure, total
+from drivelab.campaign.traces import TRACES
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount, parse_size
 from drivelab.drives import identity, sysfs

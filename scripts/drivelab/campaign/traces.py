@@ -1,9 +1,9 @@
-"""Check a measurement's application and traces, and add them to its plan, without reading a drive."""
+"""Find a study's traces; check a measurement's application and traces, and add them to its plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,56 @@ from drivelab.core.units import format_amount
 from drivelab.plan.cell import rounds_at_least
 from drivelab.plan.grammar import Protocol
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import MeasurementChoice, TraceSource
+from drivelab.plan.study import MeasurementChoice, Study, TraceSource
 from drivelab.trace import trace_catalogue
-from drivelab.trace.capturing import applications
+from drivelab.trace.capturing import applications, capture
 from drivelab.trace.capturing.applications import APPLICATIONS
 from drivelab.virtual.model import DriveModel
+
+TRACES = Path("traces")
+"""Folder of the shipped traces."""
+
+
+class StudyTraces:
+    """Where a study's traces are and how large: captured by this host, shipped, or the user's own."""
+
+    def __init__(self, study: Study, clock: Callable[[], tuple[str, str | None]]) -> None:
+        """Take the study, and a function that returns `Campaign.clock`."""
+        self._study, self._clock = study, clock
+
+    @cached_property
+    def cannot_capture(self) -> str | None:
+        """Why traces cannot be captured on this host; None if they can."""
+        clock, reason = self._clock()
+        return f"virtual drives run on the virtual clock ({reason})" if clock == "virtual" else capture.possible()
+
+    def is_captured(self, name: str) -> bool:
+        """Return whether this host captures the trace itself; otherwise the shipped trace is replayed."""
+        return self._study.traces[name].capture is not None and self.cannot_capture is None
+
+    def path(self, name: str) -> Path:
+        """Return the path of a trace, which may not be captured yet."""
+        return self._study.results / "traces" / f"{name}.parquet" if self.is_captured(name) else self._existing(name)
+
+    def of(self, plan: Plan) -> tuple[Trace, ...]:
+        """Return the extent of each of a plan's traces."""
+        return tuple(self.extent(trace["name"]) for trace in plan.subject.get("traces", ()))
+
+    @cache  # noqa: B019 - it lives as long as the process
+    def extent(self, name: str) -> Trace:
+        """Return the extent of a trace; of the shipped trace, if it is not captured yet."""
+        from drivelab.trace.parquet_schema import extent  # imports pyarrow, which is slow; plans do not need it
+
+        path = self.path(name)
+        return Trace(*extent(path if path.exists() else self._existing(name)))
+
+    def _existing(self, name: str) -> Path:
+        """Return the trace that exists without a capture: the user's own, or the shipped trace."""
+        source = self._study.traces[name]
+        if source.file is not None:
+            return source.file
+        assert source.shipped is not None  # the schema requires one of the two
+        return trace_catalogue.path_of(source.shipped, TRACES)
 
 
 def check_application(choice: MeasurementChoice, *, runs_one: bool) -> None:

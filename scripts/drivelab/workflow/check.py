@@ -67,7 +67,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
         Campaign(campaign.study).approve_drives(attached_only=True)
     check_engines(here)
     for plan in campaign.here:
-        campaign.traces_of(plan)
+        campaign.traces.of(plan)
     rows = outlook(campaign)
     require_within(campaign, rows)
     remarks = list(_unowned(layout))

@@ -67,7 +67,7 @@ class FigureLayout:
 
     def traces(self) -> dict[str, str]:
         """Return the path of each trace of the study by name."""
-        return {name: str(self.campaign.trace_path(name)) for name in self.campaign.study.traces}
+        return {name: str(self.campaign.traces.path(name)) for name in self.campaign.study.traces}
 
     def figure_sets(self) -> list[tuple[str, ...]]:
         """Return the combinations of kinds of figures of the study's recordings."""

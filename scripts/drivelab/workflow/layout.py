@@ -162,7 +162,7 @@ class Layout(FigureLayout):
             "growth": study.growth and study.growth.facts(study.confidence_pct),
             "intended": study.intended,
             "clock_reason": self.campaign.clock[1] if any(planned.plan.virtual for planned in plans) else None,
-            "cannot_capture": self.campaign.cannot_capture if study.traces else None,
+            "cannot_capture": self.campaign.traces.cannot_capture if study.traces else None,
             "altered": self.altered(),
             "protocols": {
                 name: {key: str(protocol.body[key]) for key in ("title", "source")}

@@ -212,7 +212,7 @@ def test_phases_add_up(project: Path) -> None:
     )
     campaign = Campaign.load("config/mine.yaml")
     plan = campaign.plans[0].plan
-    traces = campaign.traces_of(plan)
+    traces = campaign.traces.of(plan)
     assert [trace.write_bytes for trace in traces] == [0, 30851072]
     total = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), traces)
     conditioning_s = 30 + 2 * (64 << 20) / (assumed_mib_s(plan, None) * 2**20)

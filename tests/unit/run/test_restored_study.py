@@ -14,6 +14,7 @@ from drivelab.campaign import capture
 from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.subjects import approve
+from drivelab.campaign.traces import StudyTraces
 from drivelab.cli.run import in_project
 from drivelab.cli.study import all_in_project
 from drivelab.core.errors import UserError
@@ -135,7 +136,7 @@ def test_a_capture_by_a_command_of_the_archive_is_refused(folder: Path, monkeypa
     monkeypatch.setattr(capture.manage, "start", lambda *arguments: pytest.fail("the capture continued"))
     with pytest.raises(UserError, match=r"application 'evil' .* A command from an archive is not run"):
         capture.capture_trace(campaign, "t", Path("results/traces/t.parquet"))
-    monkeypatch.setattr(Campaign, "trace_is_captured", lambda self, name: True)
+    monkeypatch.setattr(StudyTraces, "is_captured", lambda self, name: True)
     with pytest.raises(UserError, match="A command from an archive is not run"):
         refuse_foreign_campaign(campaign)
     assert not (folder / "owned").exists()
