@@ -45,12 +45,12 @@ def _project() -> Path:
 
 
 def _quick(options: argparse.Namespace) -> int:
-    from drivelab.core.units import parse_duration, parse_size
+    from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.plan.drive_sheet import load_sheet
     from drivelab.quick.page import write
     from drivelab.quick.result import as_mapping
     from drivelab.quick.session import agree, announcement, plan_looks, show, take
-    from drivelab.quick.subjects import subject_of
+    from drivelab.quick.subjects import LEAST_BYTES, subject_of
 
     if options.history:
         return _history(options)
@@ -60,6 +60,8 @@ def _quick(options: argparse.Namespace) -> int:
     if time_s < _LEAST_S:
         raise UserError(f"--time is {options.time}; a look needs at least 1min")
     size_bytes = None if options.size is None else parse_size(options.size)
+    if size_bytes is not None and size_bytes < LEAST_BYTES:
+        raise UserError(f"--size is {options.size}; a look needs at least {format_size(LEAST_BYTES)}")
     project = _project()
     sheet = load_sheet(project / _SHEET) if (project / _SHEET).exists() else {}
     rows = [subject_of(text, sheet, _SHEET) for text in options.places]

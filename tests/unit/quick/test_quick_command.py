@@ -109,6 +109,7 @@ def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: py
         (["quick-a", "quick-a"], "virtual:quick-a is named twice"),
         (["quick-a", "--time", "10s"], "--time is 10s; a look needs at least 1min"),
         (["quick-a", "--size", "4GB"], "'4GB' is not a size"),
+        (["quick-a", "--size", "1KiB"], "--size is 1KiB; a look needs at least 16MiB"),
         (["quick-a", "--size", "1GiB"], "quick-a has 128 MiB, less than the --size of 1 GiB"),
         (["--history", "/nowhere"], "there are no quick looks yet"),
     ],
