@@ -44,6 +44,13 @@ def _project() -> Path:
     return ROOT
 
 
+def _refuse_unwritable(page: Path) -> None:
+    """Raise UserError if a page cannot be written, before minutes of measuring."""
+    existing = next(path for path in (page, *page.parents) if path.exists())
+    if page.is_dir() or not os.access(existing, os.W_OK) or not (existing == page or existing.is_dir()):
+        raise UserError(f"the page {page} cannot be written; name another file after -o")
+
+
 def _quick(options: argparse.Namespace) -> int:
     from drivelab.core.units import format_size, parse_duration, parse_size
     from drivelab.plan.drive_sheet import load_sheet
@@ -66,6 +73,8 @@ def _quick(options: argparse.Namespace) -> int:
     sheet = load_sheet(project / _SHEET) if (project / _SHEET).exists() else {}
     rows = [subject_of(text, sheet, _SHEET) for text in options.places]
     output = None if options.output is None else options.output.absolute()
+    if output is not None:
+        _refuse_unwritable(output)
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
     screen = console(stderr=options.json, highlight=False, **({} if sys.stdout.isatty() else {"width": _NO_LIMIT}))

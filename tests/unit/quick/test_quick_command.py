@@ -110,6 +110,8 @@ def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: py
         (["quick-a", "--time", "10s"], "--time is 10s; a look needs at least 1min"),
         (["quick-a", "--size", "4GB"], "'4GB' is not a size"),
         (["quick-a", "--size", "1KiB"], "--size is 1KiB; a look needs at least 16MiB"),
+        (["quick-a", "-o", "config/drives.tsv/x.html"], "drives.tsv/x.html cannot be written; name another file"),
+        (["quick-a", "-o", "config"], "config cannot be written; name another file after -o"),
         (["quick-a", "--size", "1GiB"], "quick-a has 128 MiB, less than the --size of 1 GiB"),
         (["--history", "/nowhere"], "there are no quick looks yet"),
     ],
