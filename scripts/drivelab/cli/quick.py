@@ -81,7 +81,11 @@ def _quick(options: argparse.Namespace) -> int:
     for line in announcement(planned):
         screen.print(line, markup=False)
     agree(planned, options.yes)
-    places = take(planned)
+    try:
+        places = take(planned)
+    except KeyboardInterrupt:
+        print("drivelab: interrupted; this look ends here, and the next one starts anew", file=sys.stderr)
+        return 130
     output = output or planned.page
     write(places, planned.warnings, output)
     if options.json:

@@ -59,6 +59,7 @@ def look(
         with ExitStack() as open_benches:
             for plan, recording, shown in zip(plans, recordings, progress, strict=True):
                 device = open_benches.enter_context(open_device(plan))
+                recording.set_aside("a quick look that was interrupted is not continued")
                 opened = bench_of(plan, device, recording, None, shown, alone=True)
                 benches.append(open_benches.enter_context(opened))
             for bench in in_turns(benches, progress, out_of_time):

@@ -11,6 +11,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.explore.row_selection import parse
 from drivelab.quick import before
+from drivelab.quick.view import LiveView
 from drivelab.virtual import manage
 
 DRIVE = """
@@ -98,6 +99,24 @@ def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: py
     assert len(list((quick / "results/quick/recordings/quick-a/quick-128mib").iterdir())) == 2
     assert main(["quick", "--history", "quick-a"]) == 0
     assert "differ in time or size: quick-128mib, quick-32mib" in capsys.readouterr().out
+
+
+def test_an_interrupted_look_is_not_continued(
+    quick: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A look shows the drive as it is now, so it takes no cells from before; standard output stays JSON."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LiveView, "on_line", interrupt)
+        assert main(["quick", "quick-a"]) == 130
+    assert "the next one starts anew" in capsys.readouterr().err
+    assert main(["quick", "quick-a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["places"][0]["name"] == "quick-a"
+    (journal,) = (quick / "results/quick/recordings").glob("*/*/*-run1/journal.jsonl")
+    assert {json.loads(line)["event"] for line in journal.open()}.isdisjoint({"gap", "resumed"})
 
 
 @pytest.mark.parametrize(
