@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from statistics import median
 from typing import Any
 
@@ -78,14 +79,22 @@ def change(basis: Value, other: Value) -> str:
     return f"{format_percentage(100 * (ratio - 1), signed=True)} %"
 
 
+def short(names: Sequence[str], width: int = 12) -> list[str]:
+    """Return names without the words that all of them begin with, cut to `width`: `photos`, `backup`."""
+    words = [name.split("-") for name in names]
+    heads = zip(*(own[:-1] for own in words), strict=False)
+    shared = len(list(takewhile(lambda head: len(set(head)) == 1, heads)))
+    return ["-".join(own[shared:])[:width] for own in words]
+
+
 def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table:
     """Return the table of one or several places, which fits in 80 columns for up to two."""
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     table.add_column("test", min_width=29, no_wrap=True)
     by_place = [{value.shown: value for value in look} for look in looks]
     several = len(looks) > 1
-    for name in names:
-        table.add_column(Text(name[:12] if several else "median"), justify="right", no_wrap=True)
+    for name in short(names):
+        table.add_column(Text(name if several else "median"), justify="right", no_wrap=True)
         table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("change" if several else "", justify="right" if several else "left", no_wrap=True)
     for shown in SHOWN:
