@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,16 +77,17 @@ class Facts:
 
 
 def reasons(
-    path: Path,
-    layers: tuple[Layer, ...],
+    places: Sequence[tuple[Path, tuple[Layer, ...]]],
     host: Host = Host(),  # noqa: B008 - immutable
     pause: Callable[[], None] = lambda: time.sleep(1.0),
 ) -> tuple[str, ...]:
-    """Watch the host for a second, without writing, and return what speaks against a measurement at `path` now."""
-    first = take(disks(layers), host)
+    """Watch the host for a second, without writing, and return what speaks against a measurement at `places` now."""
+    names = [name for _, layers in places for name in disks(layers)]
+    first = take(names, host)
     pause()
-    second = take(disks(layers), host)
-    return sentences(first, second, read_facts(path, layers, host))
+    second = take(names, host)
+    found = [text for path, layers in places for text in sentences(first, second, read_facts(path, layers, host))]
+    return tuple(dict.fromkeys(found))
 
 
 def sentences(first: Sample, second: Sample, facts: Facts) -> tuple[str, ...]:

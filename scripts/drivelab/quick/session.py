@@ -81,14 +81,10 @@ def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) 
     common = min((size for size in sizes if size is not None), default=None)
     requests = [_request(row, common, size_bytes, time_s) for row in rows]
     below = [() if row.virtual is not None else layers(Path(row.device)) for row in rows]
-    found = [before.reasons(Path(rows[0].device), below[0])]  # watches the host's load for a second
-    found += [
-        before.reasons(Path(row.device), under, pause=lambda: None)
-        for row, under in zip(rows[1:], below[1:], strict=True)
-    ]
+    warnings = before.reasons([(Path(row.device), under) for row, under in zip(rows, below, strict=True)])
     campaign, plans = planned(requests)
     campaign.approve_drives()
-    return Planned(requests, campaign, plans, below, tuple(dict.fromkeys(text for texts in found for text in texts)))
+    return Planned(requests, campaign, plans, below, warnings)
 
 
 def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
