@@ -57,7 +57,7 @@ def test_a_look_is_a_recording_that_other_commands_know(quick: Path, capsys: pyt
     (recording,) = (quick / "results/quick/recordings").glob("*/*/*/recording.json")
     assert recording.parts[-4:-2] == ("quick-a", "quick-128mib")
     page = (quick / "results/quick/quick-a.html").read_text()
-    assert page.count("<img") == 1
+    assert page.count('<div class="card"><img') == 1
     assert "<script" not in page
     assert "The machine is busy." in page
     assert main(["query", "--results", "results/quick", "--format", "csv", "SELECT count(*) FROM cells"]) == 0
