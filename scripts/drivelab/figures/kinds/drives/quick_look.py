@@ -33,9 +33,9 @@ FIGURES = (
         name="quick_look",
         title="Quick look",
         caption=(
-            "The median of the rounds of each test, with the 95 % interval of their mean. For a latency the bar is the "
-            "median of all I/Os; the marks are the 99 % and 99.9 % percentiles. Below, the sustained write over time, "
-            "with a line where the rate falls. The drive was not preconditioned."
+            "The median of the rounds of each test, with the 95 % interval of their mean. For a latency the dot and "
+            "the number are the median of all I/Os; the marks are the 99 % and 99.9 % percentiles. Below, the "
+            "sustained write over time, with a line where the rate falls. The drive was not preconditioned."
         ),
         tables=("cells", "latency_bins"),
         status="cells",
@@ -129,7 +129,7 @@ def _bars(
     axes.set_ylim(len(tests) - 0.45, -0.55)
     axes.grid(visible=False, axis="y")
     if metric == LATENCY:
-        ax.log_axis(axes, "x", min(ends) / scale.divisor / 1.2, max(ends) / scale.divisor * 2.5)
+        ax.log_axis(axes, "x", min(ends) / scale.divisor / 4, max(ends) / scale.divisor * 1.3)
         axes.set_xlabel(f"Latency ({scale.unit}): dot 50 %, bar 99 %, cross 99.9 %, log scale")
     else:
         ends = [min(value.value * (1 + (value.half_width_pct or 0) / 100), largest * _BEYOND) for value in known]
@@ -152,18 +152,18 @@ def _bar(axes: Axes, at: float, height: float, value: Value, scale: Quantity, co
 
 
 def _points(axes: Axes, at: float, height: float, value: Value, scale: Quantity, colour: Any, most: float) -> None:
-    """Draw the median as a dot, 99 % and 99.9 % as marks on a line, and write the median below the dot's line."""
+    """Draw the median as a dot, 99 % and 99.9 % as marks on a line, and write the median before the dot."""
     points = [us / scale.divisor for us in (value.value, value.p99_us, value.p999_us) if us is not None]
     axes.plot(points, [at] * len(points), color=colour, linewidth=1, gid="tail")
     axes.plot(points[:1], [at], "o", color=colour, markersize=7, gid="value")
     for point, marker in zip(points[1:], ("|", "x"), strict=False):
         axes.plot([point], [at], marker, color=colour, markersize=7, markeredgewidth=1.5, gid="percentile")
-    _number(axes, points[-1], at, points[0])
+    _number(axes, points[0], at, points[0], before=True)
 
 
-def _number(axes: Axes, end: float, at: float, shown: float) -> None:
-    axes.annotate(format_number(shown), (end, at), (6, 0), textcoords="offset points", ha="left", va="center",
-                  fontsize=style.SMALL_PT, gid="number")  # fmt: skip
+def _number(axes: Axes, end: float, at: float, shown: float, *, before: bool = False) -> None:
+    axes.annotate(format_number(shown), (end, at), (-6 if before else 6, 0), textcoords="offset points",
+                  ha="right" if before else "left", va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip
 
 
 def _sustained(axes: Axes, places: Mapping[str, _Look], colours: Mapping[str, Any]) -> None:
