@@ -140,7 +140,8 @@ def sustained_words(sustained: Sustained) -> str:
     if sustained.cliff_bytes is None and sustained.end_mib_s < _STEADY * sustained.start_mib_s:
         return f"Sustained write: {start} at first, {end} after {format_factor(gib)} GiB, without a clear cliff."
     if sustained.cliff_bytes is None:
-        return f"Sustained write: {start}, no cliff in {format_factor(gib)} GiB ({format_duration(seconds)})."
+        mean = amount(sustained.written_bytes / (1 << 20) / seconds, BANDWIDTH)
+        return f"Sustained write: {mean}, no cliff in {format_factor(gib)} GiB ({format_duration(seconds)})."
     cliff = format_factor(sustained.cliff_bytes / (1 << 30))
     return f"Sustained write: {start} falls to {end} after {cliff} GiB (cliff), {format_factor(gib)} GiB in all."
 
