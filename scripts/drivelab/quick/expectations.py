@@ -35,6 +35,8 @@ LEAST_COMMIT_SHARE = 0.5
 """Commit to write at QD1. A commit contains a write, so ours leaves room for noise and for appends in a cache."""
 EARLY_COMMIT_US = 20.0
 """For devices of unknown speed. Ours: a flush through a hypervisor or a network takes longer."""
+ROUGH_PCT = 50.0
+"""Half of the interval of a mean. Ours: with three rounds, their standard deviation is then 20 % of the mean."""
 LINK_MARGIN = 1.02
 _SIMPLE = frozenset({"file system", "partition", "LVM", "dm-crypt", "multipath", "disk"})
 """Layers that leave the speed of one disk recognisable."""
@@ -86,7 +88,7 @@ def sentences(
         limit for limit in limits if limit not in too_fast and not (slow_link and limit.key == "sequential_read_mib_s")
     ]
     found = [
-        *_limits(too_fast, values, place), *_commit(values, place), *_faster_than_link(values),
+        *_rough(values), *_limits(too_fast, values, place), *_commit(values, place), *_faster_than_link(values),
         *_host_limited(values, place), *slow_link, *_limits(too_slow, values, place),
         *_cliff(values, place), *_queue(values, place), *_mix(values), *_tails(values, place),
     ]  # fmt: skip
@@ -136,6 +138,14 @@ def _shown(key: str, value: float) -> str:
     if key.endswith("_us") and value >= 1000:
         return f"{format_factor(value / 1000)} ms"
     return f"{format_factor(value)} {KEYS[key].unit}"
+
+
+def _rough(values: Mapping[str, float]) -> Iterator[str]:
+    if (widest_pct := values.get("widest_spread_pct", 0.0)) > ROUGH_PCT:
+        yield (
+            f"The rounds of one test differ so much that its spread is ±{format_percentage(widest_pct)} %, so this "
+            "look is rough. Stop other programs and repeat it, or give it more `--time`."
+        )
 
 
 def _commit(values: Mapping[str, float], place: _Place) -> Iterator[str]:

@@ -54,6 +54,7 @@ def for_expectations(
     if not values:
         return known, ""
     busiest = max(values, key=lambda value: value.cpu_share)
+    known["widest_spread_pct"] = max(value.half_width_pct or 0.0 for value in values)
     return known | {"busiest_cpu_share": busiest.cpu_share}, busiest.shown.words
 
 

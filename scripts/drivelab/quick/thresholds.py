@@ -35,6 +35,7 @@ KEYS = {
     "link_lanes": Key("Link, lanes", "lanes"),
     "link_max_gt_s": Key("Link, maximum speed per lane", "GT/s"),
     "link_max_lanes": Key("Link, maximum lanes", "lanes"),
+    "widest_spread_pct": Key("Widest spread of the rounds of a test", "%"),
     "busiest_cpu_share": Key("CPU share of the busiest test", "of one core"),
 }
 """Names of the values that the expectations know. SATA counts as one lane of 1.5, 3 or 6 GT/s."""

@@ -119,6 +119,8 @@ RELATIONS = [
      "Sequential write: 700 MiB/s, but the link carries at most 572 MiB/s.", "page cache"),
     (classes.NVME_SSD, {"link_gt_s": 8, "link_lanes": 2, "link_max_gt_s": 16, "link_max_lanes": 4},
      "The link runs at 8 GT/s x2 of 16 GT/s x4", "lspci -vv"),
+    (classes.NVME_SSD, {"widest_spread_pct": 80}, "The rounds of one test differ so much that its spread is ±80 %",
+     "--time"),
     (classes.NVME_SSD, {"busiest_cpu_share": 0.97}, "RND4K QD32 uses 97 % of a CPU core.", "./drivelab doctor"),
     (classes.NVME_SSD, {"sustained_start_mib_s": 3000, "sustained_end_mib_s": 450, "cliff_gib": 24},
      "The sustained write falls from 3,000 MiB/s to 450 MiB/s after 24 GiB.", "slc-cache"),
