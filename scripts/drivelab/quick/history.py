@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,7 +58,8 @@ def histories(results: Path, wanted: Sequence[str] = ()) -> list[History]:
         places.setdefault(str(plan.context["device"]), []).append((str(row.started), plan))
     for name in wanted:
         if not any(name in (place, plans[0][1].drive) for place, plans in places.items()):
-            raise UserError(f"there is no quick look at {name} yet. To take the first, run: ./drivelab quick {name}")
+            command = f"./drivelab quick {shlex.quote(name)}"
+            raise UserError(f"there is no quick look at {name} yet. To take the first, run: {command}")
     if wanted:
         places = {place: plans for place, plans in places.items() if {place, plans[0][1].drive} & set(wanted)}
     return [

@@ -6,6 +6,7 @@ import difflib
 import mmap
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -54,7 +55,7 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
     if path.exists():
         raise UserError(
             f"{text} is neither a folder nor a block device. Name the folder on the drive that you want to look at, "
-            f"such as {path.parent}"
+            f"such as {shlex.quote(str(path.parent))}"
         )
     close = difflib.get_close_matches(text, list(sheet), 1)
     hint = f"Did you mean '{close[0]}'?" if close else f"The drives of {sheet_path} are: {', '.join(sheet) or 'none'}."

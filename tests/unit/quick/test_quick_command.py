@@ -99,6 +99,8 @@ def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: py
     assert len(list((quick / "results/quick/recordings/quick-a/quick-128mib").iterdir())) == 2
     assert main(["quick", "--history", "quick-a"]) == 0
     assert "differ in time or size: quick-128mib, quick-32mib" in capsys.readouterr().out
+    assert main(["quick", "--history", "/my data"]) == 2
+    assert "run: ./drivelab quick '/my data'" in capsys.readouterr().err
 
 
 def test_an_interrupted_look_is_not_continued(
