@@ -185,7 +185,7 @@ class LiveView:
             self._live.update(self._render())
 
     def _clock(self) -> str:
-        return f"{format_duration(time.monotonic() - self._started_s)} of at most {format_duration(self._longest_s)}"
+        return f"{format_duration(time.monotonic() - self._started_s)} of about {format_duration(self._longest_s)}"
 
     def _render(self) -> RenderableType:
         parts: list[RenderableType] = []
