@@ -20,7 +20,7 @@ from drivelab.explore.row_selection import catalogue
 from drivelab.plan.plan import Plan
 from drivelab.quick.result import value_mapping
 from drivelab.quick.study import STUDY
-from drivelab.quick.view import amount, strip
+from drivelab.quick.view import amount, apart, change, strip
 from drivelab.tables import io
 
 _MOST_COLUMNS, _STRIP = 3, 10
@@ -110,6 +110,21 @@ def show(history: History) -> None:
             texts = ["" if value is None else amount(value.value, shown.metric) for value in values[-_MOST_COLUMNS:]]
             table.add_row(shown.words, *texts, Text(strip(known, _STRIP), style="cyan"))
     screen.print(table)
+    if text := _since(history.looks):
+        screen.print(text, markup=False)
     if len({look.measurement for look in history.looks}) > 1:
         names = ", ".join(dict.fromkeys(look.measurement for look in history.looks))
         screen.print(f"The looks differ in time or size: {names}.", markup=False)
+
+
+def _since(looks: Sequence[Look]) -> str:
+    """Say what changed in the last look since the one before with the same settings; empty if there is none."""
+    last = looks[-1]
+    before = next((look for look in looks[-2::-1] if look.measurement == last.measurement), None)
+    if before is None:
+        return ""
+    pairs = [(before.values[shown], value) for shown, value in last.values.items() if shown in before.values]
+    changes = ", ".join(f"{new.shown.words} {change(old, new)}" for old, new in pairs if apart(old, new))
+    if not changes:
+        return f"No change since {before.date} is larger than the spread of the rounds."
+    return f"Changed since {before.date} by more than the spread of the rounds: {changes}."

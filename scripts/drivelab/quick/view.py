@@ -79,6 +79,14 @@ def change(basis: Value, other: Value) -> str:
     return f"{format_percentage(100 * (ratio - 1), signed=True)} %"
 
 
+def apart(one: Value, other: Value) -> bool:
+    """Return whether the intervals of two values do not meet; False if one is unknown."""
+    if one.half_width_pct is None or other.half_width_pct is None:
+        return False
+    halves = (one.value * one.half_width_pct + other.value * other.half_width_pct) / 100
+    return abs(one.value - other.value) > halves
+
+
 def short(names: Sequence[str], width: int = 12) -> list[str]:
     """Return names without the words that all of them begin with, cut to `width`: `photos`, `backup`."""
     words = [name.split("-") for name in names]

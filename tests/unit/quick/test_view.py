@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drivelab.analysis.values.quick_look import Sustained
+from drivelab.analysis.values.quick_look import SHOWN, Sustained, Value
+from drivelab.quick.history import History, Look, show
 from drivelab.quick.view import short, sustained_words
 
 
@@ -26,3 +27,22 @@ def test_a_sustained_write_without_a_cliff_is_given_by_its_mean() -> None:
     ends_s, rates_mib_s = tuple(range(1, 11)), (10.0,) * 5 + (30.0,) * 5
     look = Sustained(ends_s, rates_mib_s, written_bytes=200 << 20, cliff_bytes=None)
     assert sustained_words(look) == "Sustained write: 20 MiB/s, no cliff in 0.195 GiB (10 s)."
+
+
+def test_a_history_names_what_changed_by_more_than_the_spread(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first test falls from 100 ± 10 to 70 ± 7, the second to 90 ± 9; a look of another size does not count."""
+    first, second = SHOWN[0], SHOWN[1]
+    looks = [
+        Look(f"2026-11-2{day} 10:00", measurement, {shown: Value(shown, value, 10.0, ()) for shown, value in values})
+        for day, measurement, values in (
+            (1, "quick", [(first, 100.0), (second, 100.0)]),
+            (2, "quick-1gib", [(first, 500.0)]),
+            (3, "quick", [(first, 70.0), (second, 90.0)]),
+        )
+    ]
+    show(History("a", "/a", looks))
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Changed since 2026-11-21 10:00 by more than the spread of the rounds: " in text
+    assert text.endswith(f": {first.words} \N{MINUS SIGN}30 %. The looks differ in time or size: quick, quick-1gib.")
+    show(History("a", "/a", [*looks, looks[-1]]))
+    assert "No change since 2026-11-23 10:00 is larger" in " ".join(capsys.readouterr().out.split())
