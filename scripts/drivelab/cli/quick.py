@@ -75,6 +75,7 @@ def _quick(options: argparse.Namespace) -> int:
     output = None if options.output is None else options.output.absolute()
     if output is not None:
         _refuse_unwritable(output)
+    here = Path.cwd()
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
     screen = console(stderr=options.json, highlight=False, **({} if sys.stdout.isatty() else {"width": _NO_LIMIT}))
@@ -86,7 +87,7 @@ def _quick(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         print("drivelab: interrupted; this look ends here, and the next one starts anew", file=sys.stderr)
         return 130
-    output = output or planned.page
+    output = output or (planned.page if here == project else project / planned.page)
     write(places, planned.warnings, output)
     if options.json:
         json.dump(as_mapping(places, planned.warnings, str(output)), sys.stdout, indent=1, ensure_ascii=False)

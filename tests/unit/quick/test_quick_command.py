@@ -65,6 +65,15 @@ def test_a_look_is_a_recording_that_other_commands_know(quick: Path, capsys: pyt
     assert Campaign.load("results/quick/study.yaml").to_do == []
 
 
+def test_elsewhere_the_page_has_a_full_path(
+    quick: Path, capsys: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert main(["quick", "quick-a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["page"] == str(quick / "results/quick/quick-a.html")
+
+
 def test_two_places_and_their_history(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second drive reads faster; after three looks of each, a comparison gives verdicts."""
     for _ in range(3):
