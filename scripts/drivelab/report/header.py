@@ -67,7 +67,9 @@ def _drive(drive: Row, name: str) -> tuple[Fact, ...]:
         ),
         fact("Device", text(drive.get("device"))),
     ]
-    if not is_missing(drive.get("rotational")) and drive["rotational"] is True:
+    if not is_missing(drive.get("composition")):
+        facts.append(fact("Consists of", text(drive["composition"])))
+    if drive.get("rotational") is True and drive.get("transport") != "virtio":  # the kernel assumes it of virtio disks
         zoned = "" if drive.get("zoned") in (None, "none") else f", {drive['zoned']} zones"
         facts.append(fact("Kind", f"hard disk{zoned}"))
     if not is_missing(drive.get("over_provisioning_pct")):
