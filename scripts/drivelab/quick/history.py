@@ -112,6 +112,7 @@ def show(history: History) -> None:
     screen.print(table)
     if text := _since(history.looks):
         screen.print(text, markup=False)
+    screen.print("In the strips, the oldest look is left; for a time, taller is slower.", style="dim")
     if len({look.measurement for look in history.looks}) > 1:
         names = ", ".join(dict.fromkeys(look.measurement for look in history.looks))
         screen.print(f"The looks differ in time or size: {names}.", markup=False)

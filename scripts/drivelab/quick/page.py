@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 import pandas as pd
 
 from drivelab.quick.result import Place
-from drivelab.quick.view import amount, change, spread, sustained_words, tails
+from drivelab.quick.view import CHANGES, amount, change, spread, sustained_words, tails
 
 
 def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> None:
@@ -26,12 +26,13 @@ def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> Non
         differences = [change(values[0], other) for other in values[1:]]
         limited = any(value.host_limited for value in values)
         rows.append({"test": test.words, "cells": cells, "differences": differences, "limited": limited})
+    sustained = {place.name: sustained_words(place.sustained, place.range_bytes) for place in places if place.sustained}
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(
         page("quick.html.j2", {
             "places": places, "rows": rows, "warnings": warnings, "picture": _picture(places),
-            "limited": any(row["limited"] for row in rows),
-            "sustained": {place.name: sustained_words(place.sustained) for place in places if place.sustained},
+            "changes": CHANGES, "limited": any(row["limited"] for row in rows),
+            "sustained": sustained,
             "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         }),
         encoding="utf-8",

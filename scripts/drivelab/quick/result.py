@@ -30,6 +30,8 @@ class Place:
     sentences: Sequence[str]
     recording: str
     run: int
+    range_bytes: int
+    """Size of the file, or of the part of a device that the look uses."""
     written_bytes: int
     """What the look wrote in all."""
     tables: Mapping[str, pd.DataFrame]

@@ -18,6 +18,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.terminal import console, live_display
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import identity, sysfs
+from drivelab.host.stack.device_class import PHYSICAL
 from drivelab.host.stack.stack import class_of, disks, layers
 from drivelab.host.stack.volumes import Layer
 from drivelab.plan.drive_sheet import SheetRow
@@ -30,7 +31,7 @@ from drivelab.quick.look import look, write_tables
 from drivelab.quick.result import Place, for_expectations
 from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Request, planned
 from drivelab.quick.subjects import known_size, size_for
-from drivelab.quick.view import LiveView, final_table, host_limited, sustained_words, tails
+from drivelab.quick.view import CHANGES, LiveView, final_table, host_limited, sustained_words, tails
 from drivelab.recording.writer import read_journal
 from drivelab.run import consent, guest
 from drivelab.virtual import manage
@@ -134,7 +135,7 @@ def announcement(look: Planned) -> Iterator[str]:
             yield f"  note: {caution}"
     for warning in look.warnings:
         yield f"warning: {warning}"
-    yield f"At most about {format_duration(look.longest_s)}. Unconditioned: the drive as it is now."
+    yield f"About {format_duration(look.longest_s)}. Unconditioned: the drive as it is now."
 
 
 def _free_bytes(folder: Path) -> int:
@@ -196,6 +197,7 @@ def _place(plan: Plan, request: Request, under: tuple[Layer, ...], tables: dict[
         sentences=sentences(known, device_class, under, path, busiest),
         recording=plan.recording,
         run=plan.run,
+        range_bytes=min(plan.subject["class"].get("range_bytes", request.capacity_bytes), request.capacity_bytes),
         written_bytes=_written_bytes(plan, cells),
         tables=tables,
     )
@@ -212,7 +214,7 @@ def _labels(plan: Plan, request: Request, cells: pd.DataFrame) -> list[str]:
     if plan.kind == READ_ONLY.name:
         labels.append("reads only")
     if request.time_s != USUAL_S:
-        labels.append(f"at most {format_duration(request.time_s)}")
+        labels.append(f"about {format_duration(request.time_s)}")
     if plan.virtual:
         labels.append(VIRTUAL if plan.clock == "wall" else f"{VIRTUAL}, simulated time")
     counted = cells[~cells["cold"].astype(bool)]
@@ -249,20 +251,25 @@ def show(places: Sequence[Place], page: str) -> None:
             if value.shown.is_time and (text := tails(value)):
                 screen.print(f"{own}{value.shown.words}: {text}.", markup=False)
         if place.sustained is not None:
-            screen.print(f"{own}{sustained_words(place.sustained)}", markup=False)
+            screen.print(f"{own}{sustained_words(place.sustained, place.range_bytes)}", markup=False)
         for sentence in place.sentences:
             screen.print(f"{own}{sentence}", markup=False, style="yellow" if "usual" in sentence else "")
+    if len(places) > 1:
+        screen.print(CHANGES, markup=False)
     if any(host_limited(place.values) for place in places):
         screen.print("* The test used most of a CPU core: the host may be the limit, the drive is at least that fast.")
     written = ", ".join(format_amount(place.written_bytes) for place in places)
     screen.print(f"The spread is that of the rounds of this look. Written: {written}.", markup=False)
     screen.print(f"Page: {page}", markup=False)
+    if any(place.device_class in PHYSICAL for place in places):
+        screen.print("Wear, spare blocks and temperature, as root: ./drivelab drives")
     if len(places) > 1 and min(place.run for place in places) < _COMPARABLE:
-        screen.print(f"The difference holds for these looks. Take {_COMPARABLE} of each place for a verdict.")
+        screen.print(f"This holds for these looks only. For a verdict, take {_COMPARABLE} looks at each place.")
     first = places[0].name
     then = (
         f"compare {first} {places[1].name} --results {RESULTS}"
         if len(places) > 1
         else f"quick --history {shlex.quote(places[0].path if Path(places[0].path).exists() else first)}"
     )
-    screen.print(f"Next: ./drivelab {then}", markup=False)
+    again = "after a change, look again; then " if places[0].run == 1 and len(places) == 1 else ""
+    screen.print(f"Next: {again}./drivelab {then}", markup=False)

@@ -153,6 +153,7 @@ def _written(rows: Mapping[str, SheetRow], measurements: Iterable[Measurement]) 
         "results": str(RESULTS),
         "drives_sheet": str(SHEET),
         "drives": drives,
+        "basis": max(drives, key=lambda drive: sum(len(entry.runs) for entry in measurements if drive in entry.runs)),
         "measurements": [
             {"protocol": entry.protocol, "name": entry.name, "drives": list(entry.runs),
              **({"set": entry.settings} if entry.settings else {})}

@@ -58,8 +58,8 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
             f"such as {shlex.quote(str(path.parent))}"
         )
     close = difflib.get_close_matches(text, list(sheet), 1)
-    hint = f"Did you mean '{close[0]}'?" if close else f"The drives of {sheet_path} are: {', '.join(sheet) or 'none'}."
-    raise UserError(f"there is no folder, device or drive '{text}'. {hint} Example: ./drivelab quick .")
+    hint = f"Did you mean '{close[0]}'?" if close else "Name a folder, a device, or a drive of the sheet."
+    raise UserError(f"there is no folder or device {text}, and no drive of this name in {sheet_path}. {hint}")
 
 
 def _refuse_unreadable(device: Path) -> None:
@@ -122,6 +122,8 @@ def size_for(folder: Path, wanted_bytes: int | None, fill_s: float) -> int:
                 f"{format_amount(most)}. Free some space, or give a smaller --size."
             )
         return wanted_bytes
+    if not os.statvfs(folder).f_blocks:
+        raise UserError(f"{folder} keeps no files: the kernel makes it up. Name a folder on a drive.")
     if most < LEAST_BYTES:
         raise UserError(
             f"{folder}: there is room for a file of {format_amount(most)} only, and a quick look needs "

@@ -25,7 +25,7 @@ from drivelab.analysis.values.quick_look import (
     half_width_pct,
     shown_of,
 )
-from drivelab.core.units import format_duration, format_factor, format_percentage
+from drivelab.core.units import format_amount, format_duration, format_factor, format_percentage
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -71,12 +71,17 @@ def spread(half_width_pct: float | None) -> str:
     return "" if half_width_pct is None else f"±{format_percentage(half_width_pct)} %"
 
 
+CHANGES = "Change: + is better (more IOPS or MiB/s, less time); in parentheses, the spreads overlap."
+
+
 def change(basis: Value, other: Value) -> str:
-    """Return the difference of the second place from the first, in percent, or as a factor if it is large."""
-    ratio = other.value / basis.value
-    if not 1 / _LARGE < ratio < _LARGE:
-        return f"{format_factor(ratio)} {TIMES}"
-    return f"{format_percentage(100 * (ratio - 1), signed=True)} %"
+    """Return by how much the second value is better, see CHANGES: in percent, or as a factor if it is large."""
+    ratio = basis.value / other.value if basis.shown.metric == LATENCY else other.value / basis.value
+    if 1 / _LARGE < ratio < _LARGE:
+        text = f"{format_percentage(100 * (ratio - 1), signed=True)} %"
+    else:
+        text = f"{format_factor(ratio)} {TIMES}"
+    return text if apart(basis, other) else f"({text})"
 
 
 def apart(one: Value, other: Value) -> bool:
@@ -125,7 +130,9 @@ def _difference(values: Sequence[Value]) -> str:
 
 
 def _bar_of(value: Value, look: Sequence[Value]) -> str:
-    """Return a bar relative to the best value of the same unit; for latency, to the longest."""
+    """Return a bar relative to the best value of the same unit; none for times, of which the shortest is the best."""
+    if value.shown.metric == LATENCY:
+        return ""
     most = max(other.value for other in look if other.shown.metric == value.shown.metric)
     return bar(value.value / most)
 
@@ -141,15 +148,16 @@ def tails(value: Value) -> str:
     return ", ".join(f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None)
 
 
-def sustained_words(sustained: Sustained) -> str:
-    """Describe the sustained write in a sentence."""
+def sustained_words(sustained: Sustained, range_bytes: float) -> str:
+    """Describe the sustained write over a range in a sentence."""
     gib, seconds = sustained.written_bytes / (1 << 30), sustained.seconds[-1]
     start, end = (amount(rate, BANDWIDTH) for rate in (sustained.start_mib_s, sustained.end_mib_s))
     if sustained.cliff_bytes is None and sustained.end_mib_s < _STEADY * sustained.start_mib_s:
         return f"Sustained write: {start} at first, {end} after {format_factor(gib)} GiB, without a clear cliff."
     if sustained.cliff_bytes is None:
         mean = amount(sustained.written_bytes / (1 << 20) / seconds, BANDWIDTH)
-        return f"Sustained write: {mean}, no cliff in {format_factor(gib)} GiB ({format_duration(seconds)})."
+        again = f", again and again over {format_amount(range_bytes)}" if sustained.written_bytes > range_bytes else ""
+        return f"Sustained write: {mean}, no cliff in {format_factor(gib)} GiB{again} ({format_duration(seconds)})."
     cliff = format_factor(sustained.cliff_bytes / (1 << 30))
     return f"Sustained write: {start} falls to {end} after {cliff} GiB (cliff), {format_factor(gib)} GiB in all."
 
