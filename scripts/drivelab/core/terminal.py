@@ -84,7 +84,10 @@ def unescaped(stream: TextIO) -> TextIO:
 
 
 def console(*, stderr: bool = False, **options: Any) -> Console:
-    """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts."""
+    """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts.
+
+    Names such as `:new:` in texts stay as they are: a selector FOLDER:DRIVE may end in a colon.
+    """
     from rich.console import Console
     from rich.segment import Segment
 
@@ -93,7 +96,7 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, **options)
+    return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, emoji=False, **options)
 
 
 @contextmanager

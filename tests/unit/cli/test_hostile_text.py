@@ -18,7 +18,7 @@ from watched import MadeDrive, facts
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError, reported
-from drivelab.core.terminal import VisibleStream, visible
+from drivelab.core.terminal import VisibleStream, console, visible
 from drivelab.drives import identity
 from drivelab.watch.study_view import StudyFacts
 
@@ -53,6 +53,11 @@ def test_control_characters_become_visible() -> None:
     )  # fmt: skip
     assert visible("lines\n\tand µ 漢字 👍 stay") == "lines\n\tand µ 漢字 👍 stay"
     assert visible("not UTF-8: \udcff") == r"not UTF-8: \udcff"
+
+
+def test_names_between_colons_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    console().print("results/2026:new: one warm round")
+    assert capsys.readouterr().out == "results/2026:new: one warm round\n"
 
 
 def test_json_keeps_its_values() -> None:
