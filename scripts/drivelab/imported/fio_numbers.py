@@ -180,9 +180,11 @@ def document(path: Path) -> Mapping[str, Any]:
         text = path.read_text(encoding="utf-8-sig", errors="replace").strip()
     except OSError as error:
         raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
+    if not text:
+        raise refused(path, "is empty", "leave the file out")
     if not text.startswith("{"):
-        line = text.partition("\n")[0][:120] or "nothing"
-        raise refused(path, f"begins with '{line}' instead of JSON", "leave the file out, or check fio's output")
+        line = text.partition("\n")[0][:120]
+        raise refused(path, f"begins with '{line}' instead of fio's JSON", "leave the file out, or check fio's output")
     text = _NO_NUMBERS.sub(lambda match: match[1] or "null", text)
     try:
         body, end = json.JSONDecoder().raw_decode(text)

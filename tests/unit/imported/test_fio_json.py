@@ -192,7 +192,8 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
     [
         ("fio: looks like your file system does not support direct=1\n", "", "begins with 'fio: looks like"),
         ("", "\n{}", "more than one result"),
-        (None, "", "begins with 'nothing'"),
+        ("[]\n", "", r"begins with '\[\]' instead of fio's JSON"),
+        (None, "", "is empty"),
     ],
 )
 def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, after: str, reason: str) -> None:
@@ -203,7 +204,7 @@ def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, aft
 
 
 def test_fio_message_about_a_mounted_device_is_refused() -> None:
-    with pytest.raises(UserError, match=r"instead of JSON|has no I/O"):
+    with pytest.raises(UserError, match=r"instead of fio's JSON|has no I/O"):
         fio_json.read_run(OWN / "mounted_device" / "fio.json")
 
 
