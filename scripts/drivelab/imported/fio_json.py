@@ -8,7 +8,7 @@ run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,6 +26,8 @@ from drivelab.tables.labels import ROUNDS
 KIND = "fio-json"
 READS = "fio's JSON output: a file, or a folder of files"
 TEST = "runs"
+_MOST = 10
+"""Number of refused files that are named; the rest is counted."""
 VIRTUAL_CLOCK = "virtual-clock"
 """What drivelab's virtual drives on the virtual clock give as fio's version."""
 _PERCENTILES = (
@@ -78,7 +80,21 @@ def read(path: Path, drive: str) -> list[Recording]:
     files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
     if not files:
         raise UserError(f"{path}: has no file NAME.json; name a folder of fio's JSON output")
-    return [recording(KIND, TEST, "Runs of fio", drive, path, [read_run(file) for file in files])]
+    return [recording(KIND, TEST, "Runs of fio", drive, path, each(files, read_run))]
+
+
+def each(files: Sequence[Path], read_one: Callable[[Path], Run]) -> list[Run]:
+    """Read all files; raises UserError with a line for each file that is refused, so that one look finds all."""
+    runs, faults = [], []
+    for file in files:
+        try:
+            runs.append(read_one(file))
+        except UserError as error:
+            faults.append(str(error))
+    if faults:
+        more = [f"and {len(faults) - _MOST} more of {len(files)} files"] if len(faults) > _MOST else []
+        raise UserError("\n".join([*faults[:_MOST], *more]))
+    return runs
 
 
 def recording(

@@ -14,13 +14,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.fio.series import read_series
-from drivelab.imported.fio_json import Run, read_run, recording
+from drivelab.imported.fio_json import Run, each, read_run, recording
 from drivelab.imported.fio_numbers import refused
 from drivelab.imported.fio_options import PATTERNS, asked_depth, size_bytes
 from drivelab.imported.tables import Recording
@@ -41,7 +42,7 @@ def read(path: Path, drive: str) -> list[Recording]:
     files = sorted(file for file in path.rglob("*.json") if _NAME.fullmatch(file.name))
     if not files:
         raise UserError(f"{path}: has no file such as randread-16-1.json; name a folder of bench-fio")
-    runs = [_run(path, file) for file in files]
+    runs = each(files, partial(_run, path))
     logged, notes = _with_series(runs)
     return [recording(KIND, "sweep", "Sweep, bench-fio", drive, path, logged, notes)]
 

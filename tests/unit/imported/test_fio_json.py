@@ -208,6 +208,18 @@ def test_fio_message_about_a_mounted_device_is_refused() -> None:
         fio_json.read_run(OWN / "mounted_device" / "fio.json")
 
 
+def test_all_refused_files_of_a_folder_are_named_at_once(tmp_path: Path) -> None:
+    for n in range(12):
+        (tmp_path / f"{n:02}.json").write_text("" if n else "{")
+    origins.write(tmp_path / "good.json", document(job(1000.0, 0.0, options())))
+    with pytest.raises(UserError) as caught:
+        fio_json.read(tmp_path, "a")
+    lines = str(caught.value).splitlines()
+    assert "00.json: is truncated or damaged" in lines[0]
+    assert lines[1].endswith("01.json: is empty; leave the file out")
+    assert lines[10:] == ["and 2 more of 13 files"]
+
+
 def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         origins.write(tmp_path / f"{name}.json", document(job(1000.0, 0.0, options())))
