@@ -40,6 +40,19 @@ def workload_facets(
     return pd.DataFrame(rows, index=summary.index, columns=list(WORKLOAD_FACETS), dtype=object)
 
 
+def named_by_load(summary: pd.DataFrame, facets: pd.DataFrame, others: frozenset[str]) -> pd.DataFrame:
+    """Return the summary with the load in each cell label that has it among the labels `others` of the other side.
+
+    A label has the load only if its recording has the workload at several loads, so one cell may have two labels.
+    """
+    labels = []
+    for label, load in zip(summary["cell_label"], facets[LOAD], strict=True):
+        workload, comma, turn = label.partition(",")
+        full = f"{workload} {load}{comma}{turn}"
+        labels.append(full if label not in others and full in others else label)
+    return summary.assign(cell_label=labels)
+
+
 def differing_loads(basis: _Side, comparison: _Side, *, intended: bool) -> pd.DataFrame:
     """Return rows of table `differences` for measurements with different loads.
 

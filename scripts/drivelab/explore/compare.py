@@ -22,7 +22,7 @@ from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.criteria.repeats import THRESHOLD_PCT
-from drivelab.explore.asked import differing_loads
+from drivelab.explore.asked import differing_loads, named_by_load
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, side_of
 
@@ -128,7 +128,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         for (selector, folder), recordings in zip(chosen, rows, strict=True)
     ]
     measurements = {side.name: sorted(set(side.summary["measurement"])) for side in sides}
-    sides = _of_one_measurement(sides)
+    sides = _named_alike(_of_one_measurement(sides))
     meant = meant_to_differ(basis, comparison)
     known = pd.concat([side.conditions for side in sides], ignore_index=True)
     facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
@@ -230,6 +230,15 @@ def _paired(measurements: Mapping[str, list[str]]) -> dict[str, str]:
     if not len(both) == len({*both}) == len(measurements) == 2:
         return {}
     return {side: names[0] for side, names in measurements.items()}
+
+
+def _named_alike(sides: list[Side]) -> list[Side]:
+    """Name cells by their load on both sides, if one side does."""
+    labels = [frozenset(side.summary["cell_label"]) for side in sides]
+    return [
+        replace(side, summary=named_by_load(side.summary, side.workloads, others))
+        for side, others in zip(sides, reversed(labels), strict=True)
+    ]
 
 
 def _of_one_measurement(sides: list[Side]) -> list[Side]:

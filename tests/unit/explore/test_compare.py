@@ -326,6 +326,22 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
     assert line.split()[-6:] == ["IOPS", "100", "120", "+20", "%", "[1]"]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_workload_at_several_loads_on_one_side_only_is_matched_by_its_load(tmp_path: Path, swapped: bool) -> None:
+    several = tmp_path / "several"
+    several.mkdir()
+    for second, (depth, iops) in enumerate((("1", 100), ("32", 900))):
+        fio_run(several / depth, iops, second=second, iodepth=depth)
+    sides = [imported(tmp_path, "fio-json", several, "old")]
+    sides.append(imported(tmp_path, "fio-json", fio_run(tmp_path / "one", 1000, iodepth="32"), "new"))
+    result = compare(*(parse(side) for side in sorted(sides, reverse=swapped)), tmp_path, Terms())
+    rows = result.deltas.set_index("metric").loc[["iops"]]
+    assert list(rows["cell_label"]) == ["RND 4KiB 100/0 T1Q32"]
+    assert {*rows["basis_value"], *rows["comparison_value"]} == {900, 1000}
+    assert result.unintended.empty, "the load is the same"
+    assert not result.alone[sides[1]]
+
+
 def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
     result = against(results, old, "slow")
