@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.units import counted
 from drivelab.imported import IMPORTED, importers, read
 
 LOG, LOG_READS = "fio-log", "fio's log of I/Os or averages, converted to one Parquet file"
@@ -78,7 +79,9 @@ def _import(options: argparse.Namespace) -> int:
                 & tables["summary"]["measurement"].eq(recording.measurement)
             ).sum()
         )
-        print(f"{recording.name}: {recording.title}, {len(recording.cells)} cells, {values} values")
+        cells = len({(row["workload"], row["threads"], row["queue_depth"]) for row in recording.cells})
+        of_cells = f"{counted(cells, 'cell')}, " if cells else ""
+        print(f"{recording.name}: {recording.title}, {of_cells}{counted(values, 'value')}")
     print(f"{options.output / 'tables'}: " + ", ".join(f"{name} {count}" for name, count in rows.items()))
     return 0
 

@@ -21,7 +21,7 @@ def test_a_report_with_figures_from_tkperf(tmp_path: Path, capsys: pytest.Captur
     out, page = tmp_path / "out", tmp_path / "page.html"
     assert main(["import", "tkperf", str(source), "--drive", "s4600", "-o", str(out), "--report", str(page)]) == 0
     printed = capsys.readouterr().out
-    assert "s4600/imported-tkperf/iops: IOPS, TKperf, 336 cells, 112 values" in printed
+    assert "s4600/imported-tkperf/iops: IOPS, TKperf, 56 cells, 112 values" in printed
     assert {path.stem for path in (out / "tables").iterdir()} == set(NAMES)
     html = page.read_text(encoding="utf-8")
     assert "61,265" in html

@@ -35,7 +35,7 @@ def test_the_example_imports_tables_and_a_report(tmp_path: Path) -> None:
     source.write_text(TEXT, encoding="utf-8")
     arguments = ("import", "crystaldiskmark", source, "--drive", "p5", "-o", out, "--report", page)
     printed = carried_out("importer.md", tmp_path, STEPS, *arguments)
-    assert "p5/imported-crystaldiskmark/all: CrystalDiskMark, 0 cells, 3 values" in printed
+    assert "p5/imported-crystaldiskmark/all: CrystalDiskMark, 3 values" in printed
     summary = io.read(out / "tables/summary.parquet", "summary")
     assert dict(zip(summary["cell_label"], summary["value"], strict=True)) == {
         "SEQ 1024KiB 100/0 T1Q8": 3392.5,
