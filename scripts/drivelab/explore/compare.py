@@ -21,6 +21,7 @@ from drivelab.analysis.deltas.doubts import LOAD, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
+from drivelab.core.units import some
 from drivelab.criteria.repeats import THRESHOLD_PCT
 from drivelab.explore.asked import differing_loads, named_by_load
 from drivelab.explore.row_selection import Selector, catalogue, select
@@ -204,9 +205,12 @@ def _nothing_in_common(sides: list[Side]) -> str:
             f"{names} have a measurement {first['measurement']} by different protocols, {protocols}; choose one "
             "measurement on each side to compare them cell by cell"
         )
+    have = "; ".join(f"'{side.name}' has {some(tuple(_named(side.summary).values()), 3)}" for side in sides)
+    if all(side.summary["measurement"].nunique() == 1 for side in sides):
+        return f"nothing to compare: {have}; name recordings that share a workload"
     return (
-        f"{names} have no value in common; choose the same measurements on both, such as measurement=pts-iops, or "
-        "one on each side to compare them cell by cell"
+        f"nothing to compare: {have}; choose the same measurements on both, such as measurement=pts-iops, or one on "
+        "each side to compare them cell by cell"
     )
 
 

@@ -342,6 +342,13 @@ def test_a_workload_at_several_loads_on_one_side_only_is_matched_by_its_load(tmp
     assert not result.alone[sides[1]]
 
 
+def test_sides_without_a_common_workload_are_named_with_what_they_have(tmp_path: Path) -> None:
+    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100), "old")
+    new = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 100, rw="read", bs="1m"), "new")
+    with pytest.raises(UserError, match=rf"'{old}' has RND 4KiB 100/0 iops.*'{new}' has SEQ 1024KiB 100/0 iops"):
+        compare(parse(old), parse(new), tmp_path, Terms())
+
+
 def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
     result = against(results, old, "slow")
