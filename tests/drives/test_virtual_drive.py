@@ -318,8 +318,8 @@ def test_a_reused_pid_is_never_killed(drive: VirtualDrive, run_directory: Path, 
         bystander.kill()
 
 
-def test_loop_devices_have_one_read_ahead(drive: VirtualDrive, tmp_path: Path) -> None:
-    """The kernel chooses another one for a file on a disk than for a drive's file."""
+def test_loop_devices_have_one_read_ahead_and_scheduler(drive: VirtualDrive, tmp_path: Path) -> None:
+    """The kernel chooses another read-ahead for a file on a disk than for a drive's file."""
     image = tmp_path / "image"
     image.write_bytes(bytes(1 << 20))
     device = fuse.attach_loop(image)
@@ -327,11 +327,13 @@ def test_loop_devices_have_one_read_ahead(drive: VirtualDrive, tmp_path: Path) -
         for name in (drive.device, device):
             assert Path(f"/sys/block/{Path(name).name}/queue/read_ahead_kb").read_text() == "128\n"
         Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").write_text("512")
+        Path(f"/sys/block/{Path(device).name}/queue/scheduler").write_text("mq-deadline")
     finally:
         fuse.detach_loop(device, image, GENEROUS_S)
     device = fuse.attach_loop(image)
     try:
         assert Path(f"/sys/block/{Path(device).name}/queue/read_ahead_kb").read_text() == "128\n", "not the last user's"
+        assert "[none]" in Path(f"/sys/block/{Path(device).name}/queue/scheduler").read_text()
     finally:
         fuse.detach_loop(device, image, GENEROUS_S)
 

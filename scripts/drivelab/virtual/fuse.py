@@ -233,8 +233,8 @@ def free_loop_device() -> str:
 def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
     """Attach a loop device with direct I/O and this sector size to a file; raises OSError with losetup's message.
 
-    Its read-ahead is always the kernel's default. Otherwise it would depend on the file, on the kernel's version, and
-    on what used the device before, so two virtual drives could differ by it.
+    Its read-ahead and I/O scheduler are always the kernel's defaults. Otherwise they would depend on the file, on the
+    kernel's version, and on what used the device before, so two virtual drives could differ by them.
     """
     free_loop_device()
     command = ["losetup", "--find", "--show", "--direct-io=on", f"--sector-size={sector_bytes}", str(file)]
@@ -247,6 +247,8 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
         fcntl.ioctl(descriptor, _BLKRASET, _READ_AHEAD_SECTORS)
     finally:
         os.close(descriptor)
+    with contextlib.suppress(OSError):  # a container may see /sys read-only
+        Path(f"/sys/block/{Path(device).name}/queue/scheduler").write_text("none")
     return device
 
 
