@@ -53,7 +53,10 @@ def plan_of(recording: Recording, source: Path) -> dict[str, Any]:
     """Return the facts of a recording for a page's header block; missing ones read "not recorded"."""
     test = recording.facts.get("test", {})
     started, finished = _span(recording)
-    threads, depth = test.get("threads"), test.get("queue depth")
+    threads, depth = (
+        test.get(name) or ", ".join(map(str, sorted({row[column] for row in recording.cells}))) or None
+        for name, column in (("threads", "threads"), ("queue depth", "queue_depth"))
+    )
     return {
         "recording": recording.name,
         "path": str(source),
