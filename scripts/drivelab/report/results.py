@@ -31,6 +31,7 @@ from drivelab.report.sections.saturation import saturation_table, soaks_table
 from drivelab.report.sections.scores import best_runs_table, merit_table, nines_table
 from drivelab.report.table_fields import number_cell, percent_cell, size_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
+from drivelab.tables.labels import demand
 
 _TIMED = (
     "Duration: from the start of the command until all of its writes are on the drive. Each run gets a new file "
@@ -114,21 +115,30 @@ _LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
 def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
     """Yield tables of block size by R/W mix for the tracked metrics, or for all if none is tracked.
 
-    A tracked latency also gets IOPS and the maximum of the cells in the window (PTS latency test).
+    A tracked latency also gets IOPS and the maximum of the cells in the window (PTS latency test). Cells at several
+    loads, as in an import, have a table for each load, which its caption names.
     """
+    measured = inputs.frame_of("cells", key).reindex(columns=["cell_label", "threads", "queue_depth"])
+    loads = {
+        cell.cell_label: f", {demand(cell.threads, cell.queue_depth)}"
+        for cell in measured.drop_duplicates("cell_label").itertuples()
+    }
+    if len(set(loads.values())) == 1:
+        loads = {}
     tracked = {metric for _, metric in inputs.tracked(key[1])}
     summary = inputs.of_key("summary", key)
     if "mean_latency_us" in tracked:
         tracked.add("iops")
         summary = [*summary, *_maxima(inputs, key)]
         tracked.add("max_latency_us")
-    groups: dict[tuple[str, str, str], dict[tuple[int, str], Row]] = {}
+    groups: dict[tuple[str, str, str, str], dict[tuple[int, str], Row]] = {}
     for row in summary:
         match = _LABEL.fullmatch(row["cell_label"])
         if match and (row["metric"] in tracked or not tracked):
-            group = groups.setdefault((row["metric"], match[1], row["statistic"]), {})
+            load = loads.get(row["cell_label"], "")
+            group = groups.setdefault((row["metric"], match[1], row["statistic"], load), {})
             group[parse_size(match[2]), f"{match[3]}/{match[4]}"] = row
-    for (metric, pattern, statistic), cells in sorted(groups.items(), key=lambda item: metric_order(item[0][0])):
+    for (metric, pattern, statistic, load), cells in sorted(groups.items(), key=lambda item: metric_order(item[0][0])):
         if len(cells) < 2:
             continue
         sizes = sorted({block for block, _ in cells})
@@ -138,8 +148,8 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
         subject = capital(heading(metric, first["unit"]))
         access = "random" if pattern == "RND" else "sequential"
         yield Table(
-            id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}",
-            caption=f"{subject}: block size by R/W mix %, {access} access ({statistic})",
+            id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}{load.replace(', ', '-').lower()}",
+            caption=f"{subject}: block size by R/W mix %, {access} access{load} ({statistic})",
             columns=(Column("Block size", numeric=False), *map(Column, mixes)),
             rows=tuple(
                 (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes

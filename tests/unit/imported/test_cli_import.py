@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from itertools import product
 from pathlib import Path
 
 import import_origins as origins
@@ -104,3 +105,19 @@ def test_missing_source_is_named(tmp_path: Path, kind: str, capsys: pytest.Captu
     assert main(["import", kind, str(missing), "--drive", "a", "-o", str(tmp_path / "out")]) == 2
     assert "nothing_lat.1.log" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+def test_a_report_names_the_loads_of_an_import(tmp_path: Path) -> None:
+    """Writes at one load beside reads at another would read as a comparison."""
+    source, page = tmp_path / "runs", tmp_path / "page.html"
+    for second, (rw, depth, block) in enumerate(product(("randread", "randwrite"), (1, 32), ("4k", "8k"))):
+        if (rw == "randread") == (depth == 1):
+            rates = (100.0, 0.0) if rw == "randread" else (0.0, 900.0)
+            body = origins.document(origins.job(*rates, origins.options(rw, depth, block=block)), second=second)
+            origins.write(source / f"{second}.json", body)
+    out = ["-o", str(tmp_path / "out"), "--report", str(page)]
+    assert main(["import", "fio-json", str(source), "--drive", "old", *out]) == 0
+    html = page.read_text(encoding="utf-8")
+    for load in ("T1Q1", "T1Q32"):
+        assert f"IOPS: block size by R/W mix %, random access, {load} (one warm round)" in html
+    assert "1, 32 per thread" in html
