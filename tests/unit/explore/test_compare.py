@@ -326,6 +326,12 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
     assert line.split()[-6:] == ["IOPS", "100", "120", "+20", "%", "[1]"]
 
 
+def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
+    assert main(["compare", old, "slow", "--results", str(results)]) == 0
+    assert f"\nLabels: virtual drive, imported ({old})\n" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("swapped", [False, True])
 def test_a_workload_at_several_loads_on_one_side_only_is_matched_by_its_load(tmp_path: Path, swapped: bool) -> None:
     several = tmp_path / "several"
