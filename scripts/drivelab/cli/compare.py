@@ -133,7 +133,9 @@ def headline(comparison: Comparison) -> str:
     from drivelab.analysis.verdict import IN_RECORDINGS
 
     counts = ", ".join(
-        f"{number} {outcome}{' without a verdict' if outcome == IN_RECORDINGS else ''}"
+        f"{counted(number, 'value')} {outcome}, without a verdict"
+        if outcome == IN_RECORDINGS
+        else f"{number} {outcome}"
         for outcome, number in comparison.counts.items()
     )
     number = comparison.tested

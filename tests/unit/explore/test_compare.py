@@ -479,7 +479,7 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
     copied(recording_of(results, "slow"), results, run=2)
     copied(recording_of(results, "slow"), results, run=3, identity={"firmware": "NEW"})
     lines = printed(results, capsys, "slow,until=2031-01-01", "slow,since=2032-01-01,until=2032-12-31")
-    assert "4 in these recordings without a verdict" in lines[0]
+    assert "4 values in these recordings, without a verdict" in lines[0]
     assert "date (" in lines[3]
     assert " / 2032-" in lines[3]
     assert lines[4] == "Differs too: nothing that was recorded"

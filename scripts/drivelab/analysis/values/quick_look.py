@@ -74,7 +74,7 @@ class Value:
 
     shown: Shown
     value: float
-    """Median of the rounds: MiB/s or IOPS; for a latency the median of all I/Os, in microseconds."""
+    """Median of the rounds: MiB/s, IOPS, or the median latency in microseconds."""
     half_width_pct: float | None
     """Half of the 95 % interval of the mean of these rounds (Student's t), in percent of it; None for one round."""
     samples: tuple[float, ...]
@@ -140,16 +140,15 @@ def values_of(cells: pd.DataFrame, bins: pd.DataFrame) -> list[Value]:
 def _value(shown: Shown, rounds: pd.DataFrame, bins: pd.DataFrame) -> Value:
     samples = tuple(map(float, rounds["p50_latency_us" if shown.is_time else shown.metric]))
     cpu_share = float((rounds["user_cpu_pct"] + rounds["system_cpu_pct"]).max()) / 100
-    value, p99_us, p999_us = median(samples), None, None
+    p99_us = p999_us = None
     if shown.is_time:
         first, numbers = rounds.iloc[0], set(rounds["round"])
         own = bins[(bins["step"] == first["step"]) & (bins["cell"] == first["cell"]) & bins["round"].isin(numbers)]
         ios = float(own["count"].sum())
-        middle, *others = percentiles_us(own, (50, 99, 99.9))
-        value = float(middle)
-        percents = zip(others, (99, 99.9), strict=True)
-        p99_us, p999_us = (float(us) if has_ios_beyond(ios, percent) else None for us, percent in percents)
-    return Value(shown, value, half_width_pct(samples), samples, p99_us, p999_us, cpu_share)
+        percents = (99, 99.9)
+        tails = zip(percentiles_us(own, percents), percents, strict=True)
+        p99_us, p999_us = (float(us) if has_ios_beyond(ios, percent) else None for us, percent in tails)
+    return Value(shown, median(samples), half_width_pct(samples), samples, p99_us, p999_us, cpu_share)
 
 
 def sustained_of(cells: pd.DataFrame) -> Sustained | None:

@@ -33,9 +33,9 @@ FIGURES = (
         name="quick_look",
         title="Quick look",
         caption=(
-            "The median of the rounds of each test, with the 95 % interval of their mean. For a latency the dot and "
-            "the number are the median of all I/Os; the marks are the 99 % and 99.9 % percentiles. Below, the "
-            "sustained write over time, with a line where the rate falls. The drive was not preconditioned."
+            "The median of the rounds of each test, with the 95 % interval of their mean. For a latency, the marks are "
+            "the 99 % and 99.9 % percentiles of all I/Os. Below, the sustained write over time, with a line where the "
+            "rate falls. The drive was not preconditioned."
         ),
         tables=("cells", "latency_bins"),
         status="cells",
