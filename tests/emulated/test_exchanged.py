@@ -69,7 +69,7 @@ def test_drive_with_a_restored_node_is_purged(stacked: Machine, pair: tuple[Driv
     own, other = pair
     stacked.run(f"rm {own.node}; mknod {own.node} b {other.numbers}; rm {own.node}; mknod {own.node} b {own.numbers}")
     before = written(stacked, other)
-    assert "error" not in stacked.run(f"python3 /guest/purge.py {own.by_id} {own.serial} trim", 120).json()
+    assert "error" not in stacked.run(f"python3 /guest/purge.py {own.by_id} {own.serial} trim", 300).json()
     assert written(stacked, other) == before
 
 
@@ -84,6 +84,6 @@ def test_drive_swapped_between_check_and_use_is_refused(stacked: Machine) -> Non
     stacked.run(f"until [ -e {pulled.by_id.replace('PULLED', 'SPARE')} ]; do sleep 0.1; done; udevadm settle")
     spare = drive(stacked, "EMU-SPARE")
     stacked.run("touch /run/exchanged")
-    result = stacked.finish("purge", 120).json()
+    result = stacked.finish("purge", 300).json()
     assert written(stacked, spare) == ["0", "0"]
     assert "error" in result

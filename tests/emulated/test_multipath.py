@@ -51,7 +51,7 @@ def test_other_namespace_may_be_formatted_and_the_mounted_one_is_untouched(bench
         before = bench.run(stat).stdout
         assert "is mounted on /mnt" in verdict(bench, f"{BY_ID}_1")
         assert (
-            "error" not in bench.run(f"python3 /guest/purge.py {BY_ID}_2 EMU-SHARED nvme-format-user-data", 120).json()
+            "error" not in bench.run(f"python3 /guest/purge.py {BY_ID}_2 EMU-SHARED nvme-format-user-data", 300).json()
         )
         assert bench.run(stat).stdout == before
     finally:

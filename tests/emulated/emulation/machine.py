@@ -16,8 +16,8 @@ from emulation import host
 from emulation.kernel import Kernel
 from emulation.qmp import Monitor
 
-BOOT_S = 120.0
-COMMAND_S = 60.0
+BOOT_S = 300.0
+COMMAND_S = 180.0
 _SLACK_S = 20.0
 """Extra time for the guest beyond a command's own time before the machine counts as hung."""
 _MEMORY_MIB = 1024

@@ -22,7 +22,7 @@ from drivelab.drives.node import Node
 from drivelab.drives.signatures import Signature
 from drivelab.plan.drive_sheet import SheetRow
 
-WORLDS = int(os.environ.get("GUARD_WORLDS", "1000"))
+WORLDS = int(os.environ.get("GUARD_WORLDS", "300"))
 SEED = int(os.environ.get("GUARD_SEED", "1"))
 DRIVES = ("sdz", "sdy", "nvme0n1", "nvme1n1", "loop5")
 MOUNTS = ("fuse.sshfs", "nfs4", "fuse.fuse-overlayfs", "overlay", "ext4")

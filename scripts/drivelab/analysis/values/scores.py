@@ -16,7 +16,7 @@ import pandas as pd
 
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.summary import pooled
-from drivelab.criteria.taint import told
+from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import SCORE, UNITS, score_label
 
 _PREFERRED = ("score", "figure_of_merit", "duration_s")
@@ -95,7 +95,7 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
             "spread_high": score,
             "statistic": f"geometric mean relative to {basis} (100)",
             "verdict": gravest([row["verdict"] for row in rows]),
-            "taint_reason": told(reasons),
+            "taint_reason": told(worst(reasons)),
             "reduced": any(row["reduced"] for row in rows),
             "virtual": any(row["virtual"] for row in rows),
             "clock": " and ".join(clocks),

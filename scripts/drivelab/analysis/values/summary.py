@@ -21,7 +21,7 @@ from drivelab.analysis.values.slice_counts import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.criteria.soundness import sound
-from drivelab.criteria.taint import told
+from drivelab.criteria.taint import told, worst
 from drivelab.tables.schemas import SCHEMAS
 
 CONFIDENCE = 0.95
@@ -181,7 +181,7 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "spread_high": float(values.max()),
         "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
         "verdict": gravest([row["verdict"] for row in recordings]),
-        "taint_reason": told(reasons),
+        "taint_reason": told(worst(reasons)),
         "recordings": names,
     }
 
