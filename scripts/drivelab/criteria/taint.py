@@ -1,4 +1,4 @@
-"""Say what disturbed a cell: writes or load by others, a changed array, throttling, stolen time."""
+"""Say what disturbed a cell: writes or load by others, throttling, stolen time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from drivelab.core.units import counted, format_amount, parse_amount
+from drivelab.core.units import format_amount, parse_amount
 
 KERNEL, OWN = "kernel_writes", "own_writes"
 """Keys of a journal line: `written_bytes` and `discarded_bytes` as the kernel and as the program counted them."""
@@ -89,7 +89,6 @@ class Limits:
 
 
 DEFAULT = Limits()
-CAUSES = ("foreign", "array", "throttled", "steal", "load")
 
 
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
@@ -97,11 +96,9 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
 
     The result is empty for a clean cell.
     `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of the journal line. Each reason begins
-    with one of CAUSES and a colon.
+    with its cause and a colon: `foreign`, `throttled`, `steal` or `load`.
     """
     reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
-    if changes := summary.get("array_state_changes", 0.0):
-        reasons.append(f"array: its state changed {counted(int(changes), 'time')}")
     reasons += [f"throttled: {reason}" for reason in _throttling(summary)]
     steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
     if steal_pct > limits.steal_pct:

@@ -12,8 +12,7 @@ from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.plan.subject_kinds import ARRAY, VOLUME
 
 CLEAN, DEGRADED, REBUILDING, RESYNCING = "clean", "degraded", "rebuilding", "resyncing"
-STATES = (CLEAN, RESYNCING, DEGRADED, REBUILDING)
-"""In the order in which they harm the rates."""
+_ORDER = (CLEAN, RESYNCING, DEGRADED, REBUILDING)
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ def array_state(name: str, sys_root: Path = Path("/sys")) -> ArrayState | None:
         except OSError:  # only root may ask
             continue
         states += [state for target in targets if (state := of_raid_target(volume, target)) is not None]
-    return max(states, key=lambda state: STATES.index(state.state), default=None)
+    return max(states, key=lambda state: _ORDER.index(state.state), default=None)
 
 
 def _of_kind(name: str, kind: str, sys_root: Path) -> list[str]:

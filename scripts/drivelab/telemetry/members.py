@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from drivelab.drives.arrays import STATES, array_state
-from drivelab.telemetry.log import FAST_S, Source
+from drivelab.drives.arrays import array_state
+from drivelab.telemetry.log import SLOW_S, Source
 
 _LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",
             "critical_temperature_min"}  # fmt: skip
@@ -61,10 +61,7 @@ def of_subject(members: Iterable[Mapping[str, float]]) -> dict[str, float]:
 
 
 def array_source(name: str, sys_root: Path = Path("/sys")) -> Source | None:
-    """Read the state of an array (its index in STATES), how many members it lacks, and how far it is synchronized.
-
-    Return None without an array in the subject.
-    """
+    """Read how many members an array lacks, and how far it is synchronized; None without an array in the subject."""
     if array_state(name, sys_root) is None:
         return None
 
@@ -73,6 +70,6 @@ def array_source(name: str, sys_root: Path = Path("/sys")) -> Source | None:
         if state is None:
             raise OSError("the array is gone")
         synced = {} if state.synced_pct is None else {"array_synced_pct": state.synced_pct}
-        return {"array_state": float(STATES.index(state.state)), "array_missing": float(state.missing), **synced}
+        return {"array_missing": float(state.missing), **synced}
 
-    return Source("array", read, period_s=FAST_S)
+    return Source("array", read, period_s=SLOW_S)

@@ -72,7 +72,7 @@ class Timeline:
         temperature_alarm (1 if the drive raised it), load_pct (CPU time of other processes), cpu_pct (of all
         processes), steal_pct, cpu_frequency_mhz, power_w and energy_j (of the drive: from the meter, otherwise from its
         sensor), host_power_w (from the power meter, otherwise from the processors), available_spare_pct and
-        percentage_used_pct (last reading), array_state_changes, and the rise of each of COUNTERS.
+        percentage_used_pct (last reading), and the rise of each of COUNTERS.
         """
         return {
             **self._gauges(start_s, end_s),
@@ -99,8 +99,6 @@ class Timeline:
                 summary[name] = values[-1]
         if alarms := self.around("temperature_alarm", start_s, end_s)[1]:
             summary["temperature_alarm"] = max(alarms)
-        if states := self.around("array_state", start_s, end_s)[1]:
-            summary["array_state_changes"] = float(sum(later != earlier for earlier, later in pairwise(states)))
         if frequencies := self.around("cpu_frequency_mhz", start_s, end_s)[1]:
             summary["cpu_frequency_mhz"] = _mean(frequencies)
         return summary

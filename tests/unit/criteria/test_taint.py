@@ -43,11 +43,6 @@ def test_a_drive_that_was_too_hot(changed: dict[str, float], reason: str) -> Non
     assert throttled(QUIET | changed) is True
 
 
-def test_an_array_that_changed_its_state() -> None:
-    assert taints(QUIET | {"array_state_changes": 0.0}, DEFAULT) == []
-    assert taints(QUIET | {"array_state_changes": 2.0}, DEFAULT) == ["array: its state changed 2 times"]
-
-
 def test_stolen_time_and_load_taint_only_above_their_limits() -> None:
     assert taints(QUIET | {"steal_pct": 5.0, "load_pct": 25.0}, DEFAULT) == []
     assert taints(QUIET | {"steal_pct": 17.2, "load_pct": 43.4}, DEFAULT) == [

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from device_trees import Tree
 
-from drivelab.criteria.taint import DEFAULT, taints
 from drivelab.telemetry.log import Source
-from drivelab.telemetry.members import array_source, combined, of_subject
-from drivelab.telemetry.time_window import Timeline
+from drivelab.telemetry.members import combined, of_subject
 
 
 def test_counters_add_up_and_wear_is_that_of_the_worst() -> None:
@@ -52,25 +47,3 @@ def test_each_reading_names_the_members() -> None:
     assert [(each.name, each.period_s) for each in sources] == [("temperature", 7.0), ("smart", 7.0)]
     assert sources[0].read() == {"S1/temperature_c": 40.0, "S2/temperature_c": 50.0, "temperature_c": 50.0}
     assert sources[1].read() == {"S1/media_errors": 1.0, "media_errors": 1.0}
-
-
-def test_cells_during_which_an_array_loses_a_member_are_tainted(tmp_path: Path) -> None:
-    tree = Tree(tmp_path, {"sdz": 1, "sdy": 1})
-    name = tree.composed("md", "sdz1", "sdy1")
-    files = tree.directory(name) / "md"
-    source = array_source(name, tree.sys)
-    assert source is not None
-    samples = []
-    for at_s in range(30):
-        (files / "degraded").write_text("1" if at_s >= 14 else "0")
-        (files / "sync_action").write_text("recover" if at_s >= 25 else "idle")
-        samples.append({"at_s": float(at_s), **source.read()})
-    timeline = Timeline(samples)
-    reasons = {start_s: taints(timeline.summarise(start_s, start_s + 2.0), DEFAULT) for start_s in range(28)}
-    changed = ["array: its state changed 1 time"]
-    assert {start_s for start_s, found in reasons.items() if found == changed} == {12, 13, 23, 24}
-    assert not any(found for found in reasons.values() if found != changed)
-
-
-def test_a_drive_has_no_source_of_an_array(tmp_path: Path) -> None:
-    assert array_source("sdz", Tree(tmp_path, {"sdz": 1}).sys) is None
