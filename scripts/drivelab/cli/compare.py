@@ -114,6 +114,7 @@ def as_mapping(comparison: Comparison) -> dict[str, Any]:
         "margin_pct": comparison.terms.margin_pct,
         "confidence_pct": comparison.terms.confidence_pct,
         "counts": comparison.counts,
+        "labels": list(comparison.labels),
         "meant_to_differ": list(comparison.meant),
         "recordings": comparison.recordings,
         "adjusted_for_comparisons": comparison.tested,
@@ -161,6 +162,8 @@ def _show(comparison: Comparison, *, conditions: bool) -> None:
         console.print(escape(f"A: {comparison.basis} (basis)\nB: {comparison.comparison}"))
     for line, style in _condition_lines(comparison):
         console.print(escape(line), style=style)
+    if comparison.labels:
+        console.print(escape(f"Labels: {', '.join(comparison.labels)}"), style="yellow")
     if comparison.measurements:
         sides = " with ".join(f"{name} of {side}" for side, name in comparison.measurements.items())
         console.print(escape(f"Different measurements, compared cell by cell: {sides}"))

@@ -15,6 +15,7 @@ from drivelab.analysis.deltas.differences import (
     differences_table,
     forbidden,
     known_differences,
+    not_purged,
     not_recorded,
 )
 from drivelab.analysis.deltas.doubts import LOAD, without_replication
@@ -69,6 +70,8 @@ class Comparison:
     """Values that the other side lacks, by side: cell and metric, preceded by the measurement if there are several."""
     measurements: Mapping[str, str]
     """The single measurement of each side, if they differ: these are compared cell by cell. Otherwise empty."""
+    labels: tuple[str, ...]
+    """What limits the numbers of a side, such as `reduced`."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -156,7 +159,18 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         _alone(sides),
         paired,
+        _labels(deltas, known),
     )
+
+
+def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
+    labels = {
+        "reduced": deltas["reduced"].any(),
+        "not purged": not_purged(conditions),
+        "virtual drives": deltas["virtual"].any(),
+        "virtual clock": deltas["clock"].str.contains("virtual").any(),
+    }
+    return tuple(label for label, applies in labels.items() if applies)
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:

@@ -178,6 +178,11 @@ def _virtual(inputs: Inputs) -> _Concern:
     return [key for key in inputs.keys if inputs.flag(key, "virtual")], ()
 
 
+def _not_purged(inputs: Inputs) -> _Concern:
+    plans = [plan for plan in inputs.plans if plan["condition"].get("not_purged")]
+    return _keys(inputs, plans), ()
+
+
 def _reduced(inputs: Inputs) -> _Concern:
     reasons = (f"{plan['measurement']}: {why}" for plan in inputs.plans for why in plan.get("reduced_why") or ())
     return [key for key in inputs.keys if inputs.flag(key, "reduced")], reasons
@@ -246,6 +251,12 @@ _LIMITS = (
         "On the virtual clock, a replay of an application's trace replaces the application. The durations are those of "
         "the replay, and never shorter than the trace.",
         _simulated,
+    ),
+    _Limit(
+        "not-purged", "not purged", "Not purged",
+        "The study left out the purge that these protocols require. The numbers also depend on what the drive did "
+        "before.",
+        _not_purged,
     ),
     _Limit(
         "virtual-clock", "virtual clock", "Virtual clock",

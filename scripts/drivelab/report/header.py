@@ -164,6 +164,8 @@ def purge(condition: Any) -> str | None:
     if not isinstance(line, Mapping):
         return str(line)
     verified = line.get("verified")
+    if line.get("method") == "none":
+        return f"{line.get('title') or 'none'} ({verified})"
     result = "" if is_missing(verified) else "; verified" if verified is True else f"; verified: {verified}"
     name = line.get("title") or line.get("method")
     return text(name) + ("; not verified" if verified is False else result)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from drivelab.analysis.deltas.differences import not_purged
 from drivelab.analysis.exclusions import WHOLE
 from drivelab.core.units import counted, some
 from drivelab.report.inputs import Inputs
@@ -23,7 +24,7 @@ def headline_inputs(tables: Path, recordings: Sequence[str], basis: str) -> Inpu
         name: [tables / recording / f"{name}.parquet" for recording in recordings]
         for name in ("steady_state", "replays")
     }
-    paths = {name: [tables / f"{name}.parquet"] for name in ("summary", "deltas")} | of_recordings
+    paths = {name: [tables / f"{name}.parquet"] for name in ("summary", "deltas", "conditions")} | of_recordings
     return Inputs.of({name: io.read(files, name) for name, files in paths.items()}, {"basis": basis}, ())
 
 
@@ -52,6 +53,7 @@ def _caveats(inputs: Inputs, *value: str) -> str:
     rows = [row for row in inputs.tables["summary"] if tuple(row[name] for name in names) == value]
     caveats = {
         "reduced": any(row["reduced"] for row in rows),
+        "not purged": value[0] in not_purged(inputs.frame("conditions")),
         "virtual drives": any(row["virtual"] for row in rows),
         "virtual clock": any(row["clock"] == "virtual" for row in rows),
         "tainted": any(not is_missing(row["taint_reason"]) for row in rows),

@@ -557,6 +557,7 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert lines[0].startswith("fast against slow: 4 faster beyond the margin (margin 5 %")
     assert lines[1].startswith("Meant to differ: ")
     assert lines[2] == "Differs too: nothing that was recorded"
+    assert "Labels: virtual drives, virtual clock" in lines
     assert main([*arguments, "--json", "--margin", "3%"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["margin_pct"] == 3

@@ -3,15 +3,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from drivelab.report.headline import first_headlines, headline_inputs
 from drivelab.tables import io
+from drivelab.tables.schemas import SCHEMAS
 
 
 @pytest.fixture
 def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
-    files = {name: tmp_path / f"{name}.parquet" for name in ("summary", "deltas", "steady_state", "replays")}
+    tables = {**tables, "conditions": pd.DataFrame(columns=SCHEMAS["conditions"].names)}
+    names = ("summary", "deltas", "conditions", "steady_state", "replays")
+    files = {name: tmp_path / f"{name}.parquet" for name in names}
     for name, path in files.items():
         io.write(tables[name], path, name)
     return files
@@ -29,6 +33,13 @@ def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     ]
     assert "random write 4\u00a0KiB" in lines[0]
     assert len(lines_of(paths, most=1)) == 1
+
+
+def test_what_was_not_purged_is_labelled(paths: dict[str, Path]) -> None:
+    row = {"recording": "r", "drive": "op7", "measurement": "pts-iops", "facet": "purge", "kind": "drive"}
+    io.write(pd.DataFrame([{**row, "value": "not purged"}]), paths["conditions"], "conditions")
+    label = "(reduced, not purged, virtual drives, single recording)"
+    assert [label in line for line in lines_of(paths)] == [True, False, False]
 
 
 def test_a_single_drive_shows_its_first_tracked_variable(paths: dict[str, Path]) -> None:

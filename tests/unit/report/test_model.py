@@ -317,6 +317,16 @@ def test_unsteady_soaks_and_variables_are_named(tables: Tables, study: dict[str,
     )
 
 
+def test_recordings_without_the_purge_of_their_protocol_are_labelled(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    purge = {"method": "none", "title": "not purged", "verified": "the study sets purge: none"}
+    left_out = {**plans[0]["condition"], "purge": purge, "not_purged": True}
+    made = build(tables, study, [{**plans[0], "condition": left_out}, *plans[1:]], {}, None)
+    assert [page.title for page in made.pages if "not purged" in page.labels] == [made.pages[0].title]
+    assert facts(made.pages[0])["Purge"] == "not purged (the study sets purge: none)"
+
+
 def test_a_host_whose_versions_changed_shows_both(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     tables["hosts"] = pd.concat([tables["hosts"], tables["hosts"].assign(fio="virtual clock")])
     block = facts(build(tables, study, plans, {}, None).pages[0])
