@@ -1,4 +1,4 @@
-"""Say what disturbed a cell: writes or load by others, throttling, stolen time."""
+"""Say what disturbed a cell: writes or load by others, an array in another state, throttling, stolen time."""
 
 from __future__ import annotations
 
@@ -96,9 +96,11 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
 
     The result is empty for a clean cell.
     `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of the journal line. Each reason begins
-    with its cause and a colon: `foreign`, `throttled`, `steal` or `load`.
+    with its cause and a colon: `foreign`, `array`, `throttled`, `steal` or `load`.
     """
     reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
+    if summary.get("array_other"):
+        reasons.append("array: it was in another state than the measurement asks for")
     reasons += [f"throttled: {reason}" for reason in _throttling(summary)]
     steal_pct, load_pct = summary.get("steal_pct", 0.0), summary.get("load_pct", 0.0)
     if steal_pct > limits.steal_pct:

@@ -231,8 +231,8 @@ _LIMITS = (
     ),
     _Limit(
         "tainted", "tainted", "Tainted cells",
-        "During these cells the drive was too hot, or something else wrote to it or used the host. The results may be "
-        "too slow.",
+        "During these cells the drive was too hot, its array was in another state than asked for, or something else "
+        "wrote to it or used the host. The results may be too slow.",
         _tainted,
     ),
     _Limit(

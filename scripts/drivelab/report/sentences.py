@@ -118,9 +118,11 @@ def _values(delta: Row) -> str:
 _MOST_REASONS = 3
 _DISTURBED = "the host was disturbed"
 _HOT = "a drive was too hot"
+_OTHER_STATE = "an array was in another state"
 _WRITTEN = "something else wrote to a drive"
 _REMEDIES = {
     _WRITTEN: "without other writers on the drives",
+    _OTHER_STATE: "with arrays in the wanted state",
     _DISTURBED: "on an idle host",
     _HOT: "with better cooling",
 }
@@ -158,6 +160,8 @@ def _in_short(doubt: str) -> str:
         return doubt
     if FOREIGN in causes:
         return _WRITTEN
+    if "array" in causes:
+        return _OTHER_STATE
     return _DISTURBED if DISTURBED & set(causes) else _HOT
 
 

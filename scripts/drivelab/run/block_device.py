@@ -15,7 +15,7 @@ from drivelab.core.lock import Hold
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import described, guard, nvme, sysfs, write_cache
 from drivelab.drives.approved import HeldDevice
-from drivelab.drives.arrays import ArrayState, array_state
+from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.composition import settings_of
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
@@ -55,6 +55,7 @@ class BlockDevice:
         self._sheet = Path(plan.context["drives_sheet"])
         self._model = plan.subject["drive"].get("virtual")
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self._wanted_state = str(plan.subject.get("array_state", CLEAN))
         self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
         self.name = approved.name
         self.serial = approved.serial
@@ -172,7 +173,7 @@ class BlockDevice:
 
     def telemetry_sources(self) -> list[Source]:
         if self._approved.disks:
-            return composed_sources(self._approved, self._meter)
+            return composed_sources(self._approved, self._meter, self._wanted_state)
         if self._simultaneous:
             servers = [drive.pid for drive in manage.status() if drive.serial in self._simultaneous]
             return sources_for(self._approved.name, self._meter, servers, siblings)

@@ -60,8 +60,11 @@ def of_subject(members: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return values
 
 
-def array_source(name: str, sys_root: Path = Path("/sys")) -> Source | None:
-    """Read how many members an array lacks, and how far it is synchronized; None without an array in the subject."""
+def array_source(name: str, wanted: str, sys_root: Path = Path("/sys")) -> Source | None:
+    """Read how many members an array lacks, how far it is synchronized, and whether it is in another state than wanted.
+
+    Return None without an array in the subject.
+    """
     if array_state(name, sys_root) is None:
         return None
 
@@ -70,6 +73,6 @@ def array_source(name: str, sys_root: Path = Path("/sys")) -> Source | None:
         if state is None:
             raise OSError("the array is gone")
         synced = {} if state.synced_pct is None else {"array_synced_pct": state.synced_pct}
-        return {"array_missing": float(state.missing), **synced}
+        return {"array_missing": float(state.missing), "array_other": float(state.state != wanted), **synced}
 
     return Source("array", read, period_s=SLOW_S)

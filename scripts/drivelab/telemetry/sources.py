@@ -40,15 +40,16 @@ def sources_for(
     return [cpu, *_of_host(meter, sys_root), *own]
 
 
-def composed_sources(drive: ApprovedDevice, meter: Meter) -> list[Source]:
+def composed_sources(drive: ApprovedDevice, meter: Meter, wanted_state: str) -> list[Source]:
     """Return all sources of this host for a partition, volume or array: its own counters, and the sensors of its disks.
 
-    Simultaneous measurements do not share disks. The servers of virtual drives below belong to the subject.
+    `wanted_state` is that of an array. Simultaneous measurements do not share disks. The servers of virtual drives
+    below belong to the subject.
     """
     servers = [record.pid for disk in drive.disks if (record := manage.find_by_device(f"/dev/{disk}")) is not None]
     cpu = cpu_source(Path("/proc"), servers, kernel_serves=any(disk.startswith("loop") for disk in drive.disks))
     members = {str(actual_serial(f"/dev/{disk}", disk)): _of_drive(disk, Path("/sys")) for disk in drive.disks}
-    array = array_source(drive.name)
+    array = array_source(drive.name, wanted_state)
     return [
         cpu, sectors_source(drive.name, Path("/sys")), *_of_host(meter, Path("/sys")), *combined(members),
         *([array] if array is not None else []),

@@ -69,10 +69,11 @@ class Timeline:
         """Return a summary between two Unix times in s, without keys without samples.
 
         temperature_min_c, temperature_mean_c, temperature_max_c, temperature_limit_c (warning temperature),
-        temperature_alarm (1 if the drive raised it), load_pct (CPU time of other processes), cpu_pct (of all
-        processes), steal_pct, cpu_frequency_mhz, power_w and energy_j (of the drive: from the meter, otherwise from its
-        sensor), host_power_w (from the power meter, otherwise from the processors), available_spare_pct and
-        percentage_used_pct (last reading), and the rise of each of COUNTERS.
+        temperature_alarm (1 if the drive raised it), array_other (1 if an array was in another state than the
+        measurement asks for), load_pct (CPU time of other processes), cpu_pct (of all processes), steal_pct,
+        cpu_frequency_mhz, power_w and energy_j (of the drive: from the meter, otherwise from its sensor), host_power_w
+        (from the power meter, otherwise from the processors), available_spare_pct and percentage_used_pct (last
+        reading), and the rise of each of COUNTERS.
         """
         return {
             **self._gauges(start_s, end_s),
@@ -99,6 +100,8 @@ class Timeline:
                 summary[name] = values[-1]
         if alarms := self.around("temperature_alarm", start_s, end_s)[1]:
             summary["temperature_alarm"] = max(alarms)
+        if others := self.around("array_other", start_s, end_s)[1]:
+            summary["array_other"] = max(others)
         if frequencies := self.around("cpu_frequency_mhz", start_s, end_s)[1]:
             summary["cpu_frequency_mhz"] = _mean(frequencies)
         return summary

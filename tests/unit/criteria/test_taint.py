@@ -43,6 +43,12 @@ def test_a_drive_that_was_too_hot(changed: dict[str, float], reason: str) -> Non
     assert throttled(QUIET | changed) is True
 
 
+def test_an_array_in_another_state() -> None:
+    reason = "array: it was in another state than the measurement asks for"
+    assert taints(QUIET | {"array_other": 1.0}, DEFAULT) == [reason]
+    assert taints(QUIET | {"array_other": 0.0}, DEFAULT) == []
+
+
 def test_stolen_time_and_load_taint_only_above_their_limits() -> None:
     assert taints(QUIET | {"steal_pct": 5.0, "load_pct": 25.0}, DEFAULT) == []
     assert taints(QUIET | {"steal_pct": 17.2, "load_pct": 43.4}, DEFAULT) == [

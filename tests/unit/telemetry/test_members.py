@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from device_trees import Tree
 
 from drivelab.telemetry.log import Source
-from drivelab.telemetry.members import combined, of_subject
+from drivelab.telemetry.members import array_source, combined, of_subject
 
 
 def test_counters_add_up_and_wear_is_that_of_the_worst() -> None:
@@ -34,6 +37,17 @@ def test_the_temperature_is_that_of_the_disk_nearest_to_its_limit(
     ]
     expected = {"temperature_c": temperature_c, **({} if limit_c is None else {"temperature_limit_c": limit_c})}
     assert of_subject(readings) == expected
+
+
+def test_an_array_is_compared_with_the_wanted_state(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {"sdz": 1, "sdy": 1})
+    name = tree.composed("md", "sdz1", "sdy1")
+    (tree.directory(name) / "md/degraded").write_text("1\n")
+    for wanted, other in (("clean", 1.0), ("degraded", 0.0)):
+        source = array_source(name, wanted, tree.sys)
+        assert source is not None
+        assert source.read() == {"array_missing": 1.0, "array_other": other}
+    assert array_source("sdz", "clean", tree.sys) is None
 
 
 def test_each_reading_names_the_members() -> None:

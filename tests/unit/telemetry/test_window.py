@@ -117,3 +117,8 @@ def test_the_rises_of_successive_cells_add_up(steps: list[float], cut: int) -> N
     whole = timeline.rise("media_errors", 0.0, last)
     parts = [timeline.rise("media_errors", a, b) for a, b in ((0.0, float(cut)), (float(cut), last)) if a < b]
     assert sum(part or 0.0 for part in parts) == pytest.approx(whole)
+
+
+def test_an_array_in_another_state_between_two_readings() -> None:
+    samples = [{"at_s": 10.0 * n, "array_other": value} for n, value in enumerate((0.0, 0.0, 1.0, 1.0))]
+    assert [summarise(samples, begin, begin + 5)["array_other"] for begin in (1.0, 11.0, 21.0)] == [0.0, 1.0, 1.0]
