@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.campaign.order import positions
-from drivelab.campaign.subjects import approve, drive_subject, in_part, is_fleet, refuse_kept_early, simultaneous
+from drivelab.campaign.subjects import (
+    approve,
+    drive_subject,
+    in_part,
+    is_fleet,
+    refuse_kept_early,
+    refuse_nested,
+    simultaneous,
+)
 from drivelab.campaign.traces import (
     TRACES,
     StudyTraces,
@@ -67,6 +75,7 @@ class Campaign:
                 raise UserError(
                     f"{study.path}: key 'drives' names '{drive}', but {study.drives_sheet} has: {known}; add a row"
                 )
+        refuse_nested(study, self.sheet)
         self.traces = StudyTraces(study, lambda: self.clock)
         self._protocols: dict[str, Protocol] = {}
         wanted = [planned for choice in study.measurements for planned in self._plans(choice)]

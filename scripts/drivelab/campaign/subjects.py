@@ -74,6 +74,17 @@ def refuse_kept(row: SheetRow, plan: Plan) -> None:
         )
 
 
+def refuse_nested(study: Study, sheet: Mapping[str, SheetRow]) -> None:
+    """Raise UserError if a study measures a drive and a part of it: erasing the drive removes the part."""
+    for part in map(sheet.__getitem__, study.drives):
+        for whole in map(sheet.__getitem__, study.drives):
+            if whole.serial in part.members:
+                raise UserError(
+                    f"{study.path}: key 'drives' names '{whole.drive}' and its {part.kind} '{part.drive}', which "
+                    "erasing the drive would remove; measure them in two studies"
+                )
+
+
 def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterable[Plan]) -> None:
     """Apply `refuse_kept` to all plans, unless the study was restored.
 

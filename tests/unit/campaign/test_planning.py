@@ -67,6 +67,18 @@ def test_a_drive_that_does_not_report_its_write_cache_is_refused(
     Campaign.load(study).approve_drives()
 
 
+@pytest.mark.usefixtures("campaign")
+def test_a_drive_and_a_part_of_it_are_not_in_one_study() -> None:
+    Path("config/drives.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t\t\n"
+        "part\t/dev/disk/by-partuuid/0b1c-01\t0b1c-01\tyes\t\tpartition\tS1 S2\n"
+    )
+    study = Path("config/mine.yaml")
+    study.write_text(study.read_text().replace("[fast]", "[part, fast]"))
+    with pytest.raises(UserError, match="names 'fast' and its partition 'part', which erasing the drive would remove"):
+        Campaign.load(study)
+
+
 def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> None:
     subject = campaign.plans[0].plan.subject
     assert (subject["condition"]["purge"], subject["write_cache"]) == ("auto", "off")
