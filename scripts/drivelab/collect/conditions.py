@@ -96,7 +96,7 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
     for facet, name in _DRIVE.items():
         yield facet, "drive", identity.get(name)
     yield "kind", "drive", identity.get("kind", DRIVE.name)
-    yield "composition", "drive", identity.get("composition") or "whole drive"
+    yield "composition", "drive", _composition(identity, plan)
     yield "capacity", "drive", _bytes(identity.get("capacity_bytes"))
     yield "logical block", "drive", _bytes(identity.get("logical_block_bytes"))
     share = identity.get("over_provisioning_pct")
@@ -105,6 +105,14 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
     for name, value in (dict.fromkeys(_EFFECTS, "none") | model).items() if model else ():
         if name not in _NO_FACETS:
             yield f"virtual drive: {_readable(name)}", "drive", value if isinstance(value, str) else canonical(value)
+
+
+def _composition(identity: Mapping[str, Any], plan: Plan) -> str:
+    """Return of what the subject consists, without the file system of its platform, which has facets of its own."""
+    text = str(identity.get("composition") or "")
+    if plan.file_system is not None:
+        text = "" if plan.kind == DRIVE.name else text.partition("; ")[2]
+    return text or "whole drive"
 
 
 def _readable(name: str) -> str:

@@ -43,6 +43,17 @@ def facets(plan: Plan, **more: Any) -> dict[str, str]:
     return dict(zip(table["facet"], table["value"], strict=True))
 
 
+def test_the_file_system_of_a_platform_is_no_difference_of_the_drive(tmp_path: Path) -> None:
+    plan = recorded(tmp_path)
+    path = plan.recording_path / "identity.json"
+    found = {"composition": "ext4, mounted with relatime; virtual drive"}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **found}))
+    assert facets(plan)["composition"] == found["composition"], "a folder of the sheet"
+    subject = {**plan.subject, "file_system": {"type": "ext4", "mkfs": [], "mount": [], "file_share": 0.4}}
+    (plan.recording_path / "plan.json").write_text(Plan(subject, plan.context).to_json())
+    assert facets(plan)["composition"] == "whole drive"
+
+
 def test_every_facet_of_a_recording(tmp_path: Path) -> None:
     plan = recorded(tmp_path)
     table = conditions([plan.recording_path], {})
