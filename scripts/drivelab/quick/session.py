@@ -120,7 +120,7 @@ def announcement(look: Planned) -> Iterator[str]:
     """Yield the lines to print before a look."""
     for request, plan, under in zip(look.requests, look.plans, look.layers, strict=True):
         place = plan.context["device"]
-        words = ", on ".join(layer.words for layer in under) or VIRTUAL
+        words = ", on ".join(dict.fromkeys(layer.words for layer in under)) or VIRTUAL
         yield f"{plan.drive}: {place}, {words}"
         if plan.kind == READ_ONLY.name:
             yield "  reads only; nothing is written"
@@ -131,7 +131,7 @@ def announcement(look: Planned) -> Iterator[str]:
             )
         else:
             yield f"  writes to the drive, and destroys what is on it ({plan.subject['drive']['serial']})"
-        for caution in (caution for layer in under for caution in layer.cautions):
+        for caution in dict.fromkeys(caution for layer in under for caution in layer.cautions):
             yield f"  note: {caution}"
     for warning in look.warnings:
         yield f"warning: {warning}"

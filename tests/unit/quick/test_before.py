@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from storage_places import Place
@@ -20,6 +22,7 @@ from drivelab.host.stack.stack import Layer
 from drivelab.quick import before
 from drivelab.quick.activity import Disk, Process, Sample, take
 from drivelab.quick.before import Array, Facts, running_studies, sentences
+from drivelab.quick.session import announcement
 
 KEY = (4711, "100")
 FIRST = Sample(100.0, 1000.0, 50.0, 0.0, {KEY: Process("dd", 5.0, 1 << 30)}, {"sda": Disk(1000, 1 << 30)})
@@ -247,3 +250,15 @@ def test_the_whole_check_reads_only(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         found = before.reasons(places, pause=lambda: wait_until(lambda: cpu_s(pid) > start + 0.3))
     assert sum(text.startswith("Other programs use") for text in found) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_equal_disks_of_an_array_are_named_once() -> None:
+    disk = Layer("disk", "nvme0n1", "virtual disk QEMU", ("It may be cached.",))
+    plan = SimpleNamespace(context={"device": "/dev/md0"}, drive="md0", kind="read-only")
+    under = (Layer("md", "md0", "RAID 5 of 3 disks"), disk, disk, disk)
+    look: Any = SimpleNamespace(requests=["one"], plans=[plan], layers=[under], warnings=(), longest_s=60)
+    assert list(announcement(look))[:3] == [
+        "md0: /dev/md0, RAID 5 of 3 disks, on virtual disk QEMU",
+        "  reads only; nothing is written",
+        "  note: It may be cached.",
+    ]
