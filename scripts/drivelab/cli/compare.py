@@ -23,8 +23,6 @@ _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
 _LONGEST_NAME = 16
 """Characters of a selector that heads a column; longer ones are called A and B, so that a line fits 80 columns."""
-_IMPORTED = "/imported-"
-"""Part of the name of an imported recording."""
 _MOST = 12
 """Number of differences, or of values of one side only, that are listed; the rest is counted."""
 
@@ -174,8 +172,6 @@ def _show(comparison: Comparison, *, conditions: bool) -> None:
     for row in comparison.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
     marks, reasons = numbered(list(map(str, doubts)) for doubts in comparison.deltas["doubts"])
-    if labels := ", ".join(_labels(comparison)):
-        console.print(escape(f"Labels: {labels}"), style="yellow")
     _table(comparison, short, marks, console)
     for number, reason in enumerate(reasons, start=1):
         console.print(escape(f"[{number}] {reason}"))
@@ -183,19 +179,6 @@ def _show(comparison: Comparison, *, conditions: bool) -> None:
         console.print(escape(f"Note: {note}."), style="dim")
     if conditions:
         _conditions(comparison, short, console)
-
-
-def _labels(comparison: Comparison) -> Iterator[str]:
-    """Yield what every number of the comparison must be read with, as a report says it beside the number."""
-    for name, words in (("reduced", "reduced protocol"), ("virtual", "virtual drive")):
-        marked = comparison.deltas[name].astype(bool)
-        if marked.any():
-            yield words if marked.all() else f"{words} ({marked.sum()} of {len(marked)} values)"
-    if comparison.deltas["protocol"].str.startswith("quick").all():
-        yield "unconditioned"
-    imported = [side for side, names in comparison.recordings.items() if any(_IMPORTED in name for name in names)]
-    if imported:
-        yield "imported" if len(imported) == len(comparison.recordings) else f"imported ({imported[0]})"
 
 
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:

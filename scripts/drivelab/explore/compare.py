@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
 _PLACE = ["measurement", "cell_label", "metric"]
+_IMPORTED, _QUICK = "/imported-", "quick"
+"""Part of the name of an imported recording; start of the names of protocols that do not condition the drive."""
 
 
 @dataclass(frozen=True)
@@ -159,12 +161,15 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         _alone(sides),
         paired,
-        _labels(deltas, known),
+        _labels(deltas, known, sides),
     )
 
 
-def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
+def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame, sides: Sequence[Side]) -> tuple[str, ...]:
+    imported = [side.name for side in sides if side.summary["recordings"].explode().str.contains(_IMPORTED).all()]
     labels = {
+        "imported" if len(imported) == len(sides) else f"imported ({', '.join(imported)})": imported,
+        "unconditioned": deltas["protocol"].str.startswith(_QUICK).any(),
         "reduced": deltas["reduced"].any(),
         "not purged": not_purged(conditions),
         "virtual drives": deltas["virtual"].any(),

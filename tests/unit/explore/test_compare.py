@@ -329,7 +329,7 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
 def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
     assert main(["compare", old, "slow", "--results", str(results)]) == 0
-    assert f"\nLabels: virtual drive, imported ({old})\n" in capsys.readouterr().out
+    assert f"\nLabels: imported ({old}), virtual drives, virtual clock\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("swapped", [False, True])
