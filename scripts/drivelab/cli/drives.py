@@ -195,7 +195,7 @@ def remarks(drive: dict[str, Any]) -> list[str]:
     sentences = [", ".join((*known, _sheet_entry(drive))), verdict(drive)]
     if drive["kind"] != "drive":
         sentences = [drive["composition"], ", ".join((*known, _sheet_entry(drive))), verdict(drive)]
-        if drive["testable"] and drive["sheet"] is None:
+        if drive["pin"] and drive["members"] and drive["sheet"] is None:
             members = " ".join(drive["members"])
             sentences.append(f"for the sheet: device {drive['pin']}, kind {drive['kind']}, members {members}")
     if drive["link"] and drive["link_max"] not in (None, drive["link"]):

@@ -159,7 +159,7 @@ def _of_protocol(
         "class": subject["class"]["name"],
         "active range": f"{100 * subject['class']['active_range']:g} %",
         "write cache": identity.get("drive_write_cache") or identity.get("write_cache"),
-        "purge": _purge(journal),
+        "purge": _purge(journal, subject["condition"]["purge"]),
         "fill": "; ".join(_fills(condition)) or "none",
         "rest": _rest(journal),
         "data pattern": ", ".join(sorted(_entropies(subject["measure"]))) or "random",
@@ -184,10 +184,10 @@ def _settings(path: Path) -> Facets:
         yield facet, "setting", None if set(several) == {None} else " + ".join(map(str, several))
 
 
-def _purge(journal: Sequence[Mapping[str, Any]]) -> str | None:
-    """Return the last purge: drivelab purges a drive again if its state changed."""
+def _purge(journal: Sequence[Mapping[str, Any]], asked: str) -> str | None:
+    """Return the last purge: drivelab purges a drive again if its state changed. A quick look appends none."""
     purges = [str(line.get("title", line["method"])) for line in journal if line["event"] == "purge"]
-    return purges[-1] if purges else None
+    return purges[-1] if purges else asked if asked == "none" else None
 
 
 def _rest(journal: Sequence[Mapping[str, Any]]) -> str:

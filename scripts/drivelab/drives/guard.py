@@ -141,7 +141,7 @@ def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_sibling
     else:
         subject, reason = None, lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
-        raise UserError(f"{where} may not be used: {reason}; release it first. {_NOTHING}")
+        raise UserError(f"{where} may not be used: {reason}. Release it first. {_NOTHING}")
     disks = () if subject is None else subject.disks
     return ApprovedDevice(opened.device, opened.name, serial, row.virtual, kind=row.kind, disks=disks)
 

@@ -34,8 +34,8 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
 _PLACE = ["measurement", "cell_label", "metric"]
-_IMPORTED, _QUICK = "/imported-", "quick"
-"""Part of the name of an imported recording; start of the names of protocols that do not condition the drive."""
+_IMPORTED = "/imported-"
+"""Part of the name of an imported recording."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,6 @@ def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame, sides: Sequence[Side
     imported = [side.name for side in sides if side.summary["recordings"].explode().str.contains(_IMPORTED).all()]
     labels = {
         "imported" if len(imported) == len(sides) else f"imported ({', '.join(imported)})": imported,
-        "unconditioned": deltas["protocol"].str.startswith(_QUICK).any(),
         "reduced": deltas["reduced"].any(),
         "not purged": not_purged(conditions),
         "virtual drives": deltas["virtual"].any(),

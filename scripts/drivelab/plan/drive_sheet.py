@@ -147,6 +147,8 @@ def _kind(text: str, source: str) -> Kind:
 
 
 def _members(kind: Kind, text: str, source: str) -> tuple[str, ...]:
+    if "," in text:
+        raise UserError(f"{source}: {MEMBERS} is '{text}'; separate the serial numbers by spaces, not by commas")
     members = tuple(sorted(set(text.split())))
     if kind.has_members and not members:
         raise UserError(

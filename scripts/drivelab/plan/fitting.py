@@ -62,6 +62,9 @@ def refuse_kind(plan: Plan) -> None:
     A file takes loops, soaks and idle times, also one on a file system that drivelab makes; a subject for reading only
     takes those of them that do not write.
     """
+    if "array_state" in plan.subject and not KINDS[plan.kind].has_members:
+        raise UnfitError(plan, f"it has no array that could be {plan.subject['array_state']}",
+                         "remove 'array_state'")  # fmt: skip
     destroyed, on_file_system = KINDS[plan.kind].destroyed, "file_system" in plan.subject
     if destroyed and not on_file_system:
         return

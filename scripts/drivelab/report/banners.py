@@ -254,8 +254,7 @@ _LIMITS = (
     ),
     _Limit(
         "not-purged", "not purged", "Not purged",
-        "The study left out the purge that these protocols require. The numbers also depend on what the drive did "
-        "before.",
+        "Nothing purged the drives before these tests. The numbers also depend on what was written to them before.",
         _not_purged,
     ),
     _Limit(
@@ -266,7 +265,7 @@ _LIMITS = (
     ),
     _Limit(
         "virtual", "virtual drive", "Virtual drives",
-        "The drives are software models of a flash drive. The numbers show how the models behave, not how any product "
+        "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
         _virtual,
     ),

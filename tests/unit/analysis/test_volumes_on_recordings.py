@@ -7,6 +7,10 @@ from pathlib import Path
 import pytest
 from made_models import findings, recorded
 
+from drivelab.analysis.values.summary import summary_table
+from drivelab.collect.collect import collect
+from drivelab.tables.windows import windows_table
+
 VOLUMES = [
     {"base_iops": 200, "burst_iops": 2000, "bucket_ios": 9000, "io_kib": 256},
     {"base_iops": 1000, "burst_iops": 3000, "bucket_ios": 16000, "io_kib": 256},
@@ -25,6 +29,10 @@ def test_the_credits_of_a_volume_are_measured(project: Path, limits: dict[str, f
     seconds = limits["bucket_ios"] / (limits["burst_iops"] - limits["base_iops"])
     assert f"for {seconds:.0f} s" in burst["words"]
     assert [row["unit"] for row in (burst, base, bucket, refill)] == ["IOPS", "IOPS", "I/Os", "IOPS"]
+    tables = collect(place, reduced=True)
+    cells = tables["cells"]
+    values = summary_table(cells, windows_table(cells, {}), tables["replays"], tables["replay_passes"])
+    assert set(values["verdict"]) <= {"in a changing phase", "steady"}, "the rate falls by design"
 
 
 def test_the_credits_of_a_volume_that_counts_bytes_are_measured(project: Path) -> None:

@@ -79,6 +79,14 @@ def test_a_drive_and_a_part_of_it_are_not_in_one_study() -> None:
         Campaign.load(study)
 
 
+@pytest.mark.usefixtures("campaign")
+def test_a_state_of_an_array_needs_an_array() -> None:
+    study = Path("config/mine.yaml")
+    study.write_text(study.read_text().replace("{protocol: ", "{array_state: degraded, protocol: ", 1))
+    with pytest.raises(UserError, match="it has no array that could be degraded; remove 'array_state'"):
+        Campaign.load(study)
+
+
 def test_the_study_chooses_purge_write_cache_and_limits(campaign: Campaign) -> None:
     subject = campaign.plans[0].plan.subject
     assert (subject["condition"]["purge"], subject["write_cache"]) == ("auto", "off")

@@ -235,7 +235,7 @@ def test_a_brief_open_does_not_count_as_holder(monkeypatch: pytest.MonkeyPatch, 
     reason = "process 7 (dd) has /dev/sdz open for writing"
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: reason)
     monkeypatch.setattr(guard, "PASSING_S", 0.1)
-    with pytest.raises(UserError, match=r"process 7 .dd. has.*release it first"):
+    with pytest.raises(UserError, match=r"process 7 .dd. has.*Release it first"):
         guard.approve(row, "/dev/sdz")
 
 

@@ -223,7 +223,7 @@ def test_a_partition_is_listed_with_what_to_enter(partition: dict[str, Any], tmp
     partition["reason"] = "sda1 is mounted on /home"
     text = drives.listing(drives.survey(tmp_path / "none.tsv"))
     assert "not testable: sda1 is mounted on /home" in text
-    assert "for the sheet" not in text
+    assert "for the sheet: device /dev/disk/by-partuuid/1111-2222" in text, "the sheet is written before it is free"
 
 
 def test_a_partition_gets_a_row_only_if_the_sheet_can_hold_it(partition: dict[str, Any], tmp_path: Path) -> None:

@@ -136,6 +136,7 @@ def test_each_kind_is_pinned_and_in_the_plan(tmp_path: Path, kind: str, device: 
         ("raid", "/dev/md/data", {}, "kind is 'raid'; write drive, partition"),
         ("array", "/dev/md0", {"members": "A"}, "device '/dev/md0' is not a path under /dev/md"),
         ("array", "/dev/md/data", {}, "an? array needs members"),
+        ("array", "/dev/md/data", {"members": "A,B"}, "members is 'A,B'; separate the serial numbers by spaces"),
         ("partition", "/dev/sda1", {"members": "A"}, "device '/dev/sda1' is not a path under /dev/disk/by-partuuid"),
         ("", "/dev/disk/by-id/x", {"members": "A"}, "a drive has no members"),
         ("file", "relative", {"size": "1GiB"}, "Give the folder's whole path"),

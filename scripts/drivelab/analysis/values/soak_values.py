@@ -10,12 +10,20 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.doubts import at_points
+from drivelab.analysis.values.bursts import bursts
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.values.rows import evidence, gravest, key_of, row, taint, taint_reason
 from drivelab.analysis.values.saturation_values import Level, level
 from drivelab.analysis.values.slice_counts import CountedSlices, counted_slices
-from drivelab.analysis.verdict import INCOMPLETE_WINDOW, NOT_STEADY, SINGLE_SLICE, STEADY, TOO_FEW_SLICES
+from drivelab.analysis.verdict import (
+    IN_CHANGING_PHASE,
+    INCOMPLETE_WINDOW,
+    NOT_STEADY,
+    SINGLE_SLICE,
+    STEADY,
+    TOO_FEW_SLICES,
+)
 from drivelab.criteria.steady_state import WINDOW
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
@@ -37,12 +45,14 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
     power was measured throughout. Percentiles come from the merged bins of the same slices. Without `bins` there are no
     percentiles; a percentile with less than one I/O above it is left out. The spread is over five equal parts of the
     slices. These parts also show whether the soak is steady, unless its own stop rule did or there are fewer than five
-    slices. At a point of a demand sweep the statistic names the load.
+    slices. A soak that is repeated after idle times changes by design. At a point of a demand sweep the statistic names
+    the load.
     """
     by_step = {} if bins is None else dict(tuple(bins.groupby(["recording", "step"], sort=False)))
-    for _, group in soaks.groupby(["recording", "cell_label"], sort=False):
+    bursting = {name for name, rows in soaks.groupby("recording", sort=False) if bursts(rows)}
+    for (recording, _), group in soaks.groupby(["recording", "cell_label"], sort=False):
         counted = counted_slices(with_iops_per_watt(group.sort_values(["step", "round"])))
-        slices, verdict = counted.slices, _verdict(counted)
+        slices, verdict = counted.slices, _verdict(counted, changes=recording in bursting)
         label, load = str(slices["cell_label"].iloc[0]), at_points(slices)
         average = f"{counted.statistic}{load}"
         for metric in _METRICS:
@@ -54,8 +64,8 @@ def soak_rows(soaks: pd.DataFrame, bins: pd.DataFrame | None) -> Iterator[dict[s
             yield _row(label, metric, slices, value, f"percentile of the {counted.words}{load}", verdict)
 
 
-def _verdict(counted: CountedSlices) -> str:
-    """Return the verdict on the slices that count.
+def _verdict(counted: CountedSlices, *, changes: bool) -> str:
+    """Return the verdict on the slices that count; `changes` says whether their rates are meant to change.
 
     The stop rule of a soak judges all workloads together, so its result does not apply to one of several. It does not
     apply to a window that lacks slices either.
@@ -66,7 +76,9 @@ def _verdict(counted: CountedSlices) -> str:
         return STEADY
     if len(counted.slices) < WINDOW:
         return SINGLE_SLICE if len(counted.slices) == 1 else TOO_FEW_SLICES
-    return STEADY if level(counted.slices, "iops").steady else NOT_STEADY
+    if level(counted.slices, "iops").steady:
+        return STEADY
+    return IN_CHANGING_PHASE if changes else NOT_STEADY
 
 
 def _spread(average: Level) -> dict[str, Any]:
