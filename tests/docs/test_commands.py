@@ -54,8 +54,6 @@ from drivelab.trace.capturing import applications
 from drivelab.virtual.model import DriveModel
 
 PAGES = [page for page in pages() if blocks(page)]
-FIRST = "README.md"
-"""The page whose commands the default tier runs; the tier `long` runs those of the others."""
 LANGUAGES = {"sh", "yaml", "tsv", "csv", "sql", "python", "json", "text"}
 HANGS_S = 300
 
@@ -91,9 +89,8 @@ def test_commands_in_sentences_exist(page: str) -> None:
     assert not unknown
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if page == FIRST else pytest.mark.long) for page in PAGES]
-)
+@pytest.mark.long  # pages share a finished study, which takes minutes to make
+@pytest.mark.parametrize("page", PAGES)
 def test_blocks_of_a_page_do_what_it_says(page: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     runner = Page(page, request, tmp_path)
     for block in blocks(page):
