@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import getpass
 import os
 import shutil
 import signal
@@ -230,9 +231,17 @@ def _snakemake(
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment for Snakemake, with the interpreter's folder on PATH: rules call `drivelab` by name."""
+    """Return the environment for Snakemake, with the interpreter's folder on PATH: rules call `drivelab` by name.
+
+    Snakemake needs a user name, which a user id of a container may lack.
+    """
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.getuid())
     return {
         **os.environ,
+        "LOGNAME": user,
         **snakemake_environment(),
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
     }

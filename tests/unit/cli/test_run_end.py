@@ -1,12 +1,15 @@
-"""The end of `drivelab run`: excluded evidence and failures."""
+"""Around Snakemake in `drivelab run`: its environment, excluded evidence and failures."""
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from drivelab.cli import runner
 from drivelab.cli.runner import explain
 from drivelab.report.headline import left_out_words
 from drivelab.tables import io
@@ -59,3 +62,13 @@ def test_only_some_of_many_equal_failures_are_shown(
     if failed > shown:
         assert lines[-2] == f"drivelab: {failed - 20} more messages like these are in the log"
     assert lines[-1].startswith("drivelab: the study is not complete")
+
+
+def test_a_user_without_a_name_can_run_snakemake(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(uid: int) -> None:
+        raise KeyError(f"getpwuid(): uid not found: {uid}")
+
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert runner._environment()["LOGNAME"] == str(os.getuid())
