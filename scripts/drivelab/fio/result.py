@@ -7,6 +7,7 @@ then a document of zeros. On a full disk it has printed no document at all.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -68,11 +69,9 @@ def complete_slices(directory: Path) -> list[FioResult]:
     The result is empty if there are none.
     """
     results: list[FioResult] = []
-    try:
+    with suppress(CellFailed):  # an incomplete last document, or no document
         for document in documents(output_text(directory)):
             results.append(from_document(document))
-    except CellFailed:
-        pass  # an incomplete last document, or no document
     return slices(results)
 
 

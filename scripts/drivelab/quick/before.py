@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,44 +12,33 @@ from pathlib import Path
 from drivelab.core.files import run_directory
 from drivelab.core.lock import is_held
 from drivelab.core.units import format_amount, format_percentage, some
+from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.openers import Host
-from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.drives.sysfs import read_text
 from drivelab.host.machine import Machine
 from drivelab.host.readers import power_supply
 from drivelab.host.stack.stack import disks
-from drivelab.host.stack.volumes import ACTIONS, Layer
+from drivelab.host.stack.volumes import Layer
 from drivelab.quick.activity import Process, Sample, take
 from drivelab.telemetry.drive_sensors import hwmon_folders, temperature_source
 
 BUSY_SHARE = 0.10
-"""Of all CPUs. Ours: an idle desktop uses 1 to 5 %."""
+"""Share of all CPUs. Ours: an idle desktop uses 1 to 5 %."""
 STEAL_SHARE = 0.02
-"""Of all CPUs. Ours: on a host that is not overcommitted it is 0."""
+"""Share of all CPUs. Ours: on a host that is not overcommitted it is 0."""
 DISK_BYTES_PER_S, DISK_IOPS = 2 << 20, 50
 """Ours: an idle desktop writes less, on average over a second."""
 HEAT_MARGIN_C = 10
 """Ours: a drive becomes 10 to 30 °C warmer under load."""
 FREQUENCY_SHARE = 0.5
-"""Of the maximum, under load. Ours: base frequencies are mostly above half of the maximum."""
+"""Share of the maximum, under load. Ours: base frequencies are mostly above half of the maximum."""
 FULL_SHARE, SMALL_BYTES = 0.90, 4 << 30
 """Ours: many SSDs have a dynamic SLC cache that shrinks with the free space; 4 GiB fit into any such cache."""
 _PROCESS_SHARE = 0.05
-"""Of one CPU: processes that use less are not named."""
+"""Share of one CPU: processes that use less are not named."""
 _SPIN_S = 0.05
 _OWN_MANAGEMENT = ("intel_pstate", "amd-pstate-epp")
 """Drivers whose governor `powersave` also reaches the highest frequency (admin-guide/pm/intel_pstate)."""
-
-
-@dataclass(frozen=True)
-class Array:
-    """The state of an md array."""
-
-    name: str
-    missing: int
-    action: str
-    """`idle`, `resync`, `recover`, `check`, `repair`, `reshape`."""
-    completed: str
-    """Progress of the action, as the kernel writes it, or empty."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +48,7 @@ class Facts:
     temperatures_c: tuple[tuple[str, float, float], ...] = ()
     """Disk, temperature, limit."""
     frequency_mhz: float | None = None
-    """Of the fastest CPU under load."""
+    """That of the fastest CPU under load."""
     frequency_limit_mhz: float | None = None
     """What the host's settings allow."""
     frequency_max_mhz: float | None = None
@@ -71,7 +59,7 @@ class Facts:
     used_bytes: int | None = None
     available_bytes: int | None = None
     """To users other than root, as df(1) shows it."""
-    arrays: tuple[Array, ...] = ()
+    arrays: tuple[ArrayState, ...] = ()
     studies: tuple[str, ...] = ()
     """Measurements of drivelab that run now."""
 
@@ -204,16 +192,10 @@ def _space(facts: Facts) -> Iterator[str]:
 
 def _arrays(facts: Facts) -> Iterator[str]:
     for array in facts.arrays:
-        if array.missing:
+        if array.state != CLEAN:
             yield (
-                f"The array {array.name} lacks {array.missing} of its disks. A degraded array is slower. "
-                f"Replace the disk first; `mdadm --detail /dev/{array.name}` shows which."
-            )
-        if action := ACTIONS.get(array.action, array.action):
-            progress = f", {array.completed} sectors done" if array.completed else ""
-            yield (
-                f"The array {array.name} runs a {action}{progress}. It reads and writes the disks meanwhile. "
-                "Wait until it ends; `cat /proc/mdstat` shows the progress."
+                f"The array {array.name} is {array.words}. It is slower meanwhile. Replace a failed disk, or wait: "
+                f"`cat /proc/mdstat` shows the progress, `mdadm --detail /dev/{array.name}` the disks."
             )
 
 
@@ -235,7 +217,7 @@ def read_facts(path: Path, layers: tuple[Layer, ...], host: Host = Host()) -> Fa
         any(part.value == "battery" for part in supply),
         space and (space.f_blocks - space.f_bfree) * space.f_frsize,
         space and space.f_bavail * space.f_frsize,
-        tuple(_array(layer.name, host) for layer in layers if layer.kind == "md"),
+        tuple(state for layer in layers if layer.kind == "md" and (state := array_state(layer.name, host.sys_root))),
         running_studies(),
     )
 
@@ -265,14 +247,6 @@ def _spin() -> None:
 def _highest_mhz(policies: list[Path], file: str) -> float | None:
     values = [int(text) / 1000 for policy in policies if (text := read_text(policy / file) or "").isdecimal()]
     return max(values, default=None)
-
-
-def _array(name: str, host: Host) -> Array:
-    folder = block_dir(name, host.sys_root) / "md"
-    done = read_text(folder / "sync_completed") or ""
-    numbers = re.fullmatch(r"(\d+) / (\d+)", done)
-    progress = f"{int(numbers[1]):,} of {int(numbers[2]):,}" if numbers else ""
-    return Array(name, int(read_text(folder / "degraded") or 0), read_text(folder / "sync_action") or "", progress)
 
 
 def running_studies() -> tuple[str, ...]:

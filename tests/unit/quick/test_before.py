@@ -18,10 +18,11 @@ from typing import Any
 import pytest
 from storage_places import Place
 
+from drivelab.drives.arrays import ArrayState
 from drivelab.host.stack.stack import Layer
 from drivelab.quick import before
 from drivelab.quick.activity import Disk, Process, Sample, take
-from drivelab.quick.before import Array, Facts, running_studies, sentences
+from drivelab.quick.before import Facts, running_studies, sentences
 from drivelab.quick.session import announcement
 
 KEY = (4711, "100")
@@ -37,7 +38,7 @@ def changed(**changes: object) -> tuple[str, ...]:
 def test_a_quiet_host_gets_no_sentence() -> None:
     facts = Facts(
         (("sda", 45.0, 80.0),), 4000.0, 4800.0, 4800.0, "schedutil", "acpi-cpufreq", False, 50 << 30, 50 << 30,
-        (Array("md0", 0, "idle", ""),),
+        (ArrayState("md0", "clean", 0, None),),
     )  # fmt: skip
     assert sentences(FIRST, QUIET, facts) == ()
     assert sentences(FIRST, FIRST, facts) == ()  # no time has passed
@@ -104,9 +105,10 @@ def test_a_disk_that_appears_meanwhile_is_not_busy() -> None:
         (Facts(on_battery=True), "The host runs on battery.", "Connect"),
         (Facts(used_bytes=95 << 30, available_bytes=5 << 30), "The file system is 95 % full.", "fstrim"),
         (Facts(used_bytes=1 << 30, available_bytes=2 << 30), "Only 2 GiB are free.", "another place"),
-        (Facts(arrays=(Array("md0", 1, "idle", ""),)), "The array md0 lacks 1 of its disks.", "mdadm --detail"),
-        (Facts(arrays=(Array("md0", 0, "recover", "10 of 40"),)),
-         "The array md0 runs a recovery, 10 of 40 sectors done.", "/proc/mdstat"),
+        (Facts(arrays=(ArrayState("md0", "degraded", 1, None),)),
+         "The array md0 is degraded, 1 missing or not filled.", "mdadm --detail"),
+        (Facts(arrays=(ArrayState("md0", "resyncing", 0, 25.0),)),
+         "The array md0 is resyncing, 25 % done.", "/proc/mdstat"),
         (Facts(studies=("op7/pts-iops (/results)",)), "drivelab measures now: op7/pts-iops", "./drivelab watch"),
     ],
 )  # fmt: skip
@@ -200,7 +202,7 @@ def test_facts_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     space = os.statvfs(tmp_path)
     assert facts == Facts(
         (("nvme0n1", 74.85, 81.85),), 3900.0, 4000.0, 4800.0, "powersave", "intel_pstate", True,
-        facts.used_bytes, facts.available_bytes, (Array("md0", 1, "resync", "1,000 of 4,000"),), (),
+        facts.used_bytes, facts.available_bytes, (ArrayState("md0", "degraded", 1, 25.0),), (),
     )  # fmt: skip
     assert 0 < facts.used_bytes < space.f_blocks * space.f_frsize
     assert facts.used_bytes + facts.available_bytes <= space.f_blocks * space.f_frsize

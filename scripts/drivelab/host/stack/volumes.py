@@ -12,7 +12,7 @@ from drivelab.drives.sysfs import block_dir, read_text
 _THIN = "The first write to an area also allocates it, which is slower than later writes."
 _PARITY_LEVELS = ("raid4", "raid5", "raid6")
 _PARITY = "A small write also reads and writes parity."
-ACTIONS = {"idle": "", "frozen": "", "none": "", "recover": "recovery"}
+_ACTIONS = {"idle": "", "frozen": "", "none": "", "recover": "recovery"}
 """What md calls its actions (`sync_action`): nothing, or a noun; others are nouns already."""
 _MAPPINGS = (
     (r"CRYPT-(LUKS[12]|PLAIN|TCRYPT|BITLK|FVAULT2)\b.*", "dm-crypt", "encrypted ({0})",
@@ -101,7 +101,7 @@ def array(name: str, md: Path) -> Layer:
     disks = read_text(md / "raid_disks") or "?"
     title = f"RAID {level.removeprefix('raid')}" if level.startswith("raid") else f"md {level}"
     missing, action = int(read_text(md / "degraded") or 0), read_text(md / "sync_action") or "idle"
-    busy = ACTIONS.get(action, action)
+    busy = _ACTIONS.get(action, action)
     text = f"{title} of {disks} disks" + (", degraded" if missing else "") + (f", {busy} in progress" if busy else "")
     warnings = []
     if level in _PARITY_LEVELS:
