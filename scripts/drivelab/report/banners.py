@@ -179,7 +179,7 @@ def _virtual(inputs: Inputs) -> _Concern:
 
 
 def _not_purged(inputs: Inputs) -> _Concern:
-    plans = [plan for plan in inputs.plans if plan["condition"].get("not_purged")]
+    plans = [plan for plan in inputs.plans if plan.get("condition", {}).get("not_purged")]  # imports have none
     return _keys(inputs, plans), ()
 
 
