@@ -167,8 +167,8 @@ def _show(comparison: Comparison, *, conditions: bool) -> None:
         console.print(escape(f"Different measurements, compared cell by cell: {sides}"))
     for side, values in comparison.alone.items():
         if values:
-            values_alone = _first(values, "--json")
-            console.print(escape(f"Only in {side}: {counted(len(values), 'value')}, {values_alone}"))
+            cells = _first(tuple(dict.fromkeys(value.rpartition(" ")[0] for value in values)), "--json")
+            console.print(escape(f"Only in {side}: {counted(len(values), 'value')} of {cells}"))
     for row in comparison.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
     marks, reasons = numbered(list(map(str, doubts)) for doubts in comparison.deltas["doubts"])

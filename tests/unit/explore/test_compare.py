@@ -396,8 +396,8 @@ def test_values_of_one_side_are_named(results: Path, capsys: pytest.CaptureFixtu
     capsys.readouterr()
     assert main(["compare", old, new]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert f"Only in {new}: 1 value, RND 512B 100/0 iops" in lines
-    (line,) = [line for line in lines if line.startswith(f"Only in {old}: 22 values, RND 8KiB 100/0 iops, RND 9KiB")]
+    assert f"Only in {new}: 1 value of RND 512B 100/0" in lines
+    (line,) = [line for line in lines if line.startswith(f"Only in {old}: 22 values of RND 8KiB 100/0, RND 9KiB")]
     assert line.endswith(", and 10 more, see --json")
 
 
