@@ -136,6 +136,32 @@ def test_a_device_is_only_read(short: Path, disk: tuple[str, Path], capsys: pyte
     assert all(f"size={16 * MIB}\n" in path.read_text() for path in recording.glob("cells/*/job.fio"))
 
 
+@pytest.fixture
+def memory() -> Iterator[str]:
+    """A new zram device with random data."""
+    control = Path("/sys/class/zram-control")
+    if not os.access(control / "hot_remove", os.W_OK):
+        pytest.skip("no zram device can be made and removed")
+    number = (control / "hot_add").read_text().strip()
+    try:
+        Path(f"/sys/block/zram{number}/disksize").write_text(str(32 * MIB))
+        device = f"/dev/zram{number}"
+        wait_until(lambda: os.access(device, os.W_OK))
+        Path(device).write_bytes(os.urandom(32 * MIB))
+        yield device
+    finally:
+        (control / "hot_remove").write_text(number)
+
+
+def test_a_device_in_memory_is_no_drive(short: Path, memory: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["quick", memory, "--size", "16MiB", "--json"]) == 0
+    (place,) = json.loads(capsys.readouterr().out)["places"]
+    assert place["class"] == "memory"
+    assert place["sentences"][0].startswith("This place is memory, not a drive.")
+    assert "reads only" in place["labels"]
+    assert len(place["values"]) == 4
+
+
 def test_a_study_never_writes_to_a_device_that_is_listed_for_reading(
     short: Path, disk: tuple[str, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
