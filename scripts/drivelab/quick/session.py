@@ -248,8 +248,8 @@ def show(places: Sequence[Place], page: str) -> None:
     for place in places:
         own = f"{place.name}: " if len(places) > 1 else ""
         for value in place.values:
-            if value.shown.is_time and (text := tails(value)):
-                screen.print(f"{own}{value.shown.words}: {text}.", markup=False)
+            if value.shown.is_time and (percentiles := tails(value)):
+                screen.print(f"{own}{value.shown.words}: {', '.join(percentiles)}.", markup=False)
         if place.sustained is not None:
             screen.print(f"{own}{sustained_words(place.sustained, place.range_bytes)}", markup=False)
         for sentence in place.sentences:

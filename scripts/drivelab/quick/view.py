@@ -142,10 +142,10 @@ def host_limited(values: Sequence[Value]) -> bool:
     return any(value.host_limited for value in values)
 
 
-def tails(value: Value) -> str:
-    """Return the percentiles of a latency: `p99 121 µs, p99.9 310 µs`."""
+def tails(value: Value) -> list[str]:
+    """Return the percentiles of a latency: `p99 121 µs` and `p99.9 310 µs`."""
     known = {"p99": value.p99_us, "p99.9": value.p999_us}
-    return ", ".join(f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None)
+    return [f"{name} {amount(us, LATENCY)}" for name, us in known.items() if us is not None]
 
 
 def sustained_words(sustained: Sustained, range_bytes: float) -> str:
