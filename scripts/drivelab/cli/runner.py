@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -45,6 +46,7 @@ from drivelab.workflow.fleet import Fleet
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import require_writable
 
+_INDENT = "    "
 _POLL_S = 0.5
 _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
@@ -102,7 +104,7 @@ def _run(
     layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
     for message in submission.clear_queue() if submission else ():
         _print(message)
-    print(headline(campaign), flush=True)
+    _print(headline(campaign))
     logs, status = campaign.study.results / "logs", None
     try:
         status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
@@ -190,6 +192,12 @@ def _host_settings(campaign: Campaign) -> Iterator[None]:
 
 
 def _print(text: str) -> None:
+    """Print text; on a terminal, break its lines between words."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        lines = [textwrap.wrap(line, width, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
+                 for line in text.split("\n")]  # fmt: skip
+        text = "\n".join("\n".join(wrapped) for wrapped in lines)
     print(text, flush=True)
 
 
@@ -296,15 +304,15 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     from drivelab.report.headline import first_headlines, headline_inputs, left_out_words
 
     shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
-    print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
+    _print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
     if campaign.fleet:
         from drivelab.report.fleet_page import verdict
 
         for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
-            print(f"  {sentence}")
+            _print(f"  {sentence}")
         return
     recordings = [planned.plan.recording for planned in campaign.plans]
     for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
-        print(f"  {line}")
-    print(left_out_words(tables / "exclusions.parquet"))
+        _print(f"  {line}")
+    _print(left_out_words(tables / "exclusions.parquet"))

@@ -65,13 +65,14 @@ def format_amount(size_bytes: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """Return a duration for people: `45 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Return a duration for people: `45 s`, `3 min`, `3 min 05 s`, `2 h`, `2 h 10 min`."""
     if seconds < 60:
         return f"{seconds:.0f} s"
-    minutes = int(seconds // 60)
+    minutes, rest_s = divmod(int(seconds), 60)
     if minutes < 60:
-        return f"{minutes} min {int(seconds % 60):02d} s"
-    return f"{minutes // 60} h {minutes % 60:02d} min"
+        return f"{minutes} min {rest_s:02d} s" if rest_s else f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if minutes else f"{hours} h"
 
 
 def format_factor(factor: float) -> str:

@@ -7,7 +7,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
-from drivelab.core.units import format_percentage, format_size
+from drivelab.core.units import format_duration, format_percentage, format_size
 
 MISSING = "not recorded"
 MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"
@@ -157,15 +157,13 @@ def amount(size_bytes: Any) -> str:
 
 
 def duration(seconds: Any) -> str:
-    """Format seconds: `12.4 s`, `3 min 05 s`, `2 h 10 min`."""
+    """Format seconds: `12.4 s`, and from a minute as `format_duration`."""
     if is_missing(seconds):
         return MISSING
     whole = round(float(seconds))
     if whole < 60:
         return f"{round(float(seconds), 2):g}{_NBSP}s"
-    if whole < 3600:
-        return f"{whole // 60}{_NBSP}min {whole % 60:02d}{_NBSP}s"
-    return f"{whole // 3600}{_NBSP}h {whole % 3600 // 60:02d}{_NBSP}min"
+    return format_duration(whole).replace(" ", _NBSP)
 
 
 def moment(value: Any) -> str:

@@ -44,7 +44,7 @@ def test_the_outlook_lists_lost_data_and_wear() -> None:
     assert "Maker 1, serial S1, 1.82 TiB, /dev/nvme0n1" in text
     assert "will be erased: gpt on nvme0n1, ext4 'data' on nvme0n1p1" in text
     assert "will be written: 3.64 TiB to 7.28 TiB, 0.67 % to 1.3 % of its rated 600 TB" in text
-    assert "will take: 1 h 00 min to 2 h 00 min at an assumed 2000 MiB/s" in text
+    assert "will take: 1 h to 2 h at an assumed 2000 MiB/s" in text
     assert "endurance is not in the drive sheet" in "\n".join(row(endurance_bytes=None).lines())
     little = "\n".join(row(estimate=Estimate(1, 1, 1e6, 1e10)).lines())
     assert "under 0.01 % of its rated 600 TB" in little
@@ -467,7 +467,7 @@ def test_rest_barrier_and_application_are_described() -> None:
     application = {"application": {"cold_runs": 1, "until": {"threshold": 0.05, "metric": "duration_s"}}}
     entries = commands_of(application, condition=condition, simultaneous=["S1", "S2"], application={"name": "sqlite"})
     assert entries == [
-        ("rest", "flush the drive's cache, then no I/O for 10 min 00 s"),
+        ("rest", "flush the drive's cache, then no I/O for 10 min"),
         ("at the same time", "the drives with the serials S1, S2 start each step together"),
         ("application sqlite", "on a file system on the drive; cold runs: 1, warm runs: 3 to 7"),
     ]

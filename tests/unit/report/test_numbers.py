@@ -81,7 +81,7 @@ def test_amount(size_bytes: object, shown: str) -> None:
 
 def test_times() -> None:
     assert duration(8.02).replace("\u00a0", " ") == "8.02 s"
-    assert duration(59.7).replace("\u00a0", " ") == "1 min 00 s"
+    assert duration(59.7).replace("\u00a0", " ") == "1 min"
     assert duration(7800).replace("\u00a0", " ") == "2 h 10 min"
     assert moment("2025-11-21T04:53:10.123+01:00").replace("\u00a0", " ") == "2025-11-21 03:53 UTC"
     assert moment(pd.Timestamp("2025-11-21 04:53", tz="UTC")).replace("\u00a0", " ") == "2025-11-21 04:53 UTC"
