@@ -19,6 +19,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import SheetRow
+from drivelab.quick import before
 from drivelab.run import guest
 from drivelab.virtual import fuse
 
@@ -81,9 +82,15 @@ def nameless_bytes(folder: Path) -> int:
     return sum(found.values())
 
 
-def test_a_folder_keeps_what_is_in_it(short: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_keeps_what_is_in_it(
+    short: Path, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(before, "reasons", lambda places: ("The machine is busy.",))
     assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
-    (place,) = json.loads(capsys.readouterr().out)["places"]
+    result = json.loads(capsys.readouterr().out)
+    (place,) = result["places"]
+    assert result["warnings_before"] == ["The machine is busy."]
+    assert "The machine is busy." in (short / result["page"]).read_text()
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
     assert (folder / "letter.txt").read_text() == "Dear Sir"
     assert len(place["values"]) == 10

@@ -258,9 +258,10 @@ def test_equal_disks_of_an_array_are_named_once() -> None:
     disk = Layer("disk", "nvme0n1", "virtual disk QEMU", ("It may be cached.",))
     plan = SimpleNamespace(context={"device": "/dev/md0"}, drive="md0", kind="read-only")
     under = (Layer("md", "md0", "RAID 5 of 3 disks"), disk, disk, disk)
-    look: Any = SimpleNamespace(requests=["one"], plans=[plan], layers=[under], warnings=(), longest_s=60)
-    assert list(announcement(look))[:3] == [
+    look: Any = SimpleNamespace(requests=["one"], plans=[plan], layers=[under], warnings=("It is hot.",), longest_s=60)
+    assert list(announcement(look))[:4] == [
         "md0: /dev/md0, RAID 5 of 3 disks, on virtual disk QEMU",
         "  reads only; nothing is written",
         "  note: It may be cached.",
+        "warning: It is hot.",
     ]
