@@ -146,6 +146,17 @@ def test_the_verdict_lists_findings_and_each_page_also_other_checks(
     assert pages["op28", "trace-replay"].findings is None
 
 
+def test_findings_of_several_runs_name_the_run(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
+    key = keyed("op7", "pts-iops")
+    rows = [finding({**key, "run": run}, "bimodality", True, cell_label="RND 4KiB 0/100") for run in (1, 2)]
+    report = build({**tables, "findings": pd.DataFrame(rows)}, study, plans, [], None)
+    assert report.findings is not None
+    assert [row[0].small for row in report.findings.rows] == ["op7, pts-iops, run 1", "op7, pts-iops, run 2"]
+    (page,) = [page for page in report.pages if (page.drive, page.measurement) == ("op7", "pts-iops")]
+    assert page.findings is not None
+    assert [row[0].small for row in page.findings.rows] == ["RND 4KiB 0/100, run 1", "RND 4KiB 0/100, run 2"]
+
+
 def test_findings_are_grouped_with_disturbances_first_and_without_empty_columns(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import pandas as pd
+
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.numbers import DASH, capital, duration, is_missing, quantity, unit_of
 from drivelab.report.table_fields import quantity_cell
@@ -26,7 +28,7 @@ def findings_table(inputs: Inputs) -> Table | None:
     rows = tuple(
         (
             Cell(_title(row["detector"]), anchor=inputs.anchors.get((row["drive"], row["measurement"]), ""),
-                 small=f"{row['drive']}, {row['measurement']}"),
+                 small=", ".join((row["drive"], row["measurement"], *_run(frame, row)))),
             *_fields(row),
         )
         for row in sorted(findings, key=lambda row: _place(row, counts))
@@ -46,6 +48,7 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
     """Return the findings of one test of one drive, then the other checks; None if no detector ran."""
     rows = inputs.of_key("findings", key)
     findings = sorted((row for row in rows if row["found"]), key=_disturbances_first)
+    frame = inputs.frame_of("findings", key)
     clear = dict.fromkeys(_title(row["detector"]) for row in rows if not row["found"])
     if not rows:
         return None
@@ -53,7 +56,10 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
         id=f"{inputs.anchors[key]}-findings",
         caption=f"{_counted(findings)} in {len(rows)} checks",
         columns=_COLUMNS,
-        rows=tuple((Cell(_title(row["detector"]), small=_cell(row)), *_fields(row)) for row in findings)
+        rows=tuple(
+            (Cell(_title(row["detector"]), small=", ".join((*_cell(row), *_run(frame, row)))), *_fields(row))
+            for row in findings
+        )
         or ((Cell("Nothing"), *(Cell(DASH) for _ in _COLUMNS[1:])),),
         note=f"Checked without{' further' if findings else ''} findings: {', '.join(clear)}." if clear else "",
         sources=inputs.sources(row["recording"] for row in findings),
@@ -102,8 +108,13 @@ def _when(row: Row) -> str:
     return begin if is_missing(row["end_s"]) else f"{begin} to {duration(row['end_s'])}"
 
 
-def _cell(row: Row) -> str:
-    return "" if is_missing(row["cell_label"]) else str(row["cell_label"])
+def _cell(row: Row) -> tuple[str, ...]:
+    return () if is_missing(row["cell_label"]) else (str(row["cell_label"]),)
+
+
+def _run(frame: pd.DataFrame, row: Row) -> tuple[str, ...]:
+    """Return the run of a finding, if its measurement has several."""
+    return (f"run {row['run']}",) if frame.loc[frame["measurement"] == row["measurement"], "run"].nunique() > 1 else ()
 
 
 def _title(detector: object) -> str:
