@@ -21,6 +21,8 @@ from drivelab.virtual.model import DriveModel
 _WITH_RECORDS = {"thin", "thin-pool", "raid", "mirror", "cache", "writecache", "integrity"}
 _RECORDS_BYTES = 8 << 20
 """More than superblocks, bitmaps and pool records that follow the last write; less than any resynchronization."""
+_READINGS = 100
+"""Most attempts to read the counters of a disk and its partitions without a write between."""
 
 
 def _lifetime_bytes_written(device: str, name: str) -> int | None:
@@ -37,9 +39,9 @@ def composed_wear(drive: ApprovedDevice) -> Wear:
     members: dict[str, dict[str, int]] = {}
     lifetimes: list[int | None] = []
     for disk in drive.disks:
-        below, device = sysfs.wear(disk), f"/dev/{disk}"
+        device = f"/dev/{disk}"
         counters = members.setdefault(str(actual_serial(device, disk)), {})
-        parts = [sysfs.wear(part) for part in partitions(disk) if part in chain]
+        below, parts = _at_once(disk, [part for part in partitions(disk) if part in chain])
         for name in ("sectors_written", "sectors_discarded"):  # the paths of a multipath disk add up
             whole, inside = getattr(below, name), sum(getattr(part, name) for part in parts)
             counters[name] = counters.get(name, 0) + (inside if parts else whole)
@@ -52,6 +54,21 @@ def composed_wear(drive: ApprovedDevice) -> Wear:
         members=members,
         own_records_bytes=_RECORDS_BYTES if _keeps_records(drive.name) else 0,
     )
+
+
+def _at_once(disk: str, parts: Sequence[str]) -> tuple[Wear, list[Wear]]:
+    """Return the counters of a disk and of its partitions, without a write to the disk between the readings.
+
+    A pool or array may write its records at that moment. If the disk is written to all the time, so that no reading
+    succeeds, the last one counts: its seal is broken anyway.
+    """
+    whole = sysfs.wear(disk)
+    for _ in range(_READINGS):
+        of_parts = [sysfs.wear(part) for part in parts]
+        before, whole = whole, sysfs.wear(disk)
+        if before == whole:
+            break
+    return whole, of_parts
 
 
 def _keeps_records(name: str) -> bool:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
-from drivelab.drives import sysfs
+from drivelab.drives import described, sysfs
 from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
 
@@ -134,3 +134,20 @@ def test_a_write_to_a_member_beside_the_subject_breaks_the_seal(live: Wear, reas
     verdict = judge(again, "purge", "S", "P", live)
     assert verdict.intact == (reason is None)
     assert (reason or "show no write") in verdict.reason
+
+
+def test_a_disk_and_its_partitions_are_read_without_a_write_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool writes its records to its partition during the first reading."""
+    total, writes = {"sdz": 100, "sdz1": 60}, iter([8])
+
+    def wear(name: str) -> Wear:
+        read = Wear("boot", "1", total[name], 0)
+        if name == "sdz":
+            written = next(writes, 0)
+            total.update({other: count + written for other, count in total.items()})
+        return read
+
+    monkeypatch.setattr(described.sysfs, "wear", wear)
+    whole, (part,) = described._at_once("sdz", ["sdz1"])
+    assert (whole.sectors_written, part.sectors_written) == (108, 68)
+    assert described._at_once("sdz", []) == (whole, [])
