@@ -50,6 +50,7 @@ SHORTER: dict[str, dict[str, Any]] = {
             "until": {"steady_state": {"track": [{"read_share": 0, "block_size": "4KiB", "metric": "iops"}]}},
         }
     },
+    "pts-latency": {"loop": {"runtime": "200ms"}},
     "pts-write-saturation": {"soak": {"slice": "1s", "until": {"time": "5s"}}},
 }
 """Settings that shorten a study of the docs beyond the scale demo, to seconds."""

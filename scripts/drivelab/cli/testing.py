@@ -111,11 +111,11 @@ class Tier:
 
 
 TIERS = {
-    "default": Tier("all but the long tests, within ten minutes; further arguments go to pytest", run_default),
-    "long": Tier("long studies, repeated kills and drive faults (fifteen minutes)", run_long),
-    "browser": Tier("report in a browser (Chromium; two minutes)", run_browser),
-    "cluster": Tier("studies on a two-host Slurm on this machine (root; four minutes)", run_cluster),
-    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; five minutes)", run_emulated),
+    "default": Tier("all but the long tests (a quarter of an hour); further arguments go to pytest", run_default),
+    "long": Tier("long studies, repeated kills, drive faults, all commands of the docs (half an hour)", run_long),
+    "browser": Tier("report in a browser (Chromium; four minutes)", run_browser),
+    "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", run_cluster),
+    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", run_emulated),
     "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
 }
 
