@@ -164,7 +164,7 @@ def test_cells_may_set_the_active_range() -> None:
     (loop([], until={"threshold": 0.05, "metric": "iops"}),
      "loop: 3, 5 or 7 warm rounds, until the relative standard error of IOPS is at most 5\u00a0%"),
     ({"soak": {"until": {"capacity_multiple": 4, "time_s": 86400.0}}},
-     "soak: 4 times the capacity written or 24\u00a0h 00\u00a0min"),
+     "soak: 4 times the capacity written or 24\u00a0h"),
 ])  # fmt: skip
 def test_stop_rules_in_words(step: dict[str, Any], rule: str) -> None:
     assert study_facts.stop_rules(subject(step)) == [rule]
