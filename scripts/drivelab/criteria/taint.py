@@ -89,6 +89,7 @@ class Limits:
 
 
 DEFAULT = Limits()
+CAUSES = ("foreign", "array", "throttled", "steal", "load")
 
 
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
@@ -96,7 +97,7 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
 
     The result is empty for a clean cell.
     `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of the journal line. Each reason begins
-    with its cause and a colon: `foreign`, `array`, `throttled`, `steal` or `load`.
+    with one of CAUSES and a colon.
     """
     reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
     if summary.get("array_other"):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from drivelab.drives.arrays import array_state
-from drivelab.telemetry.log import SLOW_S, Source
+from drivelab.telemetry.log import FAST_S, Source
 
 _LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",
             "critical_temperature_min"}  # fmt: skip
@@ -75,4 +75,4 @@ def array_source(name: str, wanted: str, sys_root: Path = Path("/sys")) -> Sourc
         synced = {} if state.synced_pct is None else {"array_synced_pct": state.synced_pct}
         return {"array_missing": float(state.missing), "array_other": float(state.state != wanted), **synced}
 
-    return Source("array", read, period_s=SLOW_S)
+    return Source("array", read, period_s=FAST_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from drivelab.analysis.deltas.doubts import numbered, taint_causes
+from drivelab.criteria.taint import CAUSES
 
 LOAD = "load: others used {} % of the host's CPU time at worst, in 5 cells"
 HOT = "throttled: the drive reached 80 °C, it warns from 75 °C"
@@ -27,4 +28,5 @@ def test_each_reason_is_noted_once_with_its_worst_value() -> None:
 def test_taint_causes_are_recognised() -> None:
     assert taint_causes(f"a: tainted ({HOT}, {LOAD.format(70)})") == ["throttled", "load"]
     assert taint_causes(f"tainted ({LOAD.format(70)})") == ["load"]
+    assert taint_causes(f"tainted ({', '.join(f'{cause}: it was so' for cause in CAUSES)})") == list(CAUSES)
     assert taint_causes("a: not steady") == taint_causes("a: tainted") == []

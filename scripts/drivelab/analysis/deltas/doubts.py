@@ -19,7 +19,7 @@ from drivelab.analysis.values.application_values import SIMULATED
 from drivelab.analysis.verdict import FINE, TAINTED
 from drivelab.criteria.inert import IO_PATH
 from drivelab.criteria.repeats import FEWEST
-from drivelab.criteria.taint import causes, worst
+from drivelab.criteria.taint import CAUSES, causes, worst
 from drivelab.tables.labels import demand
 
 _LOAD = r"T\d+Q\d+"
@@ -185,7 +185,7 @@ def too_few_recordings(basis_n: int, comparison_n: int) -> str:
 
 
 _TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")
-_NEXT_REASON = re.compile(r", (?=(?:foreign|throttled|steal|load): )")
+_NEXT_REASON = re.compile(rf", (?=(?:{'|'.join(CAUSES)}): )")
 DISTURBED = frozenset({"steal", "load"})
 """Causes of a taint outside the drive: others used the host."""
 FOREIGN = "foreign"
