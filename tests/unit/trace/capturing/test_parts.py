@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from captures import background
+from faults import wait_until
 
 from drivelab.plan.schema import ROOT
 from drivelab.trace.capturing import command, disk, mounts
@@ -131,8 +132,8 @@ def test_a_process_that_ends_during_the_search_does_not_stop_it(monkeypatch: pyt
     """The kernel says ESRCH, not ENOENT, for a path below a process that has just ended."""
     monkeypatch.setenv(MARK, "1.2")
     process = subprocess.Popen(["sleep", "1000"])
-    while not Path(f"/proc/{process.pid}/environ").read_bytes():
-        pass  # the kernel fills it in a moment after the start
+    # The kernel fills it in a moment after the start.
+    wait_until(lambda: bool(Path(f"/proc/{process.pid}/environ").read_bytes()))
 
     stat = os.stat
 
