@@ -41,7 +41,7 @@ CANNOT_TELL = "cannot tell"
 NOT_COMPARED = "not compared"
 """The sides have an unintended difference, and the study forbids that."""
 IN_RECORDINGS = "in these recordings"
-"""What a difference without replication is called: a number of these recordings, no verdict on the drives."""
+"""What a difference without replication is called: a number of these recordings, no verdict."""
 DELTA_VERDICTS = (FASTER_BEYOND, FASTER, SAME, SLOWER, SLOWER_BEYOND, CANNOT_TELL, NOT_COMPARED)
 """Values of the column `verdict` of the table `deltas`: the outcomes of a comparison."""
 BETTER = (FASTER_BEYOND, FASTER)

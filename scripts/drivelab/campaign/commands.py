@@ -31,6 +31,8 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
     command in advance.
     """
 
+    if "array_state" in plan.subject:
+        yield "array", f"must be {plan.subject['array_state']} when the measurement starts; drivelab fails no member"
     file_system = plan.file_system
     if file_system is not None:
         path = shlex.join([f"mkfs.{file_system.type}", *mkfs_arguments(file_system), device])

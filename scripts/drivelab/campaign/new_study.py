@@ -37,7 +37,7 @@ drives: [{drives}]
 basis: {basis}
 measurements:
 {measurements}
-# Recordings of each measurement, with purge and preconditioning. Fewer than 3 give no verdict on the drives.
+# Recordings of each measurement, with purge and preconditioning. Fewer than 3 give no verdict.
 runs: {runs}
 # Order: fixed, as above, or random, so that no {subject} is always the last: {{random: 1}}
 order: {order}

@@ -93,9 +93,9 @@ class Outlook:
         return f" ({'; '.join(premises)})" if premises else ""
 
     def _ceiling(self) -> str:
-        if self.virtual or self.ceiling_mib_s is None:
+        if self.ceiling_mib_s is None:
             return ""
-        link = "its link" if self.attached else "any link"
+        link = "its bus" if self.virtual else "its link" if self.attached else "any link"
         return f"its cells write at {self.ceiling_mib_s:,.0f} MiB/s all the time, the limit of {link}"
 
     def _share(self) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.units import counted, format_percentage
+from drivelab.core.units import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -45,6 +45,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--margin", metavar="SHARE", help="smaller differences count as the same (default: 5%%)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.add_argument(
+        "--all", action="store_true", help="list every metric, also IOPS, throughput and mean latency that say the same"
+    )
+    parser.add_argument(
         "--conditions",
         action="store_true",
         help="list every condition that differs or is not recorded, with the values of both sides",
@@ -68,7 +71,7 @@ def _compare(options: argparse.Namespace) -> int:
         json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        _show(comparison, conditions=options.conditions)
+        _show(comparison, conditions=options.conditions, every=options.all)
     return DIFFERENCES_FORBIDDEN if terms.forbid and comparison.forbidden else 0
 
 
@@ -146,11 +149,11 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _show(comparison: Comparison, *, conditions: bool) -> None:
+def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
     from rich.markup import escape
 
-    from drivelab.analysis.deltas.doubts import numbered
-    from drivelab.cli.query import wide_console
+    from drivelab.core.terminal import wide_console
+    from drivelab.explore.comparison_text import print_values
 
     console = wide_console()
     console.print(f"[bold]{escape(headline(comparison))}[/]")
@@ -171,10 +174,7 @@ def _show(comparison: Comparison, *, conditions: bool) -> None:
             console.print(escape(f"Only in {side}: {counted(len(values), 'value')} of {cells}"))
     for row in comparison.exclusions.itertuples():
         console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    marks, reasons = numbered(list(map(str, doubts)) for doubts in comparison.deltas["doubts"])
-    _table(comparison, short, marks, console)
-    for number, reason in enumerate(reasons, start=1):
-        console.print(escape(f"[{number}] {reason}"))
+    print_values(comparison, short, console, every=every)
     for note in dict.fromkeys(note for row in comparison.deltas["remarks"] for note in row):
         console.print(escape(f"Note: {note}."), style="dim")
     if conditions:
@@ -206,7 +206,7 @@ def _conditions(comparison: Comparison, names: tuple[str, str], console: Console
     from rich.text import Text
 
     from drivelab.analysis.deltas.differences import STEPS
-    from drivelab.cli.query import print_table
+    from drivelab.core.terminal import print_table
     from drivelab.criteria.inert import CANNOT_ACT
 
     shown = Table(box=None, pad_edge=False)
@@ -243,50 +243,3 @@ def _first(items: Sequence[str], option: str) -> str:
     """List the first items; count the rest, which `option` shows."""
     rest = f", and {len(items) - _MOST} more, see {option}" if len(items) > _MOST else ""
     return f"{', '.join(items[:_MOST])}{rest}"
-
-
-def _table(comparison: Comparison, names: tuple[str, str], marks: Sequence[tuple[int, ...]], console: Console) -> None:
-    """Print a line for each value; `marks` numbers the reasons that weaken its verdict.
-
-    Without intervals there is no column for them. Without any verdict, the delta has the marks.
-    """
-    from rich.table import Table
-    from rich.text import Text
-
-    from drivelab.analysis.verdict import BETTER, IN_RECORDINGS, WORSE
-    from drivelab.cli.query import print_table
-    from drivelab.report.numbers import heading, is_missing, number
-    from drivelab.report.sentences import mark
-
-    deltas = comparison.deltas
-    colours = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
-    several = deltas["measurement"].nunique() > 1
-    unreplicated = bool((deltas["outcome"] == IN_RECORDINGS).all())
-    intervals = bool(deltas["interval_low_pct"].notna().any())
-    shown = Table(box=None, pad_edge=False)
-    for name in (*(("test",) if several else ()), "cell", "metric"):
-        shown.add_column(name)
-    delta_heading = "delta in\nthese recordings" if unreplicated else "delta"
-    for name in (*names, delta_heading, *(("interval",) if intervals else ())):
-        shown.add_column(Text(name), justify="right")
-    if not unreplicated:
-        shown.add_column("verdict")
-    for row, row_marks in zip(deltas.itertuples(), marks, strict=True):
-        values = ["" if is_missing(value) else number(value) for value in (row.basis_value, row.comparison_value)]
-        delta = "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %"
-        outcome = Text(row.outcome, style=colours.get(row.outcome, ""))
-        shown.add_row(
-            *([Text(row.measurement)] if several else []),
-            Text(row.cell_label),
-            heading(row.metric, row.unit),
-            *values,
-            Text(delta + (mark(row_marks) if unreplicated else "")),
-            *([_interval(row.interval_low_pct, row.interval_high_pct)] if intervals else []),
-            *([] if unreplicated else [outcome + Text(mark(row_marks))]),
-        )
-    print_table(shown, console)
-
-
-def _interval(low_pct: float, high_pct: float) -> str:
-    low, high = format_percentage(low_pct, signed=True), format_percentage(high_pct, signed=True)
-    return "" if low_pct != low_pct else f"{low} to {high} %"

@@ -57,7 +57,7 @@ def _show(checked: pd.DataFrame) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from drivelab.cli.query import print_table, wide_console
+    from drivelab.core.terminal import print_table, wide_console
     from drivelab.explore.datasheet import CANNOT_TELL, FAIL, PASS, VERDICTS
     from drivelab.report.numbers import is_missing, number
 

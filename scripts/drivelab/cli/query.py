@@ -10,35 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console as visible_console
-from drivelab.core.terminal import unescaped, visible
+from drivelab.core.terminal import print_table, unescaped, visible, wide_console
 from drivelab.core.units import parse_duration
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from rich.console import Console
-    from rich.table import Table
 
     from drivelab.explore.query import Results
-
-
-_NO_LIMIT = 100_000
-
-
-def wide_console() -> Console:
-    """Return a console as wide as the terminal, or without a limit if there is no terminal."""
-    return visible_console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
-
-
-def print_table(table: Table, console: Console) -> None:
-    """Print a table; without a terminal, strip trailing spaces from each line."""
-    if sys.stdout.isatty():
-        console.print(table)
-        return
-    with console.capture() as captured:
-        console.print(table, crop=False)
-    for line in captured.get().splitlines():
-        print(line.rstrip())
 
 
 _MOST_ROWS = 1000

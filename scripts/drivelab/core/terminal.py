@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.live import Live
     from rich.segment import Segment
+    from rich.table import Table
 
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """C0 but tab and line feed, DEL, C1 (ECMA-48); controls of text direction (Unicode TR9, section 2), line and
@@ -109,3 +110,22 @@ def live_display(*, stderr: bool = False) -> Iterator[Live | None]:
 
     with Live(console=console(stderr=stderr), refresh_per_second=4, transient=True, **NO_REDIRECTION) as display:
         yield display
+
+
+_NO_LIMIT = 100_000
+
+
+def wide_console() -> Console:
+    """Return a console as wide as the terminal, or without a limit if there is no terminal."""
+    return console(highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
+
+
+def print_table(table: Table, screen: Console) -> None:
+    """Print a table; without a terminal, strip trailing spaces from each line."""
+    if sys.stdout.isatty():
+        screen.print(table)
+        return
+    with screen.capture() as captured:
+        screen.print(table, crop=False)
+    for line in captured.get().splitlines():
+        print(line.rstrip())

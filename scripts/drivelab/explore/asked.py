@@ -7,6 +7,7 @@ import re
 import pandas as pd
 
 from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, WORKLOAD_FACETS
+from drivelab.report.sentences import loaded
 from drivelab.tables.labels import demand
 from drivelab.tables.schemas import SCHEMAS
 
@@ -47,8 +48,7 @@ def named_by_load(summary: pd.DataFrame, facets: pd.DataFrame, others: frozenset
     """
     labels = []
     for label, load in zip(summary["cell_label"], facets[LOAD], strict=True):
-        workload, comma, turn = label.partition(",")
-        full = f"{workload} {load}{comma}{turn}"
+        full = loaded(label, load)
         labels.append(full if label not in others and full in others else label)
     return summary.assign(cell_label=labels)
 

@@ -18,7 +18,7 @@ from drivelab.analysis.deltas.differences import (
     not_purged,
     not_recorded,
 )
-from drivelab.analysis.deltas.doubts import LOAD, without_replication
+from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
@@ -74,6 +74,8 @@ class Comparison:
     """The single measurement of each side, if they differ: these are compared cell by cell. Otherwise empty."""
     labels: tuple[str, ...]
     """What limits the numbers of a side, such as `reduced`."""
+    loads: Mapping[tuple[str, str], str]
+    """Threads and queue depth, such as `T1Q8`, by measurement and cell label; without unknown and different ones."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -162,6 +164,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         _alone(sides),
         paired,
         _labels(deltas, known, sides),
+        _loads(sides),
     )
 
 
@@ -175,6 +178,13 @@ def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame, sides: Sequence[Side
         "virtual clock": deltas["clock"].str.contains("virtual").any(),
     }
     return tuple(label for label, applies in labels.items() if applies)
+
+
+def _loads(sides: Sequence[Side]) -> dict[tuple[str, str], str]:
+    """Return the load by measurement and cell label, where both sides have the same."""
+    loads = pd.concat([side.summary[["measurement", "cell_label"]].assign(load=side.workloads[LOAD]) for side in sides])
+    equal = loads.dropna().drop_duplicates().drop_duplicates(["measurement", "cell_label"], keep=False)
+    return {(row.measurement, row.cell_label): row.load for row in equal.itertuples() if row.load != NOT_KNOWN}
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:

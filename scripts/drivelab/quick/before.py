@@ -32,8 +32,8 @@ HEAT_MARGIN_C = 10
 """Ours: a drive becomes 10 to 30 °C warmer under load."""
 FREQUENCY_SHARE = 0.5
 """Share of the maximum, under load. Ours: base frequencies are mostly above half of the maximum."""
-FULL_SHARE, SMALL_BYTES = 0.90, 4 << 30
-"""Ours: many SSDs have a dynamic SLC cache that shrinks with the free space; 4 GiB fit into any such cache."""
+FULL_SHARE = 0.90
+"""Ours: many SSDs have a dynamic SLC cache that shrinks with the free space."""
 _PROCESS_SHARE = 0.05
 """Share of one CPU: processes that use less are not named."""
 _SPIN_S = 0.05
@@ -182,11 +182,6 @@ def _space(facts: Facts) -> Iterator[str]:
         yield (
             f"The file system is {format_percentage(100 * full)} % full. An SSD with little free space has a smaller "
             "cache and collects more garbage. Delete files, then run `fstrim -v` on it as root."
-        )
-    if available < SMALL_BYTES:
-        yield (
-            f"Only {format_amount(available)} are free. A small test file fits into the drive's caches, so the numbers "
-            "look better than they are. Free some space, or choose another place."
         )
 
 

@@ -29,7 +29,7 @@ from drivelab.quick import before
 from drivelab.quick.expectations import sentences
 from drivelab.quick.look import look, write_tables
 from drivelab.quick.result import Place, for_expectations
-from drivelab.quick.study import FILL_SHARE, RESULTS, USUAL_S, Request, planned
+from drivelab.quick.study import FILL_SHARE, RESULTS, SMALL_FILE_BYTES, USUAL_S, Request, planned
 from drivelab.quick.subjects import known_size, size_for
 from drivelab.quick.view import CHANGES, LiveView, final_table, host_limited, sustained_words, tails
 from drivelab.recording.writer import read_journal
@@ -88,6 +88,7 @@ def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) 
         warnings: tuple[str, ...] = ()  # the host does not affect simulated time
     else:
         warnings = before.reasons([(Path(row.device), under) for row, under in zip(rows, below, strict=True)])
+        warnings += tuple(dict.fromkeys(_small(request) for request in requests if request.has_small_file))
     return Planned(requests, campaign, plans, below, warnings)
 
 
@@ -99,6 +100,16 @@ def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
     if wanted_bytes is None and before_bytes is not None and before_bytes <= guest.most_bytes(folder):
         return before_bytes
     return size_for(folder, wanted_bytes, FILL_SHARE * time_s)
+
+
+def _small(request: Request) -> str:
+    """Return the warning about a small file, with what would make it larger."""
+    has_space = guest.most_bytes(Path(request.row.device)) >= SMALL_FILE_BYTES
+    remedy = "Give a larger --size" if has_space else "Free some space"
+    return (
+        f"The test file has only {format_amount(request.capacity_bytes)}. It fits into the caches of many drives and "
+        f"hosts, so the numbers can look better than they are. {remedy}, or choose another place."
+    )
 
 
 def _request(row: SheetRow, file_bytes: int | None, wanted_bytes: int | None, time_s: float) -> Request:
@@ -223,7 +234,7 @@ def _labels(plan: Plan, request: Request, cells: pd.DataFrame) -> list[str]:
     counted = cells[~cells["cold"].astype(bool)]
     if counted["tainted"].any():
         causes = sorted({str(reason).partition(":")[0] for reason in counted["taint_reason"].dropna()})
-        labels.append(f"tainted: {', '.join(causes)}")
+        labels += [f"tainted ({cause})" for cause in causes]
     if counted["unsound"].notna().any():
         labels.append(f"{int(counted['unsound'].notna().sum())} tests left out, see the table exclusions")
     return labels

@@ -14,7 +14,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.plan import Plan
-from drivelab.plan.subject_kinds import READ_ONLY
+from drivelab.plan.subject_kinds import FILE, READ_ONLY
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.quick.subjects import HEADER, USUAL_BYTES, line_of, unique
 from drivelab.recording.folders import is_recorded
@@ -27,6 +27,8 @@ _LEAST_AGREEING_S = 180.0
 """Below, there is time for three rounds only."""
 _USUAL = {"quick": ("loop", 2.0), "quick-reads": ("loop", 5.0)}
 _LEAST_CELL_S, _SUSTAINED_S, _LEAST_SUSTAINED_S = 0.5, 60.0, 5.0
+SMALL_FILE_BYTES = 4 << 30
+"""Ours: so much fits into the SLC cache of most drives."""
 _IDLE_S, _LEAST_IDLE_S = 15.0, 5.0
 FILL_SHARE = 0.15
 """Share of the time that writing the file may take."""
@@ -46,6 +48,11 @@ class Request:
     @property
     def protocol(self) -> str:
         return "quick-reads" if self.row.kind == READ_ONLY.name else "quick"
+
+    @property
+    def has_small_file(self) -> bool:
+        """Return whether the test is on a file that caches may hold."""
+        return self.row.kind == FILE.name and self.capacity_bytes < SMALL_FILE_BYTES
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -88,7 +95,7 @@ class Measurement:
 
 
 def planned(requests: Sequence[Request]) -> tuple[Campaign, list[Plan]]:
-    """Enter the looks in the study; return its campaign and the plans to measure, in the order of `requests`.
+    """Enter the looks in the study, the latest first; return its campaign and the plans to measure, as in `requests`.
 
     Looks of earlier versions of a protocol stay in the results folder, but not in the study.
     """
@@ -99,9 +106,9 @@ def planned(requests: Sequence[Request]) -> tuple[Campaign, list[Plan]]:
         rows[row.drive] = row
         entry = measurements.get(request.measurement)
         runs = {} if entry is None else entry.runs
-        measurements[request.measurement] = Measurement(
-            request.measurement, request.protocol, request.settings, {row.drive: 1, **runs}
-        )
+        latest = Measurement(request.measurement, request.protocol, request.settings, {row.drive: 1, **runs})
+        others = {name: known for name, known in measurements.items() if name != latest.name}
+        measurements = {latest.name: latest, **others}
         new.append((request.measurement, row.drive))
     first = _written(rows, [replace(entry, runs=dict.fromkeys(entry.runs, 1)) for entry in measurements.values()])
     plans = {(planned.plan.measurement, planned.plan.drive): planned.plan for planned in first.wanted}

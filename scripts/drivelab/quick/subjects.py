@@ -102,11 +102,11 @@ HEADER = "\t".join((*COLUMNS, KIND, SIZE, "members", "firmware"))
 
 
 def known_size(row: SheetRow, results: Path) -> int | None:
-    """Return the size of the file in the last quick look at a folder; None if there was none."""
+    """Return the size of the file in the latest quick look at a folder, which the sheet has first; None without one."""
     sheet = results / "drives.tsv"
     known = load_sheet(sheet).values() if sheet.exists() else ()
-    sizes = [other.size_bytes for other in known if (other.device, other.serial) == (row.device, row.serial)]
-    return sizes[-1] if sizes else None
+    sizes = (other.size_bytes for other in known if (other.device, other.serial) == (row.device, row.serial))
+    return next(sizes, None)
 
 
 def size_for(folder: Path, wanted_bytes: int | None, fill_s: float) -> int:

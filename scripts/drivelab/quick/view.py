@@ -30,6 +30,7 @@ from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.report.numbers import TIMES
+from drivelab.report.sentences import spelled_out
 
 WIDTH = 80
 _BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -115,7 +116,8 @@ def final_table(names: Sequence[str], looks: Sequence[Sequence[Value]]) -> Table
         if any(value is None for value in values):
             continue
         known = [value for value in values if value is not None]
-        cells: list[RenderableType] = [Text(shown.words, style="yellow" if host_limited(known) else "")]
+        limited = host_limited(known)
+        cells: list[RenderableType] = [Text(f"{shown.words}{'*' * limited}", style="yellow" if limited else "")]
         for value in known:
             cells += [Text(amount(value.value, shown.metric)), Text(spread(value.half_width_pct), style="dim")]
         cells.append(
@@ -175,6 +177,7 @@ class LiveView:
 
     def say(self, plan: Plan, text: str, fraction: float) -> None:
         """Show what a plan does now."""
+        text = spelled_out(text)
         self._activity[plan.recording] = text
         if self._live is not None:
             self._live.update(self._render())

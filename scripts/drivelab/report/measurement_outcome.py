@@ -49,7 +49,7 @@ def delta_words(delta: Row) -> str:
 
 
 def in_few_recordings(delta: Row) -> bool:
-    """Return whether nothing but too few recordings stands against a verdict on the drives."""
+    """Return whether nothing but too few recordings stands against a verdict."""
     doubts = [str(doubt) for doubt in delta["doubts"]]
     return comparable(delta) and bool(doubts) and all(doubt.startswith(TOO_FEW) for doubt in doubts)
 

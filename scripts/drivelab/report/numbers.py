@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -130,6 +131,14 @@ def metric_order(metric: str) -> tuple[int, str]:
 def quantity(value: Any, unit: str) -> str:
     """Format a number and its unit."""
     return number(value) if is_missing(value) or not unit else f"{number(value)}{_NBSP}{unit}"
+
+
+def scaled(values: Sequence[float], unit: str) -> tuple[list[float], str]:
+    """Return values of one unit in the largest unit of time in which none is below 1: ms instead of µs."""
+    for larger in ("ms", "s"):
+        if unit in ("µs", "ms") and values and min(values) >= 1000:
+            values, unit = [value / 1000 for value in values], larger
+    return list(values), unit
 
 
 def size(size_bytes: Any) -> str:

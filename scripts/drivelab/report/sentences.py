@@ -29,6 +29,9 @@ _NOTATION = re.compile(
     r"(?P<pattern>RND|SEQ) (?P<least>\d+[KMGT]?i?B)(-(?P<most>\d+[KMGT]?i?B))?(?P<mix> mix)? "
     r"(?P<read>\d+)/(?P<write>\d+)(?P<rest>((?! T\d+Q).)*)( T(?P<threads>\d+)Q(?P<depth>\d+))?(?P<turn>.*)"
 )
+_IN_TEXT = re.compile(r"\b(?:RND|SEQ) \S+ \d+/\d+(?: T\d+Q\d+)?")
+_DEMAND = re.compile(r"\bT\d+Q\d+\b")
+_LARGE_BLOCK_BYTES = 64 << 10
 _LARGE = 10
 """Multiples from here on need no decimals."""
 
@@ -81,6 +84,25 @@ def workload_words(label: str) -> str:
         threads, depth = int(match["threads"]), int(match["depth"])
         demand = f", QD{threads * depth}" + (f" ({threads} threads {TIMES} {depth})" if threads > 1 else "")
     return f"{access} {direction} {sizes}{match['mix'] or ''}{match['rest']}{demand}{match['turn']}"
+
+
+def spelled_out(text: str) -> str:
+    """Return a text with the workloads in it in words: `round 1, random read 4 KiB, QD8`."""
+    return _IN_TEXT.sub(lambda match: workload_words(match[0]), text)
+
+
+def loaded(label: str, load: str | None) -> str:
+    """Return a cell label with threads and queue depth, such as `T1Q8`, unless it has them already."""
+    if not load or _DEMAND.search(label):
+        return label
+    workload, comma, turn = label.partition(",")
+    return f"{workload} {load}{comma}{turn}"
+
+
+def known_by_throughput(label: str) -> bool:
+    """Return whether people know a workload by its throughput instead of its IOPS: blocks of 64 KiB and more."""
+    match = _NOTATION.fullmatch(label)
+    return match is not None and parse_size(match["least"]) >= _LARGE_BLOCK_BYTES
 
 
 def comparative(deltas: Iterable[Row], better: bool) -> str:

@@ -100,17 +100,30 @@ def first_headlines_of_each(ordered: tuple[Headline, ...]) -> tuple[tuple[Headli
 
 
 def lead(inputs: Inputs) -> tuple[str, ...]:
-    """Return the verdict in one sentence for each compared drive, those of models first."""
-    deltas = headline_deltas(inputs)
+    """Return the verdict in one sentence for each compared drive, models first, after the credits of volumes."""
+    deltas, limits = headline_deltas(inputs), _of_volumes(inputs)
     if not deltas:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
-        return (f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare.",)
+        none = f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare."
+        return (*limits, none)
     headline = {_subject(row) for row in deltas}
     of_models = [row for row in inputs.tables["model_deltas"] if _subject(row) in headline]
     return (
+        *limits,
         *(f"As models: {_lead(inputs, rows)}" for rows in _by_comparison(of_models)),
         *(_lead(inputs, rows) for rows in _by_comparison(deltas)),
     )
+
+
+def _of_volumes(inputs: Inputs) -> Iterator[str]:
+    """Return a sentence on the credits of each volume, by its first recording in which they were found."""
+    findings: dict[tuple[str, str], dict[str, list[str]]] = {}
+    for row in inputs.tables["findings"]:
+        if row["found"] and row["detector"] == "volume credits":
+            of_test = findings.setdefault((row["drive"], row["measurement"]), {})
+            of_test.setdefault(row["recording"], []).append(str(row["words"]))
+    for (drive, measurement), by_recording in findings.items():
+        yield f"{drive} spends credits ({measurement}): {'; '.join(next(iter(by_recording.values())))}."
 
 
 def _by_comparison(deltas: list[Row]) -> list[list[Row]]:
@@ -179,7 +192,7 @@ def _in_these_recordings(inputs: Inputs, few: list[Row], total: int) -> str:
     rest += [f"undecided in {total - len(few)}"] if total > len(few) else []
     seen = f"is {_in_tests(parts, basis, total, rest)}" if parts else f"and {basis}, in {total} tests: {names(rest)}"
     more = settled_by(inputs, few) or f"{FEWEST} recordings of each drive"
-    return f"In these recordings, {drive} {seen}. For a verdict on the drives: {more}."
+    return f"In these recordings, {drive} {seen}. For a verdict: {more}."
 
 
 _NOT_TESTED = "not tested"

@@ -162,7 +162,7 @@ def test_a_difference_that_may_lie_within_the_margin_has_an_unsure_size() -> Non
 def test_the_scatter_within_one_recording_is_no_evidence(scope: str) -> None:
     """One recording has one value, however many rounds."""
     assert doubts(row("a", 100.0), row("b", 200.0, scope=scope)) == [
-        "too few recordings (3 and 1 a side; a verdict on the drives needs 3)"
+        "too few recordings (3 and 1 a side; a verdict needs 3)"
     ]
 
 
@@ -179,9 +179,7 @@ def test_three_against_three_recordings_are_remarked() -> None:
 def test_one_or_two_recordings_cannot_tell(samples: list[float]) -> None:
     (result,) = compare(row("a", 100.0), row("b", 200.0, samples=samples))
     assert (result["verdict"], result["comparison_n"]) == ("cannot tell", len(samples))
-    assert list(result["doubts"]) == [
-        f"too few recordings (3 and {len(samples)} a side; a verdict on the drives needs 3)"
-    ]
+    assert list(result["doubts"]) == [f"too few recordings (3 and {len(samples)} a side; a verdict needs 3)"]
     assert result["recordings_needed"] == 3
     assert pd.isna(result["interval_low_pct"])
     assert pd.isna(result["p_value"])
@@ -255,7 +253,7 @@ def test_values_with_different_statistics_have_a_delta_but_no_test() -> None:
     assert [delta["verdict"] for delta in result] == ["cannot tell", FASTER_BEYOND, "cannot tell", "cannot tell"]
     assert [list(delta["doubts"]) for delta in result if delta["comparison"] != "c"] == [
         ["different statistics (a: window average; b: median of 3 warm rounds)"],
-        ["too few recordings (3 and 1 a side; a verdict on the drives needs 3)"],
+        ["too few recordings (3 and 1 a side; a verdict needs 3)"],
         ["different statistics (a: window average; e: printed value)", "a printed value: its scatter is not known"],
     ]
     assert result[0]["delta_pct"] == pytest.approx(100)
@@ -265,7 +263,7 @@ def test_values_with_different_statistics_have_a_delta_but_no_test() -> None:
     (unlike,) = compare(row("a", 1.0, **single), row("b", 1.5, statistic="average of the whole soak", **single))
     assert list(unlike["doubts"]) == [
         "different statistics (a: window average; b: average of the whole soak)",
-        "too few recordings (1 a side; a verdict on the drives needs 3)",
+        "too few recordings (1 a side; a verdict needs 3)",
     ]
     assert unlike["delta_pct"] == pytest.approx(50)
     assert pd.isna(unlike["recordings_needed"]), "more recordings do not make the statistics equal"

@@ -43,7 +43,7 @@ def test_the_specimens_of_a_model_are_its_values() -> None:
 def test_two_specimens_give_no_verdict_however_many_recordings_they_have() -> None:
     deltas = model_deltas([_summary({name: level for name, level in LEVELS.items() if name[1] != "3"})], MODELS, "a1")
     assert set(deltas["verdict"]) == {CANNOT_TELL}
-    assert list(deltas["doubts"].iloc[0]) == ["too few specimens (2 a side; a verdict on the models needs 3)"]
+    assert list(deltas["doubts"].iloc[0]) == ["too few specimens (2 a side; a verdict needs 3)"]
     assert set(deltas["recordings_needed"]) == {3}
 
 

@@ -59,9 +59,12 @@ def test_the_outlook_states_its_assumptions() -> None:
     premises = f"if its capacity is 1.82 TiB; upper bound if {ceiling}"
     assert f"600 TB ({premises})" in "\n".join(away.lines())
     assert away.assumption == f" ({premises.replace('; upper bound if', ' and')})"
-    for nothing in (row(), row(ceiling_mib_s=14000.0, virtual=True)):
-        assert "upper bound if" not in "\n".join(nothing.lines())
-        assert nothing.assumption == ""
+    virtual = row(ceiling_mib_s=205.0, virtual=True)
+    assert "(upper bound if its cells write at 205 MiB/s all the time, the limit of its bus)" in "\n".join(
+        virtual.lines()
+    )
+    assert "upper bound if" not in "\n".join(row().lines())
+    assert row().assumption == ""
 
 
 def test_the_ceiling_applies_only_to_cells(project: Path) -> None:

@@ -15,12 +15,13 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER_BEYOND
-from drivelab.cli.compare import _facets, _interval
+from drivelab.cli.compare import _facets
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
+from drivelab.explore.comparison_text import _interval
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
 from drivelab.run.condition import precondition, purge
@@ -156,10 +157,7 @@ def test_a_side_has_all_its_recordings(repeated: Path) -> None:
     assert len(pooled.recordings["slow"]) == 3
     unequal = against(repeated, "fast,run=1", "slow")
     assert set(unequal.deltas["verdict"]) == {"cannot tell"}
-    assert (
-        unequal.deltas["doubts"].tolist()
-        == [["too few recordings (1 and 3 a side; a verdict on the drives needs 3)"]] * 6
-    )
+    assert unequal.deltas["doubts"].tolist() == [["too few recordings (1 and 3 a side; a verdict needs 3)"]] * 6
     assert unequal.deltas["delta_pct"].notna().all()
     assert unequal.tested == 0
 
@@ -268,7 +266,7 @@ def test_an_imported_tkperf_result_is_compared_cell_by_cell(tmp_path: Path, caps
     assert lines[1:3] == [f"A: {basis} (basis)", "B: mine"]
     words = f"Different measurements, compared cell by cell: imported-tkperf-iops of {basis} with pts-iops of mine"
     assert words in lines
-    assert sum(line.startswith("RND 64KiB 65/35") for line in lines) == 2, "IOPS and throughput"
+    assert sum(line.startswith("Random 65/35 read/write 64 KiB") for line in lines) == 1
 
 
 def imported(folder: Path, kind: str, source: Path, name: str) -> str:
@@ -317,13 +315,13 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
     speed = result.deltas.set_index("metric").loc["iops"]
     assert (speed["basis_value"], speed["comparison_value"]) == (100, 120)
     assert speed["delta_pct"] == pytest.approx(20)
-    assert list(speed["doubts"]) == ["too few recordings (1 a side; a verdict on the drives needs 3)"]
+    assert list(speed["doubts"]) == ["too few recordings (1 a side; a verdict needs 3)"]
     assert set(result.deltas["outcome"]) == {"in these recordings"}
     assert set(result.deltas["verdict"]) == {"cannot tell"}
     capsys.readouterr()
     assert main(["compare", *sides]) == 0
-    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("RND 4KiB 100/0  IOPS")]
-    assert line.split()[-6:] == ["IOPS", "100", "120", "+20", "%", "[1]"]
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Random read 4 KiB, QD1 ")]
+    assert line.split()[-5:] == ["100", "120", "IOPS", "+20", "%"]
 
 
 def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -539,15 +537,29 @@ def test_each_reason_is_printed_once_and_numbers_are_readable(
         load = "load: others used 40 % of the host's CPU time"
         io.write(io.read(path, "cells").assign(tainted=True, taint_reason=load), path, "cells")
     lines = printed(results, capsys, "slow", "fast")
-    rows = [line for line in lines if line.startswith("RND 4KiB 100/0")]
-    assert len(rows) == 6
-    assert all(line.endswith(" % [1, 2]") for line in rows), "the delta, and why it is no verdict"
-    reason, few = [line for line in lines if line.startswith("[")]
-    assert few == "[2] too few recordings (1 a side; a verdict on the drives needs 3)"
-    assert reason.startswith("[1] slow: tainted (load: others used 40 % of the host's CPU time at worst")
-    assert max(map(len, rows)) < 120
-    assert sum("mean latency, µs" in line for line in rows) == 1
+    rows = [line for line in lines if line.startswith(("Random read 4 KiB, QD1", "  "))][1:]
+    assert [line[:24].strip() for line in rows] == [
+        "Random read 4 KiB, QD1", "median latency", "90 % latency", "99 % latency",
+    ]  # fmt: skip
+    assert all(line.endswith(" %") for line in rows)
+    reason, few = [line for line in lines if line.startswith("All values: ")]
+    assert few == "All values: too few recordings (1 a side; a verdict needs 3)"
+    assert reason.startswith("All values: slow: tainted (load: others used 40 % of the host's CPU time at worst")
+    assert max(map(len, rows)) < 80
     assert not any("_us" in line or "e+" in line for line in rows)
+
+
+def test_metrics_that_say_the_same_have_one_line_unless_all_are_wanted(
+    results: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("throughput", "mean latency")
+    assert not any(name in line for name in names for line in printed(results, capsys, "slow", "fast")[6:])
+    every = printed(results, capsys, "slow", "fast", "--all")[6:]
+    assert all(sum(name in line for line in every) == 1 for name in names)
+
+
+def test_a_load_that_both_sides_share_is_known(results: Path) -> None:
+    assert set(against(results, "slow", "fast").loads.values()) == {"T1Q1"}
 
 
 def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsys: pytest.CaptureFixture[str]) -> None:

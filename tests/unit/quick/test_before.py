@@ -104,7 +104,6 @@ def test_a_disk_that_appears_meanwhile_is_not_busy() -> None:
          "The CPU reaches 800 of 4,800 MHz under load.", "cooling"),
         (Facts(on_battery=True), "The host runs on battery.", "Connect"),
         (Facts(used_bytes=95 << 30, available_bytes=5 << 30), "The file system is 95 % full.", "fstrim"),
-        (Facts(used_bytes=1 << 30, available_bytes=2 << 30), "Only 2 GiB are free.", "another place"),
         (Facts(arrays=(ArrayState("md0", "degraded", 1, None),)),
          "The array md0 is degraded, 1 missing or not filled.", "mdadm --detail"),
         (Facts(arrays=(ArrayState("md0", "resyncing", 0, 25.0),)),

@@ -456,7 +456,7 @@ def test_few_recordings_show_differences_but_no_verdict(
     assert "For a verdict: 2 more recordings of each drive, about " in first
     alone = build({**quiet, "deltas": changed[few]}, study, plans, {}, None)
     assert [plain(sentence).partition(", about")[0] for sentence in alone.lead] == [
-        "In these recordings, op28 is 62 % faster than op7 in all 3 headline tests. For a verdict on the drives: "
+        "In these recordings, op28 is 62 % faster than op7 in all 3 headline tests. For a verdict: "
         "2 more recordings of each drive"
     ]
     tainted = changed.assign(doubts=[[*row, "op7: tainted"] for row in doubts])

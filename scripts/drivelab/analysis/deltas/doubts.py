@@ -181,7 +181,7 @@ def without_replication(doubts: Iterable[str]) -> bool:
 def too_few_recordings(basis_n: int, comparison_n: int) -> str:
     """Return the doubt about differences in so few recordings, which say nothing about the drives."""
     counts = f"{basis_n}" if basis_n == comparison_n else f"{basis_n} and {comparison_n}"
-    return f"{TOO_FEW} ({counts} a side; a verdict on the drives needs {FEWEST})"
+    return f"{TOO_FEW} ({counts} a side; a verdict needs {FEWEST})"
 
 
 _TAINTED = re.compile(r"(?P<subject>(?:.+: )?tainted) \((?P<reasons>.+)\)")

@@ -52,4 +52,4 @@ def _specimen(row: Mapping[str, Any], model: str) -> dict[str, Any]:
 
 
 def _of_specimens(sentence: str) -> str:
-    return sentence.replace("recordings", "specimens").replace("verdict on the drives", "verdict on the models")
+    return sentence.replace("recordings", "specimens")

@@ -13,8 +13,8 @@ from drivelab.report.table_fields import quantity_cell
 from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 12
-_DISTURBANCES = ("Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
-"""Detectors of disturbances; the others describe the drive."""
+_FIRST = ("Volume credits", "Thermal throttling", "Neighbours", "Outlier runs", "Drift", "Periodic dips")
+"""Detectors whose findings explain others: of limits and disturbances."""
 
 
 def findings_table(inputs: Inputs) -> Table | None:
@@ -47,7 +47,7 @@ def findings_table(inputs: Inputs) -> Table | None:
 def findings_of(inputs: Inputs, key: Key) -> Table | None:
     """Return the findings of one test of one drive, then the other checks; None if no detector ran."""
     rows = inputs.of_key("findings", key)
-    findings = sorted((row for row in rows if row["found"]), key=_disturbances_first)
+    findings = sorted((row for row in rows if row["found"]), key=_rank)
     frame = inputs.frame_of("findings", key)
     clear = dict.fromkeys(_title(row["detector"]) for row in rows if not row["found"])
     if not rows:
@@ -67,15 +67,15 @@ def findings_of(inputs: Inputs, key: Key) -> Table | None:
     ).without_empty_columns()
 
 
-def _disturbances_first(row: Row) -> int:
+def _rank(row: Row) -> int:
     title = _title(row["detector"])
-    return _DISTURBANCES.index(title) if title in _DISTURBANCES else len(_DISTURBANCES)
+    return _FIRST.index(title) if title in _FIRST else len(_FIRST)
 
 
 def _place(row: Row, counts: Mapping[str, int]) -> tuple[int, int, str]:
-    """Sort key: disturbances first, then rare findings before frequent ones."""
+    """Sort key: what explains other findings first, then rare findings before frequent ones."""
     title = _title(row["detector"])
-    return _disturbances_first(row), counts[title], title
+    return _rank(row), counts[title], title
 
 
 def _counted(findings: list[Row]) -> str:

@@ -17,7 +17,7 @@ FIGURES = (
         name="saturation_time",
         title="Saturation against time",
         caption=(
-            "I/O rate and mean latency of each slice of the soak against time. After a purge without a fill, "
+            "I/O rate and mean latency of each slice of the soak against time. Where writes began right after a purge, "
             "the first part shows the speed fresh out of the box. Marks are the write cliff, where the I/O "
             "rate falls, and the level that the drive sustains."
         ),
