@@ -119,14 +119,19 @@ def nameless(folder: Path, where: str) -> int:
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
         if error.errno not in _NO_TEMPORARY_FILES:
-            raise UserError(f"{where}: no file can be made in {folder} ({error.strerror}); name another") from None
+            raise _no_file(folder, where, error) from None
     path = folder / f".drivelab-{os.getpid()}.tmp"
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise UserError(f"{where}: no file can be made in {folder} ({error.strerror}); name another") from None
+        raise _no_file(folder, where, error) from None
     path.unlink()
     return descriptor
+
+
+def _no_file(folder: Path, where: str, error: OSError) -> UserError:
+    place = where if where == str(folder) else f"{where}: {folder}"
+    return UserError(f"{place}: no file can be made here ({error.strerror}); name another folder")
 
 
 def has_direct_io(descriptor: int) -> bool:
