@@ -12,13 +12,13 @@ from tempfile import TemporaryDirectory
 from drivelab.analysis.deltas.power import ASSUMED_SCATTER, MOST_RECORDINGS, recordings_for
 from drivelab.campaign.budget import exceeded
 from drivelab.campaign.outlook import outlook
-from drivelab.campaign.planning import PROTOCOLS, Campaign
-from drivelab.core.errors import UserError
+from drivelab.campaign.planning import Campaign
+from drivelab.core.errors import UserError, suggestion
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.file_system import LEAST_BYTES
 from drivelab.plan.fitting import UnfitError
-from drivelab.plan.grammar import load
+from drivelab.plan.grammar import PROTOCOLS, load, protocol_path
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.plan.yaml_file import load_yaml
 
@@ -203,13 +203,9 @@ def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[st
         raise UserError(f"{SHEET}: has no drive with destructive: yes; 'drivelab drives --tsv' prints rows to fill in")
     for drive in chosen:
         if drive not in sheet:
-            raise UserError(f"{SHEET}: has no drive '{drive}'; the drives are: {', '.join(sheet) or 'none'}")
+            raise UserError(f"{SHEET}: has no drive '{drive}'; {suggestion(drive, sheet)}")
     return chosen
 
 
 def _title(protocol: str) -> str:
-    path = PROTOCOLS / f"{protocol}.yaml"
-    if not path.exists():
-        known = ", ".join(sorted(file.stem for file in PROTOCOLS.glob("*.yaml")))
-        raise UserError(f"there is no protocol '{protocol}'; {PROTOCOLS} has: {known}")
-    return str(load(path).body["title"])
+    return str(load(protocol_path(protocol)).body["title"])

@@ -35,7 +35,7 @@ from drivelab.drives.composition import settings_of
 from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_kind, refuse_unfit
-from drivelab.plan.grammar import Protocol, Resolved, load, resolve
+from drivelab.plan.grammar import Protocol, Resolved, load, protocol_path, resolve
 from drivelab.plan.growing import Growth
 from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
@@ -47,8 +47,6 @@ from drivelab.virtual.model import VIRTUAL_DRIVES, DriveModel, model_among
 
 STAGES = ("purge", "precondition", "measure")
 """In the order of a chain; later stages have a higher priority."""
-
-PROTOCOLS = Path("config/protocols")
 
 
 @dataclass(frozen=True)
@@ -214,10 +212,7 @@ class Campaign:
 
     def _protocol(self, name: str, source: str) -> Protocol:
         """Return a protocol, checked at full length even if the study shortens it."""
-        path = PROTOCOLS / f"{name}.yaml"
-        if not path.exists():
-            known = ", ".join(sorted(path.stem for path in PROTOCOLS.glob("*.yaml")))
-            raise UserError(f"{source}: there is no protocol '{name}'; {PROTOCOLS} has: {known}")
+        path = protocol_path(name, f"{source}: ")
         if name not in self._protocols:
             self._protocols[name] = load(path)
             resolve(self._protocols[name], self._protocols[name].usual_class, None, {}, str(path))

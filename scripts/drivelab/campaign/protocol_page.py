@@ -11,7 +11,7 @@ from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Trace, assumed_mib_s
 from drivelab.campaign.procedure import Part, Subject, procedure, total
 from drivelab.campaign.traces import TRACES
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import format_amount, parse_size
 from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
@@ -141,7 +141,7 @@ def of_sheet(name: str, traces: tuple[Trace, ...] = ()) -> tuple[str, Subject]:
     """
     rows = load_sheet(ROOT / SHEET)
     if name not in rows:
-        raise UserError(f"{SHEET}: has no drive '{name}'; the drives are: {', '.join(rows) or 'none'}")
+        raise UserError(f"{SHEET}: has no drive '{name}'; {suggestion(name, rows)}")
     row = rows[name]
     over_provisioning = OVER_PROVISIONING if row.over_provisioning is None else row.over_provisioning
     if row.virtual is not None:

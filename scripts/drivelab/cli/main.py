@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import errno
 import os
 import sys
 from collections.abc import Sequence
 
 import drivelab
+from drivelab.cli.parser import RootParser
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import escape_output
 
@@ -17,7 +17,7 @@ _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR,
 """Errors caused by the path that the user named, not by a defect."""
 
 
-def parser() -> argparse.ArgumentParser:
+def parser() -> RootParser:
     """Return the parser with all subcommands; each module of this package registers its own."""
     from drivelab.cli import (
         archive,
@@ -44,39 +44,18 @@ def parser() -> argparse.ArgumentParser:
         watch,
     )
 
-    root = argparse.ArgumentParser(
+    root = RootParser(
         prog="drivelab",
         description=drivelab.__doc__,
         epilog="'./drivelab setup' installs everything that the commands need. Every other command does so if "
         "something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm.",
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
-    commands = root.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for module in (
-        quick,
-        run,
-        watch,
-        plan,
-        study,
-        protocol,
-        drives,
-        doctor,
-        virtual,
-        capture,
-        trace,
-        replay,
-        steady_state,
-        query,
-        evidence,
-        compare,
-        datasheet,
-        import_results,
-        verify,
-        archive,
-        testing,
-        stage,
-    ):
-        module.add_parser(commands)
+        archive, capture, compare, datasheet, doctor, drives, evidence, import_results, plan, protocol, query, quick,
+        replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+    ):  # fmt: skip
+        module.add_parser(root.commands)
     return root
 
 

@@ -80,8 +80,7 @@ def _positive(text: str) -> float:
 
 def _list(options: argparse.Namespace) -> int:
     from drivelab.campaign import protocol_page
-    from drivelab.campaign.planning import PROTOCOLS
-    from drivelab.plan.grammar import load
+    from drivelab.plan.grammar import PROTOCOLS, load
 
     protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
     if options.markdown:
@@ -124,15 +123,11 @@ def _check(options: argparse.Namespace) -> int:
 
 
 def _protocol(name: str) -> Protocol:
-    from drivelab.campaign.planning import PROTOCOLS
-    from drivelab.plan.grammar import load
+    from drivelab.plan.grammar import PROTOCOLS, load, protocol_path
 
     if name.endswith(".yaml"):
         return load(Path(name))
-    path = ROOT / PROTOCOLS / f"{name}.yaml"
-    if "/" in name or not path.exists():
-        raise UserError(f"there is no protocol '{name}'; './drivelab protocol list' lists the names")
-    return load(path)
+    return load(protocol_path(name, folder=ROOT / PROTOCOLS))
 
 
 def _subject(options: argparse.Namespace) -> tuple[str, Subject]:

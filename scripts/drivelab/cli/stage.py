@@ -11,37 +11,37 @@ _PLAN = "plan of a measurement, in plans/ of the results folder"
 
 def add_parser(commands: Any) -> None:
     """Register the stages."""
-    parser = commands.add_parser("purge", help="stage: purge a drive, to a state as if never written")
+    parser = commands.add_parser("purge", description="Stage: purge a drive, to a state as if never written.")
     parser.add_argument("plan", type=Path, help=_PLAN)
     parser.add_argument("--seal", type=Path, required=True, help="file for the seal of this stage")
     parser.set_defaults(handler=_purge)
 
-    parser = commands.add_parser("precondition", help="stage: precondition a purged drive by its protocol")
+    parser = commands.add_parser("precondition", description="Stage: precondition a purged drive by its protocol.")
     parser.add_argument("plan", type=Path, help=_PLAN)
     parser.add_argument("--after", type=Path, required=True, help="seal of the purge")
     parser.add_argument("--seal", type=Path, required=True, help="file for the seal of this stage")
     parser.set_defaults(handler=_precondition)
 
-    parser = commands.add_parser("measure", help="stage: make the recording of a plan, or resume it")
+    parser = commands.add_parser("measure", description="Stage: make the recording of a plan, or resume it.")
     parser.add_argument("plan", type=Path, help=_PLAN)
     parser.add_argument("--after", type=Path, required=True, help="seal of the preconditioning")
     parser.add_argument("--barrier", type=int, help=argparse.SUPPRESS)  # open connection of 'measure-together'
     parser.set_defaults(handler=_measure)
 
-    parser = commands.add_parser("measure-together", help="stage: measure several drives at the same time")
+    parser = commands.add_parser("measure-together", description="Stage: measure several drives at the same time.")
     parser.add_argument("plans", type=Path, nargs="+", help="plans of measurements that start together")
     parser.add_argument(
         "--after", type=Path, nargs="+", required=True, help="seals of the preconditioning, in the order of the plans"
     )
     parser.set_defaults(handler=_measure_together)
 
-    parser = commands.add_parser("capture-trace", help="stage: trace an application of a study")
+    parser = commands.add_parser("capture-trace", description="Stage: trace an application of a study.")
     parser.add_argument("study", type=Path, help="study file")
     parser.add_argument("trace", help="key of the study's 'traces'")
     parser.add_argument("-o", "--output", type=Path, required=True, help="trace to write")
     parser.set_defaults(handler=_capture_trace)
 
-    parser = commands.add_parser("part", help="stage: run one drive of a large study as a separate workflow")
+    parser = commands.add_parser("part", description="Stage: run one drive of a large study as a separate workflow.")
     parser.add_argument("study", type=Path, help="study file")
     parser.add_argument("drive", help="drive whose part of the study is run")
     parser.add_argument("--stamp", required=True, help="digest of everything that the part depends on")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +20,18 @@ class UserError(Exception):
 
     def __init__(self, sentence: str) -> None:
         super().__init__(visible(sentence))
+
+
+_MOST_NAMES = 12
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """Return what to type instead of an unknown name: the closest known one, otherwise the known ones."""
+    known = list(known)
+    if close := difflib.get_close_matches(name.casefold(), known, 1):
+        return f"did you mean '{close[0]}'?"
+    rest = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
+    return f"choose one of {', '.join(known[:_MOST_NAMES])}{rest}" if known else "there are none"
 
 
 @contextmanager

@@ -8,13 +8,12 @@ effects, desktop background, JavaScript timers, wireless and graphics power, but
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.drives.sysfs import read_text
 from drivelab.host import drive_readers
 from drivelab.host.drive_readers import ONLY_NODE
@@ -221,7 +220,5 @@ def _wish(node: Any, place: str) -> Wish:
 
 def _named(name: str, known: Mapping[str, _T], what: str) -> _T:
     if name not in known:
-        close = difflib.get_close_matches(name, known, 1)
-        hint = f"did you mean '{close[0]}'?" if close else f"use one of {', '.join(known)}"
-        raise UserError(f"{what} '{name}' is unknown; {hint}")
+        raise UserError(f"{what} '{name}' is unknown; {suggestion(name, known)}")
     return known[name]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import counted
 from drivelab.plan.study_parts import MeasurementChoice
 
@@ -112,10 +112,10 @@ class Design:
         for kind, chosen in names.items():
             for name in chosen:
                 if name not in known[kind]:
-                    listed = ", ".join(dict.fromkeys(known[kind])) or "none"
+                    hint = suggestion(name, dict.fromkeys(known[kind]))
                     raise UserError(
                         f"{self.source}: key '{key}.{kind}' names '{name}', which is not among the study's {kind}; "
-                        f"known are: {listed}"
+                        f"{hint}"
                     )
         return names
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.cell import Cell, cells_of
 from drivelab.plan.loop_cells import check_workload, matches
 from drivelab.plan.loops import description, selector
@@ -66,6 +66,7 @@ def _refuse_ambiguous(loop: Mapping[str, Any], of: Mapping[str, Any], named: str
         labels[demand] = label
 
 
+PROTOCOLS = Path("config/protocols")
 _NO_CLASS = {"threads": 1, "queue_depth": 1, "active_range": "100%"}
 
 
@@ -150,6 +151,15 @@ class _Layer:
 
     change: Mapping[str, Any]
     place: Place
+
+
+def protocol_path(name: str, source: str = "", folder: Path = PROTOCOLS) -> Path:
+    """Return the file of a protocol; raise UserError that begins with `source` if there is none."""
+    path = folder / f"{name}.yaml"
+    if path.parent != folder or not path.exists():
+        known = sorted(file.stem for file in folder.glob("*.yaml"))
+        raise UserError(f"{source}there is no protocol '{name}'; {suggestion(name, known)}")
+    return path
 
 
 def load(path: Path) -> Protocol:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.yaml_file import Keys, key_text, load_yaml
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -98,8 +97,7 @@ def _first_unknown_key(error: Any) -> str:
 
 
 def _unknown_key_reason(unknown: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(unknown, known, 1)
-    return f"unknown key '{unknown}'; " + (f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}")
+    return f"unknown key '{unknown}'; {suggestion(unknown, known)}"
 
 
 def _reason(error: Any, unknown: str | None) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.design import NO_PLATFORM, Design
 from drivelab.plan.growing import Growth, growth_of
 from drivelab.plan.restored import refuse_outside
@@ -141,8 +141,7 @@ def load_study(path: Path, growth: Growth | None = None) -> Study:
     if basis not in subjects:
         kind = "drives on its platforms" if platforms else "drives"
         raise UserError(
-            f"{path}: key 'basis' is '{basis}', which is not among the study's {kind}; "
-            f"choose one of {', '.join(subjects)}"
+            f"{path}: key 'basis' is '{basis}', which is not among the study's {kind}; {suggestion(basis, subjects)}"
         )
     results = results_of(path, body)
     traces = {name: trace_source(entry, f"{path}: key 'traces.{name}'") for name, entry in body["traces"].items()}

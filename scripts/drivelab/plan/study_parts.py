@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import parse_amount, parse_duration, parse_share
 from drivelab.plan.file_system import FileSystem
 
@@ -224,8 +224,8 @@ def measurement(
     chosen = (entry["trace"],) if "trace" in entry else tuple(entry.get("traces", ()))
     for trace in chosen:
         if trace not in traces:
-            known = ", ".join(sorted(traces)) or "none"
-            raise UserError(f"{place}.{key}' names '{trace}', which is not a key of 'traces'; known are: {known}")
+            hint = suggestion(trace, sorted(traces))
+            raise UserError(f"{place}.{key}' names '{trace}', which is not a key of 'traces'; {hint}")
     return MeasurementChoice(
         protocol=entry["protocol"],
         name=entry.get("name", entry["protocol"]),

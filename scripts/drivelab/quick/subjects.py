@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import mmap
 import os
 import re
@@ -12,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.files import real_path
 from drivelab.core.units import format_amount, format_size
 from drivelab.drives import sysfs
@@ -57,9 +56,8 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
             f"{text} is neither a folder nor a block device. Name the folder on the drive that you want to look at, "
             f"such as {shlex.quote(str(path.parent))}"
         )
-    close = difflib.get_close_matches(text, list(sheet), 1)
-    hint = f"Did you mean '{close[0]}'?" if close else "Name a folder, a device, or a drive of the sheet."
-    raise UserError(f"there is no folder or device {text}, and no drive of this name in {sheet_path}. {hint}")
+    hint = suggestion(text, sheet)
+    raise UserError(f"there is no folder or device {text}, and no drive of this name in {sheet_path}; {hint}")
 
 
 def _refuse_unreadable(device: Path) -> None:

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
 
@@ -44,8 +44,8 @@ def entry(name: str, folder: Path = TRACES) -> Entry:
     """Load one entry; raise UserError with the known names if it is missing."""
     path = folder / f"{name}.yaml"
     if path.parent != folder or not path.is_file():
-        known = ", ".join(sorted(p.stem for p in folder.glob("*.yaml"))) or "nothing"
-        raise UserError(f"trace '{name}' is not in the catalogue {folder}; choose one of: {known}")
+        known = sorted(file.stem for file in folder.glob("*.yaml"))
+        raise UserError(f"trace '{name}' is not in the catalogue {folder}; {suggestion(name, known)}")
     return _entry(path)
 
 

@@ -208,7 +208,7 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
 @pytest.mark.parametrize(
     ("measurement", "reason"),
     [
-        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*known are: a, b, c"),
+        ("{protocol: trace-set, traces: [a, d]}", r"measurements\[0\]\.traces' names 'd'.*choose one of a, b, c"),
         ("{protocol: trace-set, trace: d}", r"measurements\[0\]\.trace' names 'd'"),
         ("{protocol: trace-set, trace: a, traces: [b]}", "are both given"),
         ("{protocol: trace-set, traces: [a, a]}", "duplicate"),

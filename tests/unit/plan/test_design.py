@@ -99,8 +99,8 @@ def test_an_excluded_drive_can_be_included_on_one_platform() -> None:
 @pytest.mark.parametrize(
     ("exclude", "include", "sentence"),
     [
-        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is not among.*known are: a, b, c"),
-        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*known are: none"),
+        ([{"drives": ["x"]}], [], r"'exclude\[0\]\.drives' names 'x', which is not among.*choose one of a, b, c"),
+        ([{"platforms": ["p"]}], [], r"'exclude\[0\]\.platforms' names 'p'.*there are none"),
         ([], [{"measurements": ["x"]}], r"'include\[0\]\.measurements' names 'x'"),
         (
             [{"drives": ["a"]}, {"drives": ["a"], "measurements": ["m"]}],

@@ -93,7 +93,7 @@ def test_invalid_entries_are_refused_with_their_key(change: dict[str, Any], reas
 def test_names_are_validated(tmp_path: Path) -> None:
     path = tmp_path / "applications.yaml"
     path.write_text("one: {}\n")
-    with pytest.raises(UserError, match=r"application 'two' is unknown; choose one of: one"):
+    with pytest.raises(UserError, match=r"application 'two' is unknown; choose one of one"):
         applications.load(path, "two")
     with pytest.raises(UserError, match=r"application '\.\./x': use only lower-case"):
         applications.from_mapping("../x", GOOD, "f.yaml")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import format_size, parse_size
 from drivelab.plan.file_system import PACKAGES
 from drivelab.plan.plan import Plan
@@ -77,7 +77,7 @@ def load(path: Path, name: str) -> Application:
     """
     body = load_yaml(path)
     if name not in body:
-        raise UserError(f"{path}: application '{name}' is unknown; choose one of: {', '.join(sorted(body)) or 'none'}")
+        raise UserError(f"{path}: application '{name}' is unknown; {suggestion(name, sorted(body))}")
     return from_mapping(name, body[name], str(path))
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.trace.formats.common.trace_format import Format
 
 
@@ -40,7 +40,7 @@ def format_for(name: str | None, head: bytes, path: Path) -> Format:
     """
     if name is not None:
         if name not in importable():
-            raise UserError(f"import format '{name}' is unknown; choose one of {', '.join(importable())}")
+            raise UserError(f"import format '{name}' is unknown; {suggestion(name, importable())}")
         return all_formats()[name]
     candidates = [layout for layout in all_formats().values() if layout.read and layout.looks_like(head)]
     if len(candidates) == 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from drivelab.core.errors import UserError
+from drivelab.core.errors import UserError, suggestion
 from drivelab.trace.formats import all_formats, exportable
 from drivelab.trace.parquet_schema import open_trace
 from drivelab.trace.records import refuse_source, writable
@@ -40,7 +40,7 @@ def export_trace(path: Path, output: Path, *, format_name: str, volume: str = "t
     format, an unreadable trace, or an unwritable output.
     """
     if format_name not in exportable():
-        raise UserError(f"export format '{format_name}' is unknown; choose one of {', '.join(exportable())}")
+        raise UserError(f"export format '{format_name}' is unknown; {suggestion(format_name, exportable())}")
     layout = all_formats()[format_name]
     assert layout.write is not None
     refuse_source(output, [path])
