@@ -192,7 +192,6 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "condition": {
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
             "settle_s": plan.subject["condition"].get("settle_s"),
-            "not_purged": plan.subject["condition"]["purge"] == "none",
             "fill": plan.subject["condition"].get("fill"),
             "rest": next((line for line in reversed(journal) if line["event"] == "rest"), None),
             "scenario_required": plan.subject["condition"].get("scenario_required"),
