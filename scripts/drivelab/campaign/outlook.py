@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.openers import Host
@@ -156,7 +157,7 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     if is_file:
         facts = {**facts, "model": "temporary file"}
     attached = row.virtual is not None or name is not None or is_file
-    capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
+    capacity_bytes = capacity_bytes_of(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
     transport = str(facts["transport"])
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
     bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)

@@ -16,6 +16,7 @@ from typing import Any
 from drivelab.campaign.outlook import ASSUMED_CAPACITY_BYTES, Estimates
 from drivelab.campaign.planning import STAGES as CHAIN
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.campaign.unfinished import Inventory, Unfinished, folders, last_words, unfinished_of
 from drivelab.core.files import open_regular
 from drivelab.plan.hosts import host_of
@@ -144,7 +145,7 @@ class Remaining:
 
         if plan.clock == "virtual":
             return None
-        capacity_bytes = self._campaign.capacity_bytes(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
+        capacity_bytes = capacity_bytes_of(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
 
