@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style
+from drivelab.figures.base import style
 from drivelab.figures.base.quantities import format_latency
 from drivelab.figures.kinds.trace import trace_common as common
 from drivelab.figures.registry import FigureKind
@@ -41,7 +41,6 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
     shown = [phase for phase, _ in _PHASES if (latency["phase"] == phase).any()] if len(latency) else []
     if not shown:
         return common.nothing(title, "The trace has no completion times, so latencies are unknown.")
-    selection.require(latency, "trace_latency")
     latency = latency[latency["phase"].isin(shown)]
     figure = style.new_figure(title)
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
