@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import os
 import shutil
@@ -26,6 +25,7 @@ from drivelab.cli.plan import growth_lines
 from drivelab.cli.progress_view import ProgressView
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.lock import locked_file
 from drivelab.core.terminal import live_display
 from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
@@ -71,13 +71,8 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
     _show_and_agree(campaign, yes)
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with (campaign.study.results / RUN_LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
-            ) from None
+    refusal = f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
+    with locked_file(campaign.study.results / RUN_LOCK, refusal):
         if locks.clear(path, campaign.study.results):
             print("The last run was interrupted. Continuing where it stopped.")
         started_s = time.monotonic()
