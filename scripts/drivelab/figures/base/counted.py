@@ -12,7 +12,6 @@ from drivelab.tables import labels
 
 def loop_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the labelled loop cells of one drive and run; raises ValueError for several or none."""
-    selection.require(cells, "cells")
     return labels.named(selection.one_measurement(cells))
 
 

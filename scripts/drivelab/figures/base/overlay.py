@@ -100,7 +100,6 @@ def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
     selection.require(latency_bins, "latency_bins")
     bins = last_soaks(latency_bins, "latency_bins")
     bins = bins[bins["count"] > 0]
-    selection.require(bins, "latency_bins")
     for column in ("measurement", "workload"):
         selection.require_one(bins, column, "latency_bins")
     return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
@@ -111,7 +110,6 @@ def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[s
 
     Raises ValueError for unsuitable tables and more than one measurement.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "measurement", "cells")
     parts = []
     for recording, part in cells.groupby("recording", sort=False):

@@ -19,7 +19,8 @@ def require(frame: pd.DataFrame, table: str) -> None:
 
 
 def require_one(frame: pd.DataFrame, column: str, table: str) -> object:
-    """Return the only value of `column`; raises ValueError for several, which would be drawn as one."""
+    """Return the only value of `column`; raises ValueError for no rows and for several, which would be drawn as one."""
+    require(frame, table)
     values = frame[column].drop_duplicates().tolist()
     if len(values) != 1:
         shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")

@@ -22,7 +22,6 @@ def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[s
 
     Workloads measured at a single point, such as the writes before each round, are left out.
     """
-    selection.require(cells, "cells")
     loop = counted.loop_cells(cells)
     table = counted.values(loop, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
     points = table.groupby("workload")["threads"].transform("size")

@@ -51,7 +51,6 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     of threads, the axis has all outstanding I/Os; of very many, each number of threads has its panels. Runs of a drive
     are averaged. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "measurement", "cells")
     table = _points(cells, steady_state)
     axis = "queue_depth" if table["queue_depth"].nunique() > 1 else "threads"

@@ -35,7 +35,6 @@ def point_bars(cells: pd.DataFrame) -> Figure:
 
     `cells` holds the soaks of one recording that repeat over points. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     soaks = cells[(cells["kind"] == "soak") & cells["point"].notna()]
     if soaks.empty:

@@ -42,7 +42,6 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     Whiskers are the confidence intervals of the values. Of many cells, the first are shown. Raises ValueError for
     unsuitable tables.
     """
-    selection.require(summary, "summary")
     selection.require(drives, "drives")
     selection.require_one(summary, "measurement", "summary")
     shown = summary.assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in summary["drive"]])

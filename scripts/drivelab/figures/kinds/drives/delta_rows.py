@@ -22,7 +22,6 @@ _FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
 
 def checked(deltas: pd.DataFrame) -> str:
     """Return the name of the basis; raises ValueError for unsuitable tables and for several bases."""
-    selection.require(deltas, "deltas")
     basis = str(selection.require_one(deltas, "basis", "deltas"))
     if deltas.duplicated([*KEY, "comparison"]).any():
         raise ValueError("table 'deltas' holds a cell twice for one drive; choose one protocol")

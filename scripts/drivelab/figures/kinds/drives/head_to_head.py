@@ -34,7 +34,6 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
     their starts, and a note says so. Raises ValueError for unsuitable tables.
     """
-    selection.require(series, "series")
     selection.require(cells, "cells")
     selection.require_one(series, "measurement", "series")
     places = cells[[*_PLACE, "started"]].drop_duplicates(_PLACE)

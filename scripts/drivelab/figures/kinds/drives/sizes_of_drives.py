@@ -61,7 +61,6 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     size separately. Raises ValueError for unsuitable tables, and for loops that track different metrics.
     """
     selection.require(cells, "cells")
-    selection.require(steady_state, "steady_state")
     selection.require_one(steady_state, "metric", "steady_state")
     metric = str(steady_state["metric"].iloc[0])
     table = _values(cells[cells["kind"] == "loop"], steady_state, metric)

@@ -34,7 +34,6 @@ def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None
     first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
     unsuitable tables.
     """
-    selection.require(series, "series")
     selection.require(cells, "cells")
     selection.require_one(series, "measurement", "series")
     soaks = series[(series["kind"] == "soak") & series["phase"].isna()]

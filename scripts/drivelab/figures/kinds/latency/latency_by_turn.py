@@ -60,7 +60,6 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
 def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> list[tuple[pd.Series, pd.DataFrame]]:
     """Return a cell and the bins with I/Os of the last soak of each turn; raises ValueError for none."""
     selection.require(latency_bins, "latency_bins")
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     turns = cells[(cells["kind"] == "soak") & cells["phase_value"].notna()]
     bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]

@@ -50,7 +50,6 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     Lines are the median and, where a column has enough I/Os, the 99.9 % latency. Raises ValueError for unsuitable
     tables.
     """
-    selection.require(latency_bins, "latency_bins")
     selection.require(cells, "cells")
     selection.require_one(latency_bins, "recording", "latency_bins")
     timed = _columns(latency_values.timed_bins(_longest(latency_bins), cells))

@@ -44,7 +44,6 @@ def latency_histogram(latency_bins: pd.DataFrame) -> Figure:
     Latency is from submission to completion, from merged bins of one workload of one drive. A nine is marked if
     one I/O is above it. Raises ValueError for unsuitable tables.
     """
-    selection.require(latency_bins, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):
         selection.require_one(latency_bins, column, "latency_bins")
     figure = style.new_figure(f"Latency histogram, {latency_bins['workload'].iloc[0]}")

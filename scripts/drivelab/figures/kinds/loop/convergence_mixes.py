@@ -38,7 +38,6 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
     `cells` and `steady_state` hold one drive and run. Of many shares, the first ones from writes to reads are shown.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(steady_state, "steady_state")
     metric = str(selection.require_one(steady_state, "metric", "steady_state"))
     selection.require(cells, "cells")
     loop = selection.one_measurement(named(cells))

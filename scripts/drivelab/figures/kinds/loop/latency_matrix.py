@@ -40,7 +40,6 @@ def latency_matrix(cells: pd.DataFrame, steady_state: pd.DataFrame, latency_bins
 
     The tables hold one drive and run. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require(steady_state, "steady_state")
     selection.require(latency_bins, "latency_bins")
     cells = selection.one_measurement(cells)

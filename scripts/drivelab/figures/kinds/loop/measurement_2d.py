@@ -41,7 +41,6 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     `cells` and `steady_state` hold one drive and run. For `max_latency_us` the maximum in the window is shown.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
     scale = quantity(metric, table.max(axis=None))

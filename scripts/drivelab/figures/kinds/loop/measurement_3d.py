@@ -51,7 +51,6 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     Both axes have their taller end at the back. `cells` and `steady_state` hold one drive and run. For `max_latency_us`
     the maximum in the window is shown. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
     scale = quantity(metric, table.max(axis=None))

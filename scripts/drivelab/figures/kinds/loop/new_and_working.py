@@ -33,7 +33,6 @@ def new_and_working(cells: pd.DataFrame, *, metric: str = "bandwidth_mib_s") -> 
 
     `cells` holds the loops of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     loop = counted.loop_cells(cells)
     loop = loop[loop["phase"].notna() & ~loop["cold"].astype(bool)].sort_values("step")

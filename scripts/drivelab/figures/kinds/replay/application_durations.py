@@ -37,7 +37,6 @@ def application_durations(application_runs: pd.DataFrame) -> Figure:
     Filled dots count, hollow ones were cold. The bar is the median of the counted runs, with their number on the right.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(application_runs, "application_runs")
     selection.require_one(application_runs, "measurement", "application_runs")
     runs = application_runs.assign(what=[_name(run) for run in application_runs.itertuples()])
     looks, whats = overlay.looks(runs["drive"]), list(runs["what"].drop_duplicates())

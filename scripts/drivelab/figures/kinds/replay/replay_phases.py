@@ -39,7 +39,6 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     Raises ValueError for unsuitable tables, such as replays without phases or of several recordings.
     """
     selection.require(replays, "replays")
-    selection.require(replay_passes, "replay_passes")
     selection.require_one(replay_passes, "recording", "replay_passes")
     passes = replay_passes[replay_passes["phase"].notna()].reset_index(drop=True)
     if passes.empty:

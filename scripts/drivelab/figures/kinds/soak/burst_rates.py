@@ -51,7 +51,6 @@ def burst_rates(cells: pd.DataFrame, *, over_time: bool = False) -> Figure:
 
     `cells` holds the soaks of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     found = bursts(named(cells))
     if not found:

@@ -43,7 +43,6 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     Of the writes before the first burst, the last part is shown, as long as the next baseline. `cells` holds the loops
     and soaks of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     rows = cells.assign(end_s=cells["elapsed_s"] + cells["runtime_s"]).sort_values("end_s")
     bursts = rows[(rows["kind"] == "loop") & rows["pause_s"].notna() & rows["phase_value"].notna()]

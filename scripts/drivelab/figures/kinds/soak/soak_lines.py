@@ -31,7 +31,6 @@ PANELS = ("iops", "mean_latency_us")
 
 def slices(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the soaks' slices; raises ValueError for several measurements or workloads."""
-    selection.require(cells, "cells")
     soak = selection.rows(cells, "cells", kind="soak")
     for column in ("measurement", "pattern", "read_share_pct", "block_size_bytes", "workload"):
         selection.require_one(soak, column, "cells")

@@ -39,7 +39,6 @@ def stimulus(cells: pd.DataFrame) -> Figure:
     returned to that mean and to its settled level; a note says if it did not. `cells` holds the soaks of one recording.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     soaks = selection.rows(cells, "cells", kind="soak")
     selection.require_one(soaks, "recording", "cells")
     soaks = soaks.assign(end_s=soaks["elapsed_s"] + soaks["runtime_s"] - soaks["elapsed_s"].min())

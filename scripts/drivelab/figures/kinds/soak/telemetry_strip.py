@@ -49,7 +49,6 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
     Spans in which the drive throttled are shaded. What was not sampled has no panel; a note says if nothing was.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, "cells")
     selection.require_one(cells, "recording", "cells")
     began = (cells["started"] - pd.to_timedelta(cells["elapsed_s"], unit="s")).min()
     samples = telemetry.assign(at_s=(telemetry["time"] - began).dt.total_seconds() if len(telemetry) else [])
