@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
+from drivelab.core.grouping import grouped
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.openers import Host
@@ -134,9 +136,7 @@ def _span(least: str, most: str) -> str:
 
 def outlook(campaign: Campaign) -> list[Outlook]:
     """Return an outlook for each drive of the study; reads attached drives, writes nothing."""
-    plans: dict[str, list[Plan]] = {}
-    for plan in campaign.here:
-        plans.setdefault(plan.sheet_drive, []).append(plan)
+    plans = grouped(campaign.here, lambda plan: plan.sheet_drive)
     estimates = Estimates(campaign)
     return [_outlook(campaign, drive, of_drive, estimates) for drive, of_drive in plans.items()]
 
@@ -171,7 +171,7 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     if is_file:
         facts = {**facts, "model": "temporary file"}
     attached = row.virtual is not None or name is not None or is_file
-    capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
+    capacity_bytes = capacity_bytes_of(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
     transport = str(facts["transport"])
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
     bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)

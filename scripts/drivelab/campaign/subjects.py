@@ -65,6 +65,21 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
     return subject
 
 
+def capacity_bytes_of(plan: Plan) -> int:
+    """Return the capacity of a plan's drive or file; raises UserError if a real drive is not attached."""
+    if "size_bytes" in plan.subject["drive"]:
+        return int(plan.subject["drive"]["size_bytes"])
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        return DriveModel.from_mapping(plan.drive, model).capacity_bytes
+    try:
+        return sysfs.capacity_bytes(sysfs.kernel_name(plan.context["device"]))
+    except OSError:
+        raise UserError(
+            f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
+        ) from None
+
+
 def refuse_kept(row: SheetRow, plan: Plan) -> None:
     """Raise UserError if an unfinished plan needs a drive that may not be written to."""
     if not row.destructive and KINDS[plan.kind].destroyed and not is_recorded(plan):
@@ -164,6 +179,20 @@ def is_fleet(study: Study, plans: Sequence[Plan], captured: Callable[[], Iterabl
             f"of this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
         )
     return study.fleet
+
+
+def refuse_in_fleet(study: Study) -> None:
+    """Raise UserError if a study that runs drive by drive compares drives before all are measured."""
+    if study.scores:
+        raise UserError(
+            f"{study.path}: key 'analysis.scores' compares drives, but the study runs drive by drive, as a fleet; "
+            "remove it, or set 'fleet: false'"
+        )
+    if study.growth is not None:
+        raise UserError(
+            f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
+            "compared at the end; give a number of runs, or 'fleet: false'"
+        )
 
 
 def in_part(plan: Plan, study: Study) -> Plan:

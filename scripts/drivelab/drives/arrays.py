@@ -37,7 +37,7 @@ class ArrayState:
 
 def array_state(name: str, sys_root: Path = Path("/sys")) -> ArrayState | None:
     """Return the worst state of all arrays in a device's chain, md or dm-raid; None without an array."""
-    states = [_md(array, sys_root) for array in _of_kind(name, ARRAY.name, sys_root)]
+    states = [md_state(array, sys_root) for array in _of_kind(name, ARRAY.name, sys_root)]
     for volume in _of_kind(name, VOLUME.name, sys_root):
         try:
             targets = device_mapper.status(volume)
@@ -51,8 +51,8 @@ def _of_kind(name: str, kind: str, sys_root: Path) -> list[str]:
     return [part for part in sorted(Composition(name, sys_root).chain) if kind_of(part, sys_root) == kind]
 
 
-def _md(name: str, sys_root: Path) -> ArrayState:
-    """Read an md array (Documentation/admin-guide/md); RAID 0 has none of the files and is clean."""
+def md_state(name: str, sys_root: Path) -> ArrayState:
+    """Return the state of an md array (Documentation/admin-guide/md); RAID 0 has none of the files and is clean."""
     directory = block_dir(name, sys_root) / "md"
     missing = int(read_text(directory / "degraded") or 0)
     action = read_text(directory / "sync_action") or "idle"

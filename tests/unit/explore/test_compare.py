@@ -331,7 +331,10 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
 def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
     assert main(["compare", old, "slow", "--results", str(results)]) == 0
-    assert f"\nLabels: imported ({old}), virtual drives, virtual clock\n" in capsys.readouterr().out
+    assert (
+        f"\nLabels: imported ({old}), single recording, virtual clock (slow), virtual drive (slow)\n"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -620,7 +623,7 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert lines[0].startswith("fast against slow: 4 faster beyond the margin; largest: Random read 4 KiB, QD1")
     assert lines[1].startswith("Meant to differ: ")
     assert lines[2] == "Differs too: nothing that was recorded"
-    assert "Labels: virtual drives, virtual clock" in lines
+    assert "Labels: virtual clock, virtual drive" in lines
     assert main([*arguments, "--json", "--margin", "3%"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["margin_pct"] == 3

@@ -451,7 +451,7 @@ def test_badges_tell_the_status(made: ModuleType, reduced: bool, virtual: bool, 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_wears_all_badges(made: ModuleType, name: str) -> None:
     _, tables, options = _first_case(made, name)
-    status = FIGURES[name].status
+    status = FIGURES[name].status_table
     tables[status] = tables[status].assign(reduced=True, virtual=True, clock="virtual")
     figure = render(name, tables, "op7, PTS, random access, enterprise class", **options)
     assert _badges(figure) == {"REDUCED protocol", "VIRTUAL drive", "virtual clock"}
