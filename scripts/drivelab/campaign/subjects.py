@@ -114,8 +114,17 @@ def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tup
     """Return the sorted serials of drives that are measured at the same time.
 
     `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some drives are simulated,
-    because simulated time and real time do not coincide.
+    because simulated time and real time do not coincide, or when two subjects share a disk or file system.
     """
+    users: dict[str, str] = {}
+    for row in rows:
+        for carrier in row.members or (row.serial,):
+            if (other := users.setdefault(carrier, row.drive)) != row.drive:
+                raise UserError(
+                    f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
+                    f"'{other}' and '{row.drive}' are both on {carrier} and would slow each other down; leave out one "
+                    "of them"
+                )
     simulated = [row.drive for row in rows if row.virtual is not None]
     if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
         raise UserError(

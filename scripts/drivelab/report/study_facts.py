@@ -191,6 +191,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
             "fill": plan.subject["condition"].get("fill"),
             "rest": next((line for line in reversed(journal) if line["event"] == "rest"), None),
             "scenario_required": plan.subject["condition"].get("scenario_required"),
+            "array_states": [line["state"] for line in journal if line["event"] == "array"],
             "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },
         "class": {

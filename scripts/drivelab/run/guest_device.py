@@ -21,6 +21,7 @@ from drivelab.plan.plan import Plan
 from drivelab.run import guest
 from drivelab.run.device import Device
 from drivelab.run.guest import Guest
+from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.sources import sources_for
@@ -47,6 +48,7 @@ class GuestDevice(Device):
         """Drive what is open; `on_hang`, see `run_fio`, tells that only drivelab uses the disk of a file."""
         self._guest, self._on_hang = opened, on_hang
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self._simultaneous = "simultaneous" in plan.subject
         self.name = opened.disk
         self.settings_of: Sequence[str] = [opened.disk] if opened.disk else []
         self.serial = str(plan.subject["drive"]["serial"])
@@ -114,4 +116,4 @@ class GuestDevice(Device):
         raise CellFailed(f"an application needs a drive, not {self._guest.label}")
 
     def telemetry_sources(self) -> list[Source]:
-        return sources_for(self.name, self._meter)
+        return sources_for(self.name, self._meter, beside=siblings if self._simultaneous else tuple)
