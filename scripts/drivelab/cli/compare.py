@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, drives
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted
 
@@ -38,8 +39,8 @@ def add_parser(commands: Any) -> None:
         "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
         "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
     )
-    parser.add_argument("basis", metavar="A", help="selector of the basis, which B is compared with")
-    parser.add_argument("comparison", metavar="B", help="selector of the recordings to compare")
+    for name, letter, words in (("basis", "A", "the basis"), ("comparison", "B", "the recordings to compare with it")):
+        completed_by(parser.add_argument(name, metavar=letter, help=f"selector of {words}"), drives)
     parser.add_argument(
         "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
     )

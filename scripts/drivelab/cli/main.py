@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 import drivelab
+from drivelab.cli.completion import complete
 from drivelab.cli.parser import RootParser
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import escape_output
@@ -23,6 +24,7 @@ def parser() -> RootParser:
         archive,
         capture,
         compare,
+        completion,
         datasheet,
         doctor,
         drives,
@@ -52,8 +54,8 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, compare, datasheet, doctor, drives, evidence, import_results, plan, protocol, query, quick,
-        replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+        archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, plan, protocol,
+        query, quick, replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root
@@ -69,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from drivelab.core.termination import end_in_order
 
         end_in_order()
-        options = parser().parse_args(arguments)
+        commands = parser()
+        complete(commands)
+        options = commands.parse_args(arguments)
         return int(options.handler(options))
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)

@@ -17,7 +17,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "traces": ("capture", "trace", "replay"),
     "look": ("compare", "query", "evidence", "steady-state", "datasheet"),
     "share": ("archive", "import"),
-    "maintain": ("verify", "test"),
+    "maintain": ("verify", "completion", "test"),
 }
 """Commands by what users want. Others are stages that the workflow calls; `--help` does not list them."""
 _CHOICE = re.compile(

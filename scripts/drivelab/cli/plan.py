@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.run import in_project
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
     parser = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
-    parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    completed_by(study, studies)
     parser.add_argument(
         "--commands", action="store_true", help="list every measurement with its shortenings and its fio commands"
     )

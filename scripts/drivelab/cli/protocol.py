@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, drives, protocols
 from drivelab.core.errors import UserError
 from drivelab.plan.schema import ROOT
 
@@ -40,7 +41,8 @@ def add_parser(commands: Any) -> None:
         help="show what a protocol does: steps, rounds, cells, time and bytes written",
         description="Shows what a protocol does to a drive of the sheet, or to a drive of a given capacity and speed.",
     )
-    parser.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
+    name = parser.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
+    completed_by(name, protocols)
     parser.add_argument("--scale", metavar="S", help="shorten the protocol by its scale S")
     parser.add_argument(
         "--class",
@@ -60,7 +62,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _add_drive(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options")
+    drive = parser.add_argument(
+        "--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options"
+    )
+    completed_by(drive, drives)
     parser.add_argument(
         "--capacity", metavar="SIZE", help=f"capacity of the drive, such as 512GiB (default: {CAPACITY})"
     )

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
 from drivelab.plan.restored import restored_folder
 from drivelab.plan.schema import ROOT
@@ -18,7 +19,8 @@ DEMO_STUDY = "config/demo.yaml"
 def add_parser(commands: Any) -> None:
     """Register `run` and `demo`."""
     parser = commands.add_parser("run", help="run a study, or the unfinished part of it")
-    parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    completed_by(study, studies)
     _common(parser)
     parser = commands.add_parser("demo", help="run the demo study on two virtual drives")
     _common(parser)
