@@ -15,7 +15,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "demo", "drives", "doctor"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay"),
-    "look": ("compare", "query", "evidence", "steady-state", "datasheet"),
+    "look": ("report", "compare", "query", "evidence", "steady-state", "datasheet"),
     "share": ("archive", "import"),
     "maintain": ("verify", "completion", "test"),
 }
