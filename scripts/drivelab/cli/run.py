@@ -30,6 +30,12 @@ def add_parser(commands: Any) -> None:
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="allow drivelab to destroy the data on the study's drives")
     parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    parser.add_argument(
+        "--when-busy",
+        choices=("ask", "wait", "continue"),
+        default="ask",
+        help="what to do if other programs use the machine (default: ask on a terminal, otherwise continue)",
+    )
     parser.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")
     parser.set_defaults(handler=_run)
 
@@ -46,7 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     profile = options.profile
     if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():
         raise UserError(f"{options.profile}: is not the folder of a Snakemake profile; drivelab ships profiles/slurm")
-    return run_study(in_project(options.study), options.cores, options.yes, profile and profile.resolve())
+    return run_study(
+        in_project(options.study), options.cores, options.yes, profile and profile.resolve(), options.when_busy
+    )
 
 
 def in_project(study: str) -> Path:

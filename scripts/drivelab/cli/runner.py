@@ -21,6 +21,7 @@ from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli import cluster
+from drivelab.cli.busy import CONTINUE, settle
 from drivelab.cli.plan import growth_lines
 from drivelab.cli.progress_view import ProgressView
 from drivelab.core import programs
@@ -52,11 +53,11 @@ _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
 
 
-def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) -> int:
+def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, when_busy: str = CONTINUE) -> int:
     """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed.
 
     With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
-    the configuration is invalid or consent is missing.
+    the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.busy.CHOICES`.
     """
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
@@ -69,6 +70,9 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
         submission = cluster.Submission(profile, campaign)
     _check(campaign)
     _show_and_agree(campaign, yes)
+    if profile is None and not settle(campaign, when_busy):
+        print("Stopped. Nothing was measured.")
+        return 1
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     refusal = f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
