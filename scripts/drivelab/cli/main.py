@@ -6,12 +6,14 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import drivelab
-from drivelab.cli.completion import complete
-from drivelab.cli.parser import RootParser
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import escape_output
+
+if TYPE_CHECKING:
+    from drivelab.cli.parser import RootParser
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST, errno.ELOOP,
            errno.ENAMETOOLONG, errno.EINVAL, errno.EFBIG)  # fmt: skip
@@ -46,6 +48,7 @@ def parser() -> RootParser:
         virtual,
         watch,
     )
+    from drivelab.cli.parser import RootParser
 
     root = RootParser(
         prog="drivelab",
@@ -69,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     escape_output()
     try:
+        from drivelab.cli.completion import complete
         from drivelab.core.termination import end_in_order
 
         end_in_order()
