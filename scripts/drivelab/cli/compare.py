@@ -77,8 +77,8 @@ def _compare(options: argparse.Namespace) -> int:
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
     from drivelab.explore.compare import Terms
+    from drivelab.plan.places import ROOT
     from drivelab.plan.restored import restored_folder
-    from drivelab.plan.schema import ROOT
 
     results, judged = Path("results"), {}
     if options.study is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 if TYPE_CHECKING:
     from drivelab.campaign.estimate import Trace

@@ -14,7 +14,7 @@ from drivelab.cli.main import parser
 from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.subject_kinds import KINDS
 from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
