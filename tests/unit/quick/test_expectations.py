@@ -208,14 +208,14 @@ def test_a_slow_link_explains_slow_sequential_reads() -> None:
 
 
 def test_commands_exist() -> None:
-    """Each `./drivelab COMMAND` is a command, and each protocol is in the library."""
+    """Each `drivelab COMMAND` is a command, and each protocol is in the library."""
     source = "".join(
         Path(f"scripts/drivelab/quick/{name}.py").read_text() for name in ("expectations", "thresholds", "before")
     )
-    commands = set(re.findall(r"`\./drivelab ([a-z-]+)", source))
+    commands = set(re.findall(r"`\{COMMAND\} ([a-z-]+)", source))
     assert commands
     usage = parser().format_help()
-    assert all(re.search(rf"^    {command} ", usage, re.MULTILINE) for command in commands)
+    assert all(re.search(rf"^ +{command} ", usage, re.MULTILINE) for command in commands)
     protocols = re.findall(r"protocol show ([a-z0-9-]+)", source)
     assert protocols
     for name in protocols:
