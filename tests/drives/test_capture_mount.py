@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from captures import dd
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import capture, tracer
 
 pytest_plugins = ("capture_fixtures",)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 MIB = 1 << 20
 

@@ -75,9 +75,7 @@ rule fleet_report:
         "<results>/logs/benchmarks/fleet_report.tsv"
     params:
         code=code_digest("report.fleet_page"),
-        templates=files_digest(
-            *(f"scripts/drivelab/report/templates/{name}*" for name in ("fleet.", "parts.", "report."))
-        ),
+        templates=files_digest(*(f"report/templates/{name}*" for name in ("fleet.", "parts.", "report."))),
         study=fleet.report_facts(),
     script:
         "../../scripts/fleet_report.py"

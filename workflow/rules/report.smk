@@ -34,7 +34,7 @@ rule report:
     params:
         code=code_digest("report.py"),
         templates=files_digest(
-            *(f"scripts/drivelab/report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
+            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
         ),
         captions=layout.captions(),
         study=layout.report_facts(),
@@ -54,7 +54,7 @@ rule report_pdf:
         "<results>/logs/benchmarks/report_pdf.tsv"
     params:
         code=code_digest("report_pdf.py"),
-        templates=files_digest("scripts/drivelab/report/templates/pages.*"),
+        templates=files_digest("report/templates/pages.*"),
         captions=layout.captions(),
         study=layout.report_facts(),
     script:

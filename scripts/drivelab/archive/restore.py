@@ -22,8 +22,8 @@ from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.plan.drive_sheet import COLUMNS
+from drivelab.plan.places import ROOT, require_project
 from drivelab.plan.restored import MARKER
-from drivelab.plan.schema import ROOT
 from drivelab.recording.writer import now_iso
 
 RESTORED = ROOT / "restored"
@@ -86,6 +86,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
 def _refuse_place(to: Path | None) -> None:
     """Raise UserError for a folder in this project, except its folder for restored studies."""
     if to is None:
+        require_project()
         return
     if os.path.lexists(to) and not to.is_dir():
         raise UserError(f"{to}: is not a folder. Nothing was restored. Name a new folder with --to.")

@@ -20,6 +20,7 @@ from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.file_system import LEAST_BYTES
 from drivelab.plan.fitting import UnfitError
 from drivelab.plan.grammar import PROTOCOLS, load, protocol_path
+from drivelab.plan.places import COMMAND
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.plan.yaml_file import load_yaml
 
@@ -28,7 +29,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _NAMED = 4
 """Number of drives and protocols to suggest."""
 _DRAFT = """\
-# docs/configuration.md explains each key. To see what this study will do: ./drivelab plan {path}
+# docs/configuration.md explains each key. To see what this study will do: {command} plan {path}
 name: {name}
 title: Study {name}
 drives: [{drives}]
@@ -170,7 +171,7 @@ def _checked(
     """Return the text of a study and the study; raises UserError if it is invalid."""
     kinds = wish.file_systems
     entries = "\n".join(f"  {kind}: {{host: any, file_system: {{type: {kind}}}}}" for kind in kinds)
-    text = _DRAFT.format(
+    text = _DRAFT.format(command=COMMAND,
         path=path, name=name, drives=", ".join(drives), first=protocols[0], runs=wish.runs, budget=wish.budget,
         basis=f"{drives[0]}@{kinds[0]}" if kinds else drives[0], drive=drives[0],
         platforms=_PLATFORMS.format(entries=entries) if kinds else "",

@@ -17,8 +17,8 @@ from drivelab.drives import identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.file_system import BLOCK_BYTES
 from drivelab.plan.grammar import Protocol, Resolved, resolve
+from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
-from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.trace import trace_catalogue
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among

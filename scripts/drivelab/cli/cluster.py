@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.plan.places import IS_INSTALLED
 from drivelab.plan.yaml_file import load_yaml
 
 _PACKAGES = Path(sys.prefix) / "cluster"
 """Where './drivelab setup cluster' installs the executor, apart from the environment of local studies."""
+_EXECUTOR = "snakemake_executor_plugin_slurm"
 _CHAINS = ("rule_chain_", "rule_drive_")
 """Prefixes of the comments of submissions that use a drive: one chain, or all chains of a fleet's drive."""
 _SQUEUE = ("squeue", "--me", "--noheader", "--format", "%i|%T|%j|%Z|%k")
@@ -25,10 +28,9 @@ class Submission:
     def __init__(self, profile: Path, campaign: Campaign) -> None:
         """Raises UserError if the profile is invalid or its executor is not installed."""
         self._is_slurm = load_yaml(profile / "config.yaml").get("executor") == "slurm"
-        if self._is_slurm and not (_PACKAGES / "stamp").exists():
-            raise UserError(
-                f"{profile}: the packages that submit jobs to Slurm are not installed; run './drivelab setup cluster'"
-            )
+        if self._is_slurm and not (_PACKAGES / "stamp").exists() and find_spec(_EXECUTOR) is None:
+            remedy = "install 'drivelab[slurm]' with pip" if IS_INSTALLED else "run './drivelab setup cluster'"
+            raise UserError(f"{profile}: the packages that submit jobs to Slurm are not installed; {remedy}")
         self._profile = profile
         # Part of each Slurm job's name: it identifies the jobs that a killed run left.
         self._prefix = f"drivelab-{re.sub('[^A-Za-z0-9-]', '-', campaign.study.name)}"[:50]

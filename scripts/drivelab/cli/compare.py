@@ -110,8 +110,8 @@ def _outcomes(text: str) -> list[str]:
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
     from drivelab.explore.compare import Terms
+    from drivelab.plan.places import ROOT
     from drivelab.plan.restored import restored_folder
-    from drivelab.plan.schema import ROOT
 
     results, judged = Path("results"), {}
     if options.study is not None:

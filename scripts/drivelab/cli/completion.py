@@ -65,7 +65,7 @@ def completed_by(action: _Action, names: _Names) -> _Action:
 def protocols() -> Iterable[str]:
     """Return the names of the protocols."""
     from drivelab.plan.grammar import PROTOCOLS
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
 
     return sorted(path.stem for path in (ROOT / PROTOCOLS).glob("*.yaml"))
 
@@ -73,7 +73,7 @@ def protocols() -> Iterable[str]:
 def drives() -> Iterable[str]:
     """Return the drives of config/drives.tsv."""
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
 
     return load_sheet(ROOT / "config/drives.tsv")
 
@@ -81,14 +81,14 @@ def drives() -> Iterable[str]:
 def traces() -> Iterable[str]:
     """Return the traces of the catalogue."""
     from drivelab.campaign.traces import TRACES
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
 
     return sorted(path.stem for path in (ROOT / TRACES).glob("*.yaml"))
 
 
 def studies() -> Iterable[str]:
     """Return the study files in config/."""
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
 
     other = ("virtual_drives.yaml", "applications.yaml")
     return sorted(f"config/{path.name}" for path in (ROOT / "config").glob("*.yaml") if path.name not in other)

@@ -180,7 +180,7 @@ def _pinned() -> list[str]:
     """Return the attached drives of the sheet, and the disks below its other subjects."""
     from drivelab.drives.composition import settings_of
     from drivelab.plan.drive_sheet import load_sheet
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
     from drivelab.plan.subject_kinds import KINDS
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []

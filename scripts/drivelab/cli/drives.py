@@ -14,7 +14,7 @@ from drivelab.cli.inventory import VIA
 from drivelab.cli.sheet_rows import additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.units import counted, format_amount
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
 _WIDTH = 100

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 
 def subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:

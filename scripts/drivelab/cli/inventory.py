@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import COMMAND, ROOT
 
 VIA = ("ssh", "slurm")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -73,7 +73,7 @@ def ask(hosts: Sequence[Host], via: str) -> list[Answer]:
 
 def command(host: Host, via: str) -> list[str]:
     """Return the command that prints the drives of a host; no shell here sees the names."""
-    remote = f"cd {shlex.quote(host.folder)} && ./drivelab drives --json"
+    remote = f"cd {shlex.quote(host.folder)} && {COMMAND} drives --json"
     if via == "ssh":
         return ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--", host.name, remote]
     return [

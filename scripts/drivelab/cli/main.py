@@ -32,6 +32,7 @@ def parser() -> RootParser:
         drives,
         evidence,
         import_results,
+        init,
         plan,
         protocol,
         query,
@@ -53,13 +54,13 @@ def parser() -> RootParser:
     root = RootParser(
         prog="drivelab",
         description=drivelab.__doc__,
-        epilog="'./drivelab setup' installs everything that the commands need. Every other command does so if "
-        "something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm.",
+        epilog="In a checkout, './drivelab setup' installs everything that the commands need. Every other command does "
+        "so if something is missing. './drivelab setup cluster' also installs the packages that submit jobs to Slurm.",
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, plan, protocol,
-        query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+        archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, init, plan,
+        protocol, query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

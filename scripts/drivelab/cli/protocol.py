@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, drives, protocols
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 if TYPE_CHECKING:
     from drivelab.campaign.estimate import Trace

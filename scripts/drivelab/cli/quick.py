@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.init import project_or_home
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import console
+from drivelab.plan.places import COMMAND
 
 _SHEET = Path("config/drives.tsv")
 _LEAST_S = 60.0
@@ -37,13 +39,6 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(handler=_quick)
 
 
-def _project() -> Path:
-    """Return the folder of configuration and results."""
-    from drivelab.plan.schema import ROOT
-
-    return ROOT
-
-
 def _refuse_unwritable(page: Path) -> None:
     """Raise UserError if a page cannot be written, before minutes of measuring."""
     existing = next(path for path in (page, *page.parents) if path.exists())
@@ -62,14 +57,14 @@ def _quick(options: argparse.Namespace) -> int:
     if options.history:
         return _history(options)
     if not options.places:
-        raise UserError("name a place to look at, such as the current folder: ./drivelab quick .")
+        raise UserError(f"name a place to look at, such as the current folder: {COMMAND} quick .")
     time_s = parse_duration(options.time)
     if time_s < _LEAST_S:
         raise UserError(f"--time is {options.time}; a look needs at least 1min")
     size_bytes = None if options.size is None else parse_size(options.size)
     if size_bytes is not None and size_bytes < LEAST_BYTES:
         raise UserError(f"--size is {options.size}; a look needs at least {format_size(LEAST_BYTES)}")
-    project = _project()
+    project = project_or_home()
     sheet = load_sheet(project / _SHEET) if (project / _SHEET).exists() else {}
     rows = [subject_of(text, sheet, _SHEET) for text in options.places]
     output = None if options.output is None else options.output.absolute()
@@ -102,7 +97,7 @@ def _history(options: argparse.Namespace) -> int:
     from drivelab.quick.study import RESULTS
 
     wanted = [str(Path(text).resolve()) if Path(text).exists() else text for text in options.places]
-    os.chdir(_project())
+    os.chdir(project_or_home())
     found = histories(RESULTS, wanted)
     if options.json:
         json.dump([as_mapping(history) for history in found], sys.stdout, indent=1, ensure_ascii=False)

@@ -9,6 +9,7 @@ from typing import Any
 from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted
+from drivelab.plan.places import COMMAND
 from drivelab.plan.study import DEFAULT_STUDY
 
 
@@ -36,7 +37,7 @@ def _report(options: argparse.Namespace) -> int:
         missing = counted(len(campaign.to_do), "measurement")
         raise UserError(
             f"{path}: {missing} of {len(campaign.plans)} have no recording yet, and this command measures nothing; "
-            f"make them with: ./drivelab run {path}"
+            f"make them with: {COMMAND} run {path}"
         )
     status = run_study(path, os.cpu_count() or 1, yes=False)
     page = (campaign.study.results / "report/index.html").resolve()

@@ -9,8 +9,8 @@ from typing import Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
+from drivelab.plan.places import ROOT, require_project
 from drivelab.plan.restored import restored_folder
-from drivelab.plan.schema import ROOT
 from drivelab.plan.study import DEFAULT_STUDY
 
 DEMO_STUDY = "config/demo.yaml"
@@ -61,10 +61,12 @@ def in_project(study: str) -> Path:
     """Change to the study's folder and return the study's path relative to it.
 
     The folder is the project's, or the one that the study was restored into. `study` may be relative to the current
-    folder or to the project's.
+    folder or to the project's. Raises UserError outside a project.
     """
     given = next((path for path in (Path(study), ROOT / study) if path.exists()), None)
     folder = ROOT if given is None else restored_folder(given) or ROOT
+    if folder == ROOT:
+        require_project()
     path = Path(study) if given is None else Path(os.path.relpath(given.resolve(), folder))
     os.chdir(folder)
     return path

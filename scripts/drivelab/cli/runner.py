@@ -32,8 +32,8 @@ from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.places import ROOT, VARIABLE
 from drivelab.plan.restored import restored_folder
-from drivelab.plan.schema import ROOT
 from drivelab.recording.folders import RUN_LOCK
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments, snakemake_environment
@@ -243,6 +243,7 @@ def _environment() -> dict[str, str]:
     return {
         **os.environ,
         "LOGNAME": user,
+        VARIABLE: str(ROOT),
         **snakemake_environment(),
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
     }

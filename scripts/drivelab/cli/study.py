@@ -13,6 +13,7 @@ from typing import Any
 from drivelab.cli.run import in_project
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted, format_duration, parse_share
+from drivelab.plan.places import COMMAND
 from drivelab.plan.study import DEFAULT_STUDY
 
 
@@ -69,7 +70,7 @@ def _new(options: argparse.Namespace) -> int:
     wish = Wish.of(detect, options.time, options.written, file_systems)
     path = write_study(options.name, options.drives, options.protocols, wish)
     campaign = Campaign.load(path, everywhere=True)
-    print(f"{path}: written; check it, then run: ./drivelab study check {path}, ./drivelab run {path}")
+    print(f"{path}: written; check it, then run: {COMMAND} study check {path}, {COMMAND} run {path}")
     if campaign.study.runs < wish.runs:
         print(f"The budget permits {campaign.study.runs} of the {wish.runs} recordings that --detect needs.")
     if (verdicts := verdict_outlook(campaign)) is not None:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
 

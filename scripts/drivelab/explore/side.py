@@ -15,7 +15,7 @@ from drivelab.criteria.repeats import THRESHOLD_PCT
 from drivelab.explore.asked import workload_facets
 from drivelab.explore.row_selection import Selector
 from drivelab.imported import IMPORTED
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.folders import home
 from drivelab.tables import io

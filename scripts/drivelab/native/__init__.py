@@ -1,7 +1,8 @@
-"""The compiled part: C sources in this folder, which `./drivelab setup` builds into the environment.
+"""The compiled part: C sources in this folder, built by `./drivelab setup` or at their first use.
 
 They are a library for ctypes, and the program that replays schedules (sources in `replay`, with liburing).
-`python -m drivelab.native` builds both with the system's C compiler, without Python's headers.
+`python -m drivelab.native` builds both with the system's C compiler, without Python's headers. The products are kept in
+the virtual environment, or in the user's cache folder if there is none that the user may write to.
 """
 
 from __future__ import annotations
@@ -37,30 +38,45 @@ def engine_path() -> Path:
 
 def build() -> Path:
     """Compile what is not yet compiled, remove older builds, return the library; raises UserError on failure."""
-    _build(library_path(), SOURCES, COMPILER, ())
-    _build(engine_path(), ENGINE_SOURCES, ENGINE_COMPILER, ENGINE_LIBRARIES)
-    return library_path()
+    built_engine_path()
+    return _built_library_path()
+
+
+def _built_library_path() -> Path:
+    return _build(library_path(), SOURCES, COMPILER, ())
+
+
+def built_engine_path() -> Path:
+    """Return the path of the replay engine, compiled now if it was not; raises UserError on failure."""
+    return _build(engine_path(), ENGINE_SOURCES, ENGINE_COMPILER, ENGINE_LIBRARIES)
 
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """Return the built library; raises UserError if the setup has not built it."""
-    library = library_path()
-    if not library.exists():
-        raise UserError("drivelab's compiled part is missing or of another version; run './drivelab setup'")
-    return ctypes.CDLL(str(library))
+    """Return the library, compiled now if it was not; raises UserError on failure."""
+    return ctypes.CDLL(str(_built_library_path()))
 
 
 def _product(stem: str, suffix: str, folder: Path, compiler: Sequence[str]) -> Path:
     digest = hashlib.sha256(" ".join(compiler).encode())
     for path in sorted(folder.glob("*.[ch]")):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return Path(sys.prefix) / "lib" / "drivelab" / f"{stem}-{digest.hexdigest()[:16]}{suffix}"
+    name = f"{stem}-{digest.hexdigest()[:16]}{suffix}"
+    environment = Path(sys.prefix) / "lib" / "drivelab"
+    is_own = sys.prefix != sys.base_prefix and os.access(sys.prefix, os.W_OK)
+    return (environment if is_own or (environment / name).exists() else _cache()) / name
 
 
-def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequence[str]) -> None:
+def _cache() -> Path:
+    """Return the user's folder for products, after the XDG Base Directory Specification."""
+    folder = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(folder) if folder.startswith("/") else Path.home() / ".cache") / "drivelab"
+
+
+def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequence[str]) -> Path:
+    """Compile a product if it does not exist; return it."""
     if product.exists():
-        return
+        return product
     product.parent.mkdir(parents=True, exist_ok=True)
     part = product.with_name(f"{product.name}.{os.getpid()}.part")
     command = [*compiler, "-o", str(part), *(str(path) for path in sorted(folder.glob("*.c"))), *libraries]
@@ -77,3 +93,4 @@ def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequ
     for other in product.parent.glob(f"{stem}-*{product.suffix}"):
         if other != product and other.suffix == product.suffix:
             other.unlink(missing_ok=True)
+    return product

@@ -7,15 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.grouping import grouped
+from drivelab.plan.places import SHIPPED
 from drivelab.plan.yaml_file import Keys, key_text, load_yaml
 
-ROOT = Path(__file__).resolve().parents[3]
-"""The project's folder, which contains schemas, shipped protocols and traces."""
 _KINDS = {
     "array": "a list", "boolean": "yes or no", "integer": "a whole number", "number": "a number", "object": "a mapping",
     "string": "a text"
@@ -30,7 +28,7 @@ def load_schema(name: str) -> dict[str, Any]:
 
     Its `and_names_of: MODULE.NAME` beside an `enum` adds the keys of that mapping, which the program collects itself.
     """
-    schema = load_yaml(ROOT / "workflow" / "schemas" / f"{name}.schema.yaml")
+    schema = load_yaml(SHIPPED / "workflow" / "schemas" / f"{name}.schema.yaml")
     for part in schema.get("properties", {}).values():
         if "and_names_of" in part:
             module, _, mapping = part["and_names_of"].rpartition(".")

@@ -19,6 +19,7 @@ from drivelab.host.machine import Machine
 from drivelab.host.readers import power_supply
 from drivelab.host.stack.stack import disks
 from drivelab.host.stack.volumes import Layer
+from drivelab.plan.places import COMMAND
 from drivelab.quick.activity import Process, Sample, take
 from drivelab.telemetry.drive_sensors import hwmon_folders, temperature_source
 
@@ -93,7 +94,7 @@ def sentences(first: Sample, second: Sample, facts: Facts) -> tuple[str, ...]:
     """Return what speaks against a start: what was seen, why it matters, what to do."""
     return (
         *(f"drivelab measures now: {study}. Both measurements disturb each other. Wait until it ends; "
-          "`./drivelab watch` shows its progress." for study in facts.studies),
+          f"`{COMMAND} watch` shows its progress." for study in facts.studies),
         *_load(first, second), *_traffic(first, second), *_heat(facts), *_frequency(facts), *_power(facts),
         *_space(facts), *_arrays(facts),
     )  # fmt: skip
@@ -158,7 +159,7 @@ def _heat(facts: Facts) -> Iterator[str]:
 
 def _frequency(facts: Facts) -> Iterator[str]:
     maximum_mhz = facts.frequency_max_mhz
-    advice = "`./drivelab doctor` shows the settings."
+    advice = f"`{COMMAND} doctor` shows the settings."
     if facts.governor == "powersave" and facts.frequency_driver not in _OWN_MANAGEMENT:
         yield (
             "The CPU stays at its lowest frequency (governor powersave). Fast drives then wait for the CPU. "

@@ -20,6 +20,7 @@ from drivelab.host.stack.device_class import (
 )
 from drivelab.host.stack.stack import disks
 from drivelab.host.stack.volumes import Layer
+from drivelab.plan.places import COMMAND
 from drivelab.quick.thresholds import KEYS, LIMITS, Limit
 
 MOST_SENTENCES = 5
@@ -71,7 +72,7 @@ def sentences(
     if unknown := sorted(set(values) - set(KEYS)):
         raise ValueError(f"unknown values: {', '.join(unknown)}")
     if device_class in (MEMORY, RAM_DISK):
-        return ("This place is memory, not a drive. `./drivelab drives` lists the drives; choose a folder on one.",)
+        return (f"This place is memory, not a drive. `{COMMAND} drives` lists the drives; choose a folder on one.",)
     below = disks(layers)
     place = _Place(
         device_class,
@@ -202,7 +203,7 @@ def _host_limited(values: Mapping[str, float], place: _Place) -> Iterator[str]:
         cause = " Encryption (dm-crypt) is part of it." if place.encrypted else ""
         yield (
             f"{place.busiest_cell} uses {format_percentage(100 * share)} % of a CPU core. So the host limits it, and "
-            f"the drive may be faster.{cause} `./drivelab doctor` shows CPU settings."
+            f"the drive may be faster.{cause} `{COMMAND} doctor` shows CPU settings."
         )
 
 
@@ -216,7 +217,7 @@ def _cliff(values: Mapping[str, float], place: _Place) -> Iterator[str]:
     elif place.device_class == HARD_DISK:
         cause = "A disk does this if it is shingled (SMR). `lsblk -o NAME,ZONED,MODEL` shows zones and model."
     else:
-        cause = "A fast (SLC) cache was probably full. `./drivelab protocol show slc-cache` shows how to measure it."
+        cause = f"A fast (SLC) cache was probably full. `{COMMAND} protocol show slc-cache` shows how to measure it."
     yield (
         f"The sustained write falls from {_shown('sustained_start_mib_s', start)} to "
         f"{_shown('sustained_end_mib_s', end)}{after}. {cause}"
@@ -233,7 +234,7 @@ def _queue(values: Mapping[str, float], place: _Place) -> Iterator[str]:
         yield (
             f"Random reads at QD32 reach {_shown('random_read_qd32_iops', iops)}, QD1 about "
             f"{_shown('random_read_qd32_iops', single_iops)}. So requests are not served in parallel, or a limit of "
-            "IOPS applies. `./drivelab protocol show stec-queue-depths` shows how to measure every queue depth."
+            f"IOPS applies. `{COMMAND} protocol show stec-queue-depths` shows how to measure every queue depth."
         )
 
 
@@ -244,7 +245,7 @@ def _mix(values: Mapping[str, float]) -> Iterator[str]:
     yield (
         f"A mix of 70 % reads and 30 % writes reaches {_shown('mixed_iops', mixed)}, far below reads alone "
         f"({_shown('mixed_iops', reads)}) and writes alone ({_shown('mixed_iops', writes)}). Writes block reads. "
-        "`./drivelab protocol show iometer-file-server` shows how to measure mixes."
+        f"`{COMMAND} protocol show iometer-file-server` shows how to measure mixes."
     )
 
 
@@ -258,7 +259,7 @@ def _tails(values: Mapping[str, float], place: _Place) -> Iterator[str]:
             yield (
                 f"One {access} in {one_in} takes more than {_shown(key, tail_us)}, "
                 f"{format_factor(tail_us / median_us)} times the median. Something interrupts the drive: other I/O, "
-                "power saving, garbage collection or a limit. `./drivelab protocol show qos-nines` shows how to "
+                f"power saving, garbage collection or a limit. `{COMMAND} protocol show qos-nines` shows how to "
                 "measure tails."
             )
 

@@ -17,6 +17,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.terminal import console
 from drivelab.core.units import counted
 from drivelab.explore.row_selection import catalogue
+from drivelab.plan.places import COMMAND
 from drivelab.plan.plan import Plan
 from drivelab.quick.result import value_mapping
 from drivelab.quick.study import STUDY
@@ -51,14 +52,14 @@ def histories(results: Path, wanted: Sequence[str] = ()) -> list[History]:
     Raises UserError if there are no looks.
     """
     if not (results / "recordings").is_dir():
-        raise UserError("there are no quick looks yet. To take the first, run: ./drivelab quick .")
+        raise UserError(f"there are no quick looks yet. To take the first, run: {COMMAND} quick .")
     places: dict[str, list[tuple[str, Plan]]] = {}
     for row in catalogue(results).sort_values("started").itertuples():
         plan = Plan.read(results / "recordings" / row.recording / "plan.json")
         places.setdefault(str(plan.context["device"]), []).append((str(row.started), plan))
     for name in wanted:
         if not any(name in (place, plans[0][1].drive) for place, plans in places.items()):
-            command = f"./drivelab quick {shlex.quote(name)}"
+            command = f"{COMMAND} quick {shlex.quote(name)}"
             raise UserError(f"there is no quick look at {name} yet. To take the first, run: {command}")
     if wanted:
         places = {place: plans for place, plans in places.items() if {place, plans[0][1].drive} & set(wanted)}
@@ -76,7 +77,7 @@ def _look(results: Path, started: str, plan: Plan) -> Look:
 
 def _table(path: Path, name: str) -> pd.DataFrame:
     if not path.exists():
-        raise UserError(f"{path}: the table is missing. To make it again, run: ./drivelab run {STUDY}")
+        raise UserError(f"{path}: the table is missing. To make it again, run: {COMMAND} run {STUDY}")
     return io.read(path, name)
 
 

@@ -22,6 +22,7 @@ from drivelab.host.stack.device_class import PHYSICAL
 from drivelab.host.stack.stack import class_of, disks, layers
 from drivelab.host.stack.volumes import Layer
 from drivelab.plan.drive_sheet import SheetRow
+from drivelab.plan.places import COMMAND
 from drivelab.plan.plan import Plan
 from drivelab.plan.subject_kinds import FILE, READ_ONLY
 from drivelab.plan.yaml_file import load_yaml
@@ -276,7 +277,7 @@ def show(places: Sequence[Place], page: str) -> None:
     screen.print(f"The spread is that of the rounds of this look. Written: {written}.", markup=False)
     screen.print(f"Page: {page}", markup=False)
     if any(place.device_class in PHYSICAL for place in places):
-        screen.print("Wear, spare blocks and temperature, as root: ./drivelab drives")
+        screen.print(f"Wear, spare blocks and temperature, as root: {COMMAND} drives")
     if len(places) > 1 and min(place.run for place in places) < _COMPARABLE:
         screen.print(f"This holds for these looks only. For a verdict, take {_COMPARABLE} looks at each place.")
     first = places[0].name
@@ -286,4 +287,4 @@ def show(places: Sequence[Place], page: str) -> None:
         else f"quick --history {shlex.quote(places[0].path if Path(places[0].path).exists() else first)}"
     )
     again = "after a change, look again; then " if places[0].run == 1 and len(places) == 1 else ""
-    screen.print(f"Next: {again}./drivelab {then}", markup=False)
+    screen.print(f"Next: {again}{COMMAND} {then}", markup=False)

@@ -16,6 +16,7 @@ from drivelab.core.files import real_path
 from drivelab.core.units import format_amount, format_size
 from drivelab.drives import sysfs
 from drivelab.plan.drive_sheet import COLUMNS, KIND, SIZE, SheetRow, load_sheet
+from drivelab.plan.places import COMMAND
 from drivelab.plan.subject_kinds import FILE, KINDS, READ_ONLY
 from drivelab.run import guest
 
@@ -48,7 +49,7 @@ def subject_of(text: str, sheet: Mapping[str, SheetRow], sheet_path: Path) -> Sh
         if KINDS[row.kind].destroyed and not row.destructive:
             raise UserError(
                 f"{row.source}: drive '{text}' has destructive: no, and a quick look writes to a drive of the sheet. "
-                f"Enter yes if all its data may be destroyed, or only read it: ./drivelab quick {row.device}"
+                f"Enter yes if all its data may be destroyed, or only read it: {COMMAND} quick {row.device}"
             )
         return row
     if path.exists():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from drivelab.host.stack.device_class import CARD, HARD_DISK, NVME_SSD, SAS_SSD, SATA_SSD, USB
+from drivelab.plan.places import COMMAND
 
 
 class Key(NamedTuple):
@@ -56,7 +57,7 @@ class Limit(NamedTuple):
 
 
 _SSD = (NVME_SSD, SATA_SSD, SAS_SSD)
-_DOCTOR = "`./drivelab doctor {disk}` shows settings for power and link."
+_DOCTOR = f"`{COMMAND} doctor {{disk}}` shows settings for power and link."
 _TRIM = "Free unused blocks with `fstrim -v {path}` as root, wait some minutes and repeat."
 _CACHED = "A cache answers instead of the drive, or data are compressed. Repeat with a larger `--size`."
 

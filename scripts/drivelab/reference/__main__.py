@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import SHIPPED
 from drivelab.reference.pages import HEADER, pages
 
 
 def main() -> None:
     """Write every page, and remove obsolete pages."""
-    folder, texts = ROOT / "docs/reference", pages()
+    folder, texts = SHIPPED / "docs/reference", pages()
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
     for old in folder.glob("*.md"):

@@ -14,10 +14,10 @@ from PIL import Image  # matplotlib draws PNG files with it
 
 from drivelab.core.errors import UserError
 from drivelab.figures.registry import ALL
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import SHIPPED
 
-PICTURES = ROOT / "docs/images/figures"
-_COVERAGE = ROOT / "docs/coverage.md"
+PICTURES = SHIPPED / "docs/images/figures"
+_COVERAGE = SHIPPED / "docs/coverage.md"
 _WIDTH_PX, _COLOURS = 860, 48
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
-from drivelab.native import engine_path
+from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
 
@@ -60,7 +60,7 @@ class EngineOptions:
 
 def possible() -> str | None:
     """Return why io_uring cannot be used here, or None."""
-    done = programs.run([_program(), "--possible"])
+    done = programs.run([str(built_engine_path()), "--possible"])
     return None if done.returncode == 0 else _words(done.stderr)
 
 
@@ -69,8 +69,9 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
 
     See target.h.
     """
-    argv = [_program(), "--schedule", str(schedule), "--results", str(results), "--target", target_path, "--identity",
-             identity, "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
+    argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
+            "--target", target_path, "--identity", identity, "--depth", str(options.depth_limit),
+            "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
     argv += ["--go-on"] if options.go_on else []
     for option, value in (
         ("--cpu", options.cpu),
@@ -153,13 +154,6 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "spin_us": header["spin_ns"] / 1000,
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
-
-
-def _program() -> str:
-    program = engine_path()
-    if not program.exists():
-        raise UserError("drivelab's replay engine is missing or outdated; run './drivelab setup'")
-    return str(program)
 
 
 def _words(stderr: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from drivelab.core.errors import UserError, suggestion
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
 
 TRACES = ROOT / "traces"

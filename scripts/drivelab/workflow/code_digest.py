@@ -7,7 +7,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import SHIPPED
 
 _LIBRARY = Path(__file__).resolve().parents[1]
 
@@ -21,7 +21,7 @@ def code_digest(*sources: str) -> str:
     Raises ValueError for an unknown source.
     """
     digests: dict[str, str] = {}
-    waiting = [_LIBRARY.with_name(source) if source.endswith(".py") else _path(source) for source in sources]
+    waiting = [SHIPPED / "scripts" / source if source.endswith(".py") else _path(source) for source in sources]
     if None in waiting:
         raise ValueError(f"no module for one of {', '.join(sources)}")
     while waiting:
@@ -34,12 +34,12 @@ def code_digest(*sources: str) -> str:
 
 
 def files_digest(*paths: str) -> str:
-    """Return a digest of the names and contents of project files.
+    """Return a digest of the names and contents of the library's files.
 
-    A path may be a pattern for Path.glob.
+    A path, relative to the library, may be a pattern for Path.glob.
     """
     digest = hashlib.sha256()
-    for path in sorted(path for pattern in paths for path in ROOT.glob(pattern)):
+    for path in sorted(path for pattern in paths for path in _LIBRARY.glob(pattern)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -38,7 +38,7 @@ _PAGES = ("report", "parts", "reading", "charts", "pages")
 _NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
 """Facts of a study's report that stamps omit: the first two are in each plan's mark, the basis matters only to the
 join, and the others differ between the host that starts a fleet and the hosts that run its parts."""
-_TEMPLATES = tuple(f"scripts/drivelab/report/templates/{name}.*" for name in _PAGES)
+_TEMPLATES = tuple(f"report/templates/{name}.*" for name in _PAGES)
 
 
 class Fleet:

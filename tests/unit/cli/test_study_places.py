@@ -11,7 +11,7 @@ from drivelab.campaign.new_study import write_study
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.study import load_study
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.workflow.check import check, clashes

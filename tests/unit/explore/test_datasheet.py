@@ -11,8 +11,8 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.explore.datasheet import CANNOT_TELL, FAIL, PASS, check
 from drivelab.explore.side import Side
+from drivelab.plan.places import ROOT
 from drivelab.plan.ratings import RATINGS, DataSheet, Rating, load_data_sheet
-from drivelab.plan.schema import ROOT
 
 READS = {"pattern": "random", "read_share": 100, "block_size": "4KiB", "queue_depth": 1}
 PLAIN = {"alignment_offset_bytes": 0, "block_size_max_bytes": None, "rate_iops": None, "entropy": None, "beside": None,

@@ -10,7 +10,7 @@ import yaml
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 Change = Callable[[str], str]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from drivelab.plan.grammar import Resolved, load, resolve
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 
 PROTOCOLS = ROOT / "config/protocols"
 PTS = sorted(path.stem for path in PROTOCOLS.glob("pts-*.yaml"))

@@ -76,7 +76,7 @@ def test_every_other_option_is_resolved(tmp_path: Path) -> None:
 
 
 def test_the_schema_lists_the_choices_of_the_replay() -> None:
-    from drivelab.plan.schema import ROOT
+    from drivelab.plan.places import ROOT
     from drivelab.plan.yaml_file import load_yaml
 
     defs = load_yaml(ROOT / "workflow/schemas/protocol.schema.yaml")["$defs"]

@@ -12,7 +12,7 @@ import pytest
 
 from drivelab.campaign.planning import Campaign
 from drivelab.plan.grammar import load, resolve
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
 
 PROTOCOLS = ROOT / "config/protocols"

@@ -208,11 +208,11 @@ def test_a_slow_link_explains_slow_sequential_reads() -> None:
 
 
 def test_commands_exist() -> None:
-    """Each `./drivelab COMMAND` is a command, and each protocol is in the library."""
+    """Each `drivelab COMMAND` is a command, and each protocol is in the library."""
     source = "".join(
         Path(f"scripts/drivelab/quick/{name}.py").read_text() for name in ("expectations", "thresholds", "before")
     )
-    commands = set(re.findall(r"`\./drivelab ([a-z-]+)", source))
+    commands = set(re.findall(r"`\{COMMAND\} ([a-z-]+)", source))
     assert commands
     assert commands <= parser().commands.about.keys()
     protocols = re.findall(r"protocol show ([a-z0-9-]+)", source)

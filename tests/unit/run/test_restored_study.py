@@ -18,9 +18,9 @@ from drivelab.campaign.traces import StudyTraces
 from drivelab.cli.run import in_project
 from drivelab.cli.study import all_in_project
 from drivelab.core.errors import UserError
+from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
 from drivelab.plan.restored import MARKER, restored_folder
-from drivelab.plan.schema import ROOT
 from drivelab.plan.study import load_study
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run import device

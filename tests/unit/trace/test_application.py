@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.trace.capturing import applications
 

@@ -16,8 +16,8 @@ from typing import Any
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.units import format_size, parse_size
 from drivelab.plan.file_system import PACKAGES
+from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
-from drivelab.plan.schema import ROOT
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.capturing import guardian, mounts

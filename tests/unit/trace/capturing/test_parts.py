@@ -15,7 +15,7 @@ import pytest
 from captures import background
 from faults import wait_until
 
-from drivelab.plan.schema import ROOT
+from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import command, disk, mounts
 from drivelab.trace.capturing.capture_report import MARK, alive, marked, started
 from drivelab.trace.capturing.disk import Disk
