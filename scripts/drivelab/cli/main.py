@@ -30,6 +30,7 @@ def parser() -> RootParser:
         import_results,
         plan,
         protocol,
+        publish,
         query,
         quick,
         replay,
@@ -52,8 +53,8 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, compare, datasheet, doctor, drives, evidence, import_results, plan, protocol, query, quick,
-        replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+        archive, capture, compare, datasheet, doctor, drives, evidence, import_results, plan, protocol, publish, query,
+        quick, replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

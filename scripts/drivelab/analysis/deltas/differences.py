@@ -96,13 +96,13 @@ def _unknown(differences: pd.DataFrame) -> pd.Series:
     return pd.Series([unknown(*both) for both in values], index=differences.index, dtype=bool)
 
 
-_NO_PURGE = ("not purged", "none")
+NO_PURGE = ("not purged", "none")
 """The study left out a purge that the protocol requires; the protocol requires none."""
 
 
 def not_purged(conditions: pd.DataFrame) -> set[str]:
     """Return the measurements with a recording without a purge, from table `conditions`."""
-    left_out = (conditions["facet"] == "purge") & conditions["value"].isin(_NO_PURGE)
+    left_out = (conditions["facet"] == "purge") & conditions["value"].isin(NO_PURGE)
     return set(conditions.loc[left_out, "measurement"])
 
 
