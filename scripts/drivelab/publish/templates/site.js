@@ -195,7 +195,7 @@ const MOST_OPTIONS = 200;
 
 function picker(side, legend, entries, changed) {
   const box = element("input", {type: "search", autocomplete: "off", placeholder: "Filter: model, firmware, protocol …", ariaLabel: `Filter, ${legend}`});
-  const list = element("select", {size: 8, ariaLabel: legend});
+  const list = element("select", {size: matchMedia("(max-width: 40rem)").matches ? 5 : 8, ariaLabel: legend});
   const told = element("p", {className: "picked quiet", ariaLive: "polite"});
   const texts = entries.map((entry) => [entry.drive, entry.model, entry.details, entry.firmware, entry.protocol, entry.date, entry.name, entry.serial, ...entry.labels].join(" ").toLowerCase());
   let chosen = null;
