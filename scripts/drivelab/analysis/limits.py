@@ -28,7 +28,7 @@ LABELS = (
     SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
 )  # fmt: skip
 """Most severe first."""
-_NO_PURGE = ("not purged", "none")
+NO_PURGE = ("not purged", "none")
 """Values of the facet `purge`: the study left out a purge that the protocol requires; the protocol requires none."""
 
 
@@ -36,7 +36,7 @@ def not_purged(conditions: pd.DataFrame) -> set[tuple[str, str]]:
     """Return (drive, measurement) of each recording without a purge, from table `conditions`."""
     if conditions.empty:
         return set()
-    left_out = conditions[(conditions["facet"] == "purge") & conditions["value"].isin(_NO_PURGE)]
+    left_out = conditions[(conditions["facet"] == "purge") & conditions["value"].isin(NO_PURGE)]
     return set(zip(left_out["drive"], left_out["measurement"], strict=True))
 
 

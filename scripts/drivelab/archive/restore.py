@@ -8,7 +8,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +71,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
         )
     home = (RESTORED / verdict.top if to is None else to).absolute()
     names = {name for name in verdict.digests if of_the_study(name)}
-    _refuse_names(path, names)
+    refuse_names(path, names)
     kept = kinds.kept(names)
     _refuse_clashes(path, kept)
     _refuse_other(home, verdict)
@@ -98,7 +98,8 @@ def _refuse_place(to: Path | None) -> None:
         )
 
 
-def _refuse_names(path: Path, names: set[str]) -> None:
+def refuse_names(path: Path, names: Collection[str]) -> None:
+    """Raise UserError if a name leads out of the folder or has hidden characters."""
     for name in sorted(names):
         if not plain_name(name):
             raise UserError(

@@ -35,6 +35,7 @@ def parser() -> RootParser:
         init,
         plan,
         protocol,
+        publish,
         query,
         quick,
         replay,
@@ -60,7 +61,8 @@ def parser() -> RootParser:
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
         archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, init, plan,
-        protocol, query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+        protocol, publish, query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify,
+        virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

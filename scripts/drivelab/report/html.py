@@ -47,6 +47,24 @@ def hash_source(text: str) -> str:
     return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
 
 
+def own_script(names: Iterable[str] = SCRIPTS) -> str:
+    """Return drivelab's script from some of its files; it holds no data."""
+    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+
+
+def policy(script: str) -> str:
+    """Return a content security policy: no request, no form, and no script but the given one."""
+    return (
+        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {hash_source(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def report_policy() -> str:
+    """Return the content security policy that runs the script of this drivelab's reports and nothing else."""
+    return policy(own_script())
+
+
 MOST_BYTES = 2 << 20
 """Largest table that the report embeds: bytes of its compressed data."""
 _MEANINGS = {
@@ -159,7 +177,7 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     """
     environment = _environment()
     proofs = proofs_of(report)
-    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS)
+    script = own_script()
     environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)
     environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
     return environment.get_template("report.html.j2").render(

@@ -74,6 +74,7 @@ function equip(table) {
   const caption = table.caption.textContent.trim();
   if (headings[0].nodeName === "TH" && original.length > 1) {
     headings.forEach((heading, column) => {
+      if (heading.nodeName !== "TH") return; // a column without a name, such as that of links
       const button = element("button", {type: "button", className: "sort"}, ...heading.childNodes);
       button.addEventListener("click", () => sort(table, heading, column, original));
       heading.replaceChildren(button);
