@@ -30,7 +30,7 @@ def arguments_of(parser: argparse.ArgumentParser) -> tuple[list[argparse.Action]
 
 
 def metavar_of(action: argparse.Action) -> str:
-    """Return what stands for an argument's value; empty for a switch."""
+    """Return the placeholder of an argument's value; empty for a switch."""
     if action.nargs == 0:
         return ""
     if isinstance(action.metavar, tuple):
@@ -43,7 +43,7 @@ def metavar_of(action: argparse.Action) -> str:
 
 
 def options_of(action: argparse.Action) -> list[str]:
-    """Return an argument as it is typed, in each of its forms: `-o FILE`, `--output FILE`."""
+    """Return all forms of an argument on the command line: `-o FILE`, `--output FILE`."""
     value = metavar_of(action)
     return [f"{option} {value}".strip() for option in action.option_strings] or [value]
 

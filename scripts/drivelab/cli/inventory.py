@@ -41,7 +41,7 @@ class Answer:
 def hosts_in(path: Path) -> list[Host]:
     """Read a list of hosts: a name a line, then the project's folder there if it is not the same as here.
 
-    Empty lines and comments (#) are skipped. Raises UserError for a name that is none, a host listed twice, or no host.
+    Empty lines and comments (#) are skipped. Raises UserError for an invalid name, a host listed twice, or an empty list.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -53,7 +53,7 @@ def hosts_in(path: Path) -> list[Host]:
         if not name:
             continue
         if not _NAME.fullmatch(name):
-            raise UserError(f"{path} line {number}: '{name}' is not the name of a host; write one name a line")
+            raise UserError(f"{path} line {number}: '{name}' cannot be the name of a host; write one name a line")
         if name in {host.name for host in hosts}:
             raise UserError(f"{path} line {number}: host '{name}' is listed twice; remove one")
         hosts.append(Host(name, folder.strip() or str(ROOT)))

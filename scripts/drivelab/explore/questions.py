@@ -29,7 +29,7 @@ QUESTIONS = (
         "deltas",
     ),
     Question(
-        "Which values are no verdict, and why?",
+        "Which differences have no verdict, and why?",
         "SELECT comparison, cell_label, metric, verdict, doubts FROM deltas WHERE len(doubts) > 0",
         "deltas",
     ),

@@ -28,7 +28,7 @@ def campaign(clock: str) -> Campaign:
 
 
 def looks(*answers: tuple[str, ...]) -> tuple[list[Sequence[str]], object]:
-    """Return a list of what was looked at, and a function that gives the answers in turn."""
+    """Return the list of calls, and a function that gives the answers in turn."""
     seen: list[Sequence[str]] = []
     turns: Iterator[tuple[str, ...]] = iter(answers)
 
@@ -51,7 +51,7 @@ def looks(*answers: tuple[str, ...]) -> tuple[list[Sequence[str]], object]:
 def test_a_busy_machine_is_named_and_waited_for(
     when: str, answers: list[tuple[str, ...]], said: str, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The input of a test is no terminal, so nobody is asked."""
+    """A test has no terminal, so there is no question."""
     seen, look = looks(*answers)
     assert settle(campaign("wall"), when, look)  # type: ignore[arg-type]
     assert len(seen) == len(answers)
@@ -85,7 +85,7 @@ def test_simulated_time_needs_no_look(project: Path) -> None:
 
 
 def test_disturbances_come_from_processes_of_this_host(tmp_path: Path) -> None:
-    """An idle host that reads nothing has none."""
+    """An idle host has none."""
     proc = tmp_path / "proc"
     proc.mkdir()
     (proc / "stat").write_text("cpu  100 0 100 1000 0 0 0 0 0 0\n")

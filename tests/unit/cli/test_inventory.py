@@ -1,4 +1,4 @@
-"""`drivelab drives --hosts`: an inventory over ssh or Slurm, with a program in the place of ssh and srun."""
+"""`drivelab drives --hosts`: an inventory over ssh or Slurm, with programs instead of ssh and srun."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def test_a_silent_host_is_named_and_the_others_are_kept(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("-oProxyCommand=x\n", "is not the name of a host"),
-        ("a;reboot\n", "is not the name of a host"),
+        ("-oProxyCommand=x\n", "cannot be the name of a host"),
+        ("a;reboot\n", "cannot be the name of a host"),
         ("a\na /other\n", "host 'a' is listed twice"),
         ("# none\n", "has no hosts"),
     ],
