@@ -41,7 +41,7 @@ class Answer:
 def hosts_in(path: Path) -> list[Host]:
     """Read a list of hosts: a name a line, then the project's folder there if it is not the same as here.
 
-    Empty lines and comments (#) are skipped. Raises UserError for an invalid name, a host listed twice, or an empty list.
+    Empty lines and comments (#) are skipped. Raises UserError for an invalid name, a repeated host, or an empty list.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
