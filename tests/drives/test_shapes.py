@@ -32,6 +32,8 @@ pytestmark = pytest.mark.device
 ROOT = Path(__file__).resolve().parents[2]
 CAPACITY_BYTES = 64 * 2**20
 ARTEFACTS = ROOT / "build/test-artefacts"
+ROUNDS = 6
+"""Most rounds of the loop, one more than a window: its shape is the same in every round."""
 PROTOCOLS = ("pts-iops", "pts-write-saturation", "pts-idle-recovery", "pts-cross-stimulus-recovery")
 STAGES = """\
 import sys
@@ -80,7 +82,8 @@ def planned() -> list[Planned]:
     models.write_text(models.read_text() + yaml.safe_dump(more))
     rows = (f"{name}\tvirtual:{name}\tVIRTUAL-{name.upper()}\tyes\t\n" for name in PROTOCOLS)
     sheet.write_text(sheet.read_text() + "".join(rows))
-    measurements = [{"protocol": name, "scale": "demo"} for name in PROTOCOLS]
+    measurements: list[dict[str, object]] = [{"protocol": name, "scale": "demo"} for name in PROTOCOLS]
+    measurements[PROTOCOLS.index("pts-iops")]["set"] = {"loop": {"until": {"steady_state": {"max_rounds": ROUNDS}}}}
     study = {"name": "shapes", "clock": "wall", "drives": list(PROTOCOLS), "measurements": measurements,
              "concurrency": len(PROTOCOLS)}  # fmt: skip
     Path("config/shapes.yaml").write_text(yaml.safe_dump(study))

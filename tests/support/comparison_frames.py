@@ -80,8 +80,8 @@ def slices(count: int = 40, slice_s: float = 10.0) -> dict[str, pd.DataFrame]:
     """Bins and cells of a soak of one drive, each slice slower than the one before; a slice has 2,000 I/Os."""
     cells = [frames.cell(200.0, kind="soak", round=number, elapsed_s=slice_s * (number - 1), runtime_s=slice_s)
              for number in range(1, count + 1)]  # fmt: skip
-    parts = [frames.bins(90.0 + 5 * number, 2000, round=number) for number in range(1, count + 1)]
-    return {"latency_bins": pd.concat(parts, ignore_index=True), "cells": pd.DataFrame(cells)}
+    bins = frames.bins_of_rounds([90.0 + 5 * number for number in range(1, count + 1)], 2000)
+    return {"latency_bins": bins, "cells": pd.DataFrame(cells)}
 
 
 def soaks(drives: tuple[str, ...] = DRIVES, seconds: int = 120, directions: tuple[str, ...] = ("write",),

@@ -128,9 +128,17 @@ def cell(
     return body
 
 
+def tables(drive: str = "op7", *, measurement: str = "trace-replay", **changed: Any) -> dict[str, pd.DataFrame]:
+    """Return the REPLAY tables of one recording, see `_replayed`; all drives have the same values."""
+    names = key(drive, measurement)
+    return {
+        name: frame.assign(**{column: value for column, value in names.items() if column in frame})
+        for name, frame in _replayed(**changed).items()
+    }
+
+
 @cache
-def tables(
-    drive: str = "op7",
+def _replayed(
     *,
     traces: tuple[str, ...] = ("sqlite-inserts",),
     runs: int = 3,
@@ -141,7 +149,6 @@ def tables(
     partial: bool = False,
     kernel: bool = True,
     lost: int = 0,
-    measurement: str = "trace-replay",
 ) -> dict[str, pd.DataFrame]:
     """Return the REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by (phase, passes)."""
     choice = ReplayChoice(TimingChoice("asap" if asap else "original"))
@@ -169,7 +176,7 @@ def tables(
                      state="failed" if partial else "finished", kernel=KERNEL if kernel else None,
                      kernel_reason=None if kernel else "this kernel is locked down")  # fmt: skip
                 lines.append(line)
-        return replay_tables(Path(folder), lines, key(drive, measurement), lambda line: NO_TELEMETRY)
+        return replay_tables(Path(folder), lines, key(), lambda line: NO_TELEMETRY)
 
 
 def together(*many: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

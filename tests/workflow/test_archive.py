@@ -110,7 +110,7 @@ def test_commands_work_on_a_restored_study_in_place(finished: Project, fresh: Pr
     before, evidence = restored.recordings(), restored.evidence()
     assert "6 of 6 measurements done" in ran(fresh, "study", "status", STUDY)
     assert "valid" in ran(fresh, "study", "check", STUDY)
-    assert "already recorded" in ran(fresh, "plan", STUDY)
+    assert "already recorded" in ran(fresh, "plan", "--commands", STUDY)
     assert "6 of 6 recordings are unaltered" in ran(fresh, "verify", "restored/mini/results/recordings")
     assert "op28" in ran(fresh, "query", "FROM summary", "--results", "restored/mini/results")
     assert "op28 against op7" in ran(fresh, "compare", "op7", "op28", "--study", STUDY)

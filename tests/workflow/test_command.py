@@ -42,7 +42,7 @@ def test_snakemakes_own_report(copy: Project) -> None:
 
 def test_the_plan_writes_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
-    shown = project.drivelab("plan", "config/mini.yaml")
+    shown = project.drivelab("plan", "--commands", "config/mini.yaml")
     assert shown.returncode == 0, shown.stderr
     assert "reduced: loop runtime: 100ms instead of 60s" in shown.stdout
     assert not (project.folder / "results").exists()

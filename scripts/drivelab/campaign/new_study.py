@@ -13,6 +13,7 @@ from drivelab.analysis.deltas.power import ASSUMED_SCATTER, MOST_RECORDINGS, rec
 from drivelab.campaign.budget import exceeded
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.protocol_list import START
 from drivelab.core.errors import UserError, suggestion
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
@@ -27,8 +28,6 @@ SHEET = Path("config/drives.tsv")
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _NAMED = 4
 """Number of drives and protocols to suggest."""
-_FIRST = ("pts-throughput", "pts-write-saturation")
-"""Protocols to suggest first: almost any drive can run them."""
 _DRAFT = """\
 # docs/configuration.md explains each key. To see what this study will do: {command} plan {path}
 name: {name}
@@ -119,7 +118,7 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
         able = [
             row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted, wish)
         ]
-        known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in _FIRST, stem))
+        known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in START, stem))
         fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol], wish)]
         advice = [
             f"{kind} ({option} {' '.join(names[:_NAMED])})"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
+from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 
@@ -21,9 +22,7 @@ def positions(plans: Iterable[Plan], seed: int | None, drives: Sequence[str] | N
     the seed also randomises each run within a drive. The drives are then not in blocks: drift over time looks like a
     difference between drives, but is independent of their names.
     """
-    hosts: dict[str, list[Plan]] = {}
-    for plan in plans:
-        hosts.setdefault(host_of(plan), []).append(plan)
+    hosts = grouped(plans, lambda plan: host_of(plan))
     if seed is not None:
         for host, of_host in hosts.items():
             of_host.sort(key=lambda plan, host=host: (plan.run, _lot(seed, host, plan), plan.recording))  # type: ignore[misc]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
+from drivelab.core.grouping import grouped
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.openers import Host
@@ -18,6 +21,19 @@ from drivelab.recording.folders import is_recorded
 
 ASSUMED_CAPACITY_BYTES = 10**12
 """Assumed for a drive that is not attached here."""
+
+
+@dataclass(frozen=True)
+class Test:
+    """All runs of one measurement of a drive, on one platform if the study has platforms."""
+
+    drive: str
+    measurement: str
+    runs: int
+    to_do: int
+    reduced: bool
+    estimate: Estimate
+    """Of the runs that are left."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +65,7 @@ class Outlook:
     """The estimate by host."""
     firmware: str | None = None
     """Firmware that the drive sheet requires."""
+    tests: tuple[Test, ...] = ()
     destroys: bool = True
     """Whether data of a user are lost: not those of a virtual drive, and none by a temporary file or by reads."""
 
@@ -119,9 +136,7 @@ def _span(least: str, most: str) -> str:
 
 def outlook(campaign: Campaign) -> list[Outlook]:
     """Return an outlook for each drive of the study; reads attached drives, writes nothing."""
-    plans: dict[str, list[Plan]] = {}
-    for plan in campaign.here:
-        plans.setdefault(plan.sheet_drive, []).append(plan)
+    plans = grouped(campaign.here, lambda plan: plan.sheet_drive)
     estimates = Estimates(campaign)
     return [_outlook(campaign, drive, of_drive, estimates) for drive, of_drive in plans.items()]
 
@@ -156,11 +171,12 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
     if is_file:
         facts = {**facts, "model": "temporary file"}
     attached = row.virtual is not None or name is not None or is_file
-    capacity_bytes = campaign.capacity_bytes(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
+    capacity_bytes = capacity_bytes_of(plans[0]) if attached else ASSUMED_CAPACITY_BYTES
     transport = str(facts["transport"])
     fastest = fastest_mib_s(plans[0], transport, str(facts["link"]))
     bandwidth_mib_s = min(assumed_mib_s(plans[0], transport), fastest)
     by_host: dict[str, Estimate] = {}
+    by_test = {(plan.drive, plan.measurement): Estimate() for plan in plans}
     ceiling_mib_s = None
     for plan in left:
         bounded = estimates.of(plan, capacity_bytes, bandwidth_mib_s, fastest)
@@ -168,15 +184,19 @@ def _outlook(campaign: Campaign, drive: str, plans: list[Plan], estimates: Estim
         if bounded.most_bytes > slower.most_bytes:
             ceiling_mib_s = fastest
         by_host[host_of(plan)] = by_host.get(host_of(plan), Estimate()) + bounded
+        by_test[plan.drive, plan.measurement] += bounded
     total = sum(by_host.values(), Estimate())
     applications = tuple(
         dict.fromkeys(plan.subject["application"]["name"] for plan in left if "application" in plan.subject)
     )
+    runs, to_do = (Counter((plan.drive, plan.measurement) for plan in some) for some in (plans, left))
+    reduced = {(known.plan.drive, known.plan.measurement) for known in campaign.plans if known.altered}
+    tests = tuple(Test(*test, runs[test], to_do[test], test in reduced, sums) for test, sums in by_test.items())
     device = f"/dev/{name}" if name else "virtual clock" if plans[0].clock == "virtual" else row.device
     return Outlook(
         drive, device, row.serial, row.virtual is not None, str(facts["model"] or "unknown model"), capacity_bytes,
         _holds(name), len(left), total, bandwidth_mib_s, ceiling_mib_s, row.endurance_bytes, applications, attached,
-        by_host, row.firmware, plans[0].destroys,
+        by_host, row.firmware, tests, plans[0].destroys,
     )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from drivelab.campaign.subjects import (
     drive_subject,
     in_part,
     is_fleet,
+    refuse_in_fleet,
     refuse_kept_early,
     refuse_nested,
     simultaneous,
@@ -27,7 +28,6 @@ from drivelab.campaign.traces import (
     check_application,
     check_traces,
     refuse_small_set,
-    trace_subject,
 )
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
@@ -74,7 +74,7 @@ class Campaign:
                     f"{study.path}: key 'drives' names '{drive}', but {study.drives_sheet} has: {known}; add a row"
                 )
         refuse_nested(study, self.sheet)
-        self.traces = StudyTraces(study, lambda: self.clock)
+        self.traces = StudyTraces(study, lambda: self.clock, self.model)
         self._protocols: dict[str, Protocol] = {}
         wanted = [planned for choice in study.measurements for planned in self._plans(choice)]
         self.fleet = is_fleet(
@@ -83,17 +83,8 @@ class Campaign:
         """Whether the study runs drive by drive, each drive with its own results."""
         for name in {member for members in study.scores.values() for member in members} - study.scores.keys():
             self._refuse_without_score(name)
-        if self.fleet and study.scores:
-            raise UserError(
-                f"{study.path}: key 'analysis.scores' compares drives, but the study runs drive by drive, as a fleet; "
-                "remove it, or set 'fleet: false'"
-            )
-        if self.fleet and study.growth is not None:
-            raise UserError(
-                f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
-                "compared at the end; give a number of runs, or 'fleet: false'"
-            )
         if self.fleet:
+            refuse_in_fleet(study)
             wanted = [replace(planned, plan=in_part(planned.plan, study)) for planned in wanted]
         refuse_kept_early(study, self.sheet, (planned.plan for planned in wanted))
         self.wanted = tuple(wanted)
@@ -192,20 +183,6 @@ class Campaign:
         devices = {self.sheet[plan.sheet_drive].device for plan in self.to_do if plan.destroys}
         return sorted({name for device in devices for name in settings_of(sysfs.kernel_name(device))})
 
-    def capacity_bytes(self, plan: Plan) -> int:
-        """Return the capacity of a plan's drive or file; raises UserError if a real drive is not attached."""
-        if "size_bytes" in plan.subject["drive"]:
-            return int(plan.subject["drive"]["size_bytes"])
-        model = plan.subject["drive"].get("virtual")
-        if model is not None:
-            return DriveModel.from_mapping(plan.drive, model).capacity_bytes
-        try:
-            return sysfs.capacity_bytes(sysfs.kernel_name(plan.context["device"]))
-        except OSError:
-            raise UserError(
-                f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
-            ) from None
-
     def model(self, name: str, source: str) -> DriveModel:
         """Return the model of a virtual drive from config/virtual_drives.yaml."""
         return model_among(self.models, name, source)
@@ -244,11 +221,10 @@ class Campaign:
         asked = protocol.write_cache(resolved.steps["class"]["name"])
         wanted = (self.study if platform is None else platform).write_cache
         cache = asked if wanted == BY_PROTOCOL else wanted
-        other = [] if cache == asked else [f"write cache: {cache} instead of {asked}"]
-        if self._leaves_purge_out(resolved.steps):
-            other.append("not purged: the protocol requires a purge, the study sets purge: none")
-        plan = self._plan(choice, row, platform, resolved, run, None if cache == "unchanged" else cache)
-        return Planned(plan, protocol, (*resolved.altered, *other))
+        other = () if cache == asked else (f"write cache: {cache} instead of {asked}",)
+        purged = self._with_purge(resolved)
+        plan = self._plan(choice, row, platform, purged, run, None if cache == "unchanged" else cache)
+        return Planned(plan, protocol, (*purged.altered, *other))
 
     def _plan(
         self,
@@ -267,7 +243,7 @@ class Campaign:
             "scenario": at.scenario,
             "protocol": choice.protocol,
             "write_cache": write_cache,
-            **self._with_purge(resolved.steps),
+            **resolved.steps,
         }
         if choice.array_state != "clean":
             subject["array_state"] = choice.array_state
@@ -275,7 +251,7 @@ class Campaign:
             subject["platform"] = {"name": platform.name, "host": platform.host}
             if platform.file_system is not None:
                 subject["file_system"] = platform.file_system.to_mapping()
-        if self._protocols[choice.protocol].body.get("simultaneous", False):
+        if self._protocols[choice.protocol].simultaneous:
             together = choice.drives_in(_name(platform), run)
             if len(together) > 1:
                 subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in together], choice, self.clock)
@@ -297,7 +273,7 @@ class Campaign:
         if note is not None:
             context["host_note"] = note
         if choice.traces:
-            subject["traces"] = [self._trace(name) for name in choice.traces]
+            subject["traces"] = [self.traces.entry(name) for name in choice.traces]
             context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces]
             refuse_small_set(choice, subject["measure"], self.traces.extent)
         plan = Plan(subject, context)
@@ -315,25 +291,19 @@ class Campaign:
             refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)
         return plan
 
-    def _with_purge(self, steps: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the steps of a plan with the study's purge method, if the protocol has a purge."""
-        if self._leaves_purge_out(steps):
-            kept = {key: value for key, value in steps["condition"].items() if key != "settle_s"}
-            return {**steps, "condition": {**kept, "purge": "none", "not_purged": True}}
-        if steps["condition"]["purge"] == "none":
-            return dict(steps)
-        return {**steps, "condition": {**steps["condition"], "purge": self.study.purge}}
-
-    def _leaves_purge_out(self, steps: Mapping[str, Any]) -> bool:
-        """Return whether the study leaves out a purge that the protocol requires."""
-        return bool(steps["condition"]["purge"] != "none" and self.study.purge == "none")
-
-    def _trace(self, name: str) -> dict[str, Any]:
-        """Return the plan's entry for a trace, see `trace_subject`."""
-        return trace_subject(
-            name, self.study.traces[name], TRACES, f"{self.study.path}: key 'traces.{name}",
-            self.model, lambda: self.traces.is_captured(name),
-        )  # fmt: skip
+    def _with_purge(self, resolved: Resolved) -> Resolved:
+        """Return the steps with the study's purge method, if the protocol has a purge; label one that is left out."""
+        condition, method = resolved.steps["condition"], self.study.purge
+        if condition["purge"] == "none":
+            return resolved
+        if method != "none":
+            return replace(resolved, steps={**resolved.steps, "condition": {**condition, "purge": method}})
+        kept = {key: value for key, value in condition.items() if key != "settle_s"}
+        return replace(
+            resolved,
+            steps={**resolved.steps, "condition": {**kept, "purge": "none", "not_purged": True}},
+            altered=(*resolved.altered, "not purged: the protocol requires a purge, the study sets purge: none"),
+        )
 
 
 def _name(platform: Platform | None) -> str:

@@ -16,8 +16,10 @@ from typing import Any
 from drivelab.campaign.outlook import ASSUMED_CAPACITY_BYTES, Estimates
 from drivelab.campaign.planning import STAGES as CHAIN
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.campaign.unfinished import Inventory, Unfinished, folders, last_words, unfinished_of
 from drivelab.core.files import open_regular
+from drivelab.core.grouping import grouped
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST, PARTS, Study
@@ -99,9 +101,7 @@ def _clock_of_virtual(results: Path) -> str | None:
 
 def study_status(campaign: Campaign) -> list[DriveStatus]:
     """Return the status of each drive on each of its platforms, in the study's order."""
-    plans: dict[str, list[Plan]] = {}
-    for planned in campaign.wanted:
-        plans.setdefault(planned.plan.drive, []).append(planned.plan)
+    plans = grouped((planned.plan for planned in campaign.wanted), lambda plan: plan.drive)
     statuses = {status.drive: status for status in read_status(campaign.study.results)}
     inventories = {drive: Inventory.of(of_drive) for drive, of_drive in plans.items()}
     remaining = Remaining(campaign, inventories.values())
@@ -144,7 +144,7 @@ class Remaining:
 
         if plan.clock == "virtual":
             return None
-        capacity_bytes = self._campaign.capacity_bytes(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
+        capacity_bytes = capacity_bytes_of(plan) if plan.virtual else ASSUMED_CAPACITY_BYTES
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
 

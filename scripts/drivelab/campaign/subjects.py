@@ -65,6 +65,21 @@ def drive_subject(row: SheetRow, model: DriveModel | None, steps: Mapping[str, A
     return subject
 
 
+def capacity_bytes_of(plan: Plan) -> int:
+    """Return the capacity of a plan's drive or file; raises UserError if a real drive is not attached."""
+    if "size_bytes" in plan.subject["drive"]:
+        return int(plan.subject["drive"]["size_bytes"])
+    model = plan.subject["drive"].get("virtual")
+    if model is not None:
+        return DriveModel.from_mapping(plan.drive, model).capacity_bytes
+    try:
+        return sysfs.capacity_bytes(sysfs.kernel_name(plan.context["device"]))
+    except OSError:
+        raise UserError(
+            f"drive '{plan.drive}' is not attached: there is no {plan.context['device']}; attach it"
+        ) from None
+
+
 def refuse_kept(row: SheetRow, plan: Plan) -> None:
     """Raise UserError if an unfinished plan needs a drive that may not be written to."""
     if not row.destructive and KINDS[plan.kind].destroyed and not is_recorded(plan):
@@ -99,8 +114,17 @@ def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tup
     """Return the sorted serials of drives that are measured at the same time.
 
     `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some drives are simulated,
-    because simulated time and real time do not coincide.
+    because simulated time and real time do not coincide, or when two subjects share a disk or file system.
     """
+    users: dict[str, str] = {}
+    for row in rows:
+        for carrier in row.members or (row.serial,):
+            if (other := users.setdefault(carrier, row.drive)) != row.drive:
+                raise UserError(
+                    f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
+                    f"'{other}' and '{row.drive}' are both on {carrier} and would slow each other down; leave out one "
+                    "of them"
+                )
     simulated = [row.drive for row in rows if row.virtual is not None]
     if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
         raise UserError(
@@ -164,6 +188,20 @@ def is_fleet(study: Study, plans: Sequence[Plan], captured: Callable[[], Iterabl
             f"of this study, started {mode}, which would all be measured again; remove the key, or name other 'results'"
         )
     return study.fleet
+
+
+def refuse_in_fleet(study: Study) -> None:
+    """Raise UserError if a study that runs drive by drive compares drives before all are measured."""
+    if study.scores:
+        raise UserError(
+            f"{study.path}: key 'analysis.scores' compares drives, but the study runs drive by drive, as a fleet; "
+            "remove it, or set 'fleet: false'"
+        )
+    if study.growth is not None:
+        raise UserError(
+            f"{study.path}: key 'runs' grows, but the study runs drive by drive, as a fleet, whose drives are "
+            "compared at the end; give a number of runs, or 'fleet: false'"
+        )
 
 
 def in_part(plan: Plan, study: Study) -> Plan:

@@ -14,7 +14,7 @@ from drivelab.core.units import format_amount
 from drivelab.plan.cell import rounds_at_least
 from drivelab.plan.grammar import Protocol
 from drivelab.plan.plan import Plan
-from drivelab.plan.study import MeasurementChoice, Study, TraceSource
+from drivelab.plan.study import MeasurementChoice, Study
 from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing import applications, capture
 from drivelab.trace.capturing.applications import APPLICATIONS
@@ -25,11 +25,13 @@ TRACES = Path("traces")
 
 
 class StudyTraces:
-    """Where a study's traces are and how large: captured by this host, shipped, or the user's own."""
+    """A study's traces, where they are and how large: captured by this host, shipped, or the user's own."""
 
-    def __init__(self, study: Study, clock: Callable[[], tuple[str, str | None]]) -> None:
-        """Take the study, and a function that returns `Campaign.clock`."""
-        self._study, self._clock = study, clock
+    def __init__(
+        self, study: Study, clock: Callable[[], tuple[str, str | None]], model: Callable[[str, str], DriveModel]
+    ) -> None:
+        """Take the study, a function that returns `Campaign.clock`, and `Campaign.model`."""
+        self._study, self._clock, self._model = study, clock, model
 
     @cached_property
     def cannot_capture(self) -> str | None:
@@ -44,6 +46,26 @@ class StudyTraces:
     def path(self, name: str) -> Path:
         """Return the path of a trace, which may not be captured yet."""
         return self._study.results / "traces" / f"{name}.parquet" if self.is_captured(name) else self._existing(name)
+
+    def entry(self, name: str) -> dict[str, Any]:
+        """Return what a replay depends on: the content of an existing trace, or how a trace is captured.
+
+        Raises UserError for a missing trace.
+        """
+        source, key = self._study.traces[name], f"{self._study.path}: key 'traces.{name}"
+        if source.file is not None:
+            return {"name": name, "sha256": _digest(source.file, f"{key}.file'")}
+        assert source.shipped is not None  # the schema requires one of the two
+        shipped = trace_catalogue.entry(source.shipped, TRACES)
+        if not shipped.path.is_file():
+            raise UserError(f"{key}': {shipped.path} is missing; restore it with git")
+        if source.capture is None or source.origin is None:
+            return {"name": name, "sha256": shipped.sha256}
+        spec = applications.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
+        origin = self._model(source.origin, f"{key}.origin'")
+        if not self.is_captured(name):
+            return {"name": name, "sha256": shipped.sha256}
+        return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
 
     def of(self, plan: Plan) -> tuple[Trace, ...]:
         """Return the extent of each of a plan's traces."""
@@ -120,31 +142,6 @@ def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
         )
     if choice.traces and not (protocol.replays or protocol.takes_streams):
         raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; remove its 'trace'")
-
-
-def trace_subject(
-    name: str, source: TraceSource, traces: Path, key: str, model: Callable[[str, str], DriveModel],
-    is_captured: Callable[[], bool],
-) -> dict[str, Any]:  # fmt: skip
-    """Return what a replay depends on: the content of an existing trace, or how a trace is captured.
-
-    `traces` is the folder of shipped traces; `key` is file and key for errors, without the closing quote; `model`
-    finds the virtual drive of a capture; `is_captured` returns whether this host captures the trace. Raises UserError
-    for a missing trace.
-    """
-    if source.file is not None:
-        return {"name": name, "sha256": _digest(source.file, f"{key}.file'")}
-    assert source.shipped is not None  # the schema requires one of the two
-    shipped = trace_catalogue.entry(source.shipped, traces)
-    if not shipped.path.is_file():
-        raise UserError(f"{key}': {shipped.path} is missing; restore it with git")
-    if source.capture is None or source.origin is None:
-        return {"name": name, "sha256": shipped.sha256}
-    spec = applications.load(APPLICATIONS, source.capture)  # checked even if this host cannot trace
-    origin = model(source.origin, f"{key}.origin'")
-    if not is_captured():
-        return {"name": name, "sha256": shipped.sha256}
-    return {"name": name, "application": spec.to_mapping(), "origin": origin.to_mapping()}
 
 
 def refuse_small_set(

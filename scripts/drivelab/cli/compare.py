@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, drives
 from drivelab.core.errors import UserError
 from drivelab.core.units import counted
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 DIFFERENCES_FORBIDDEN = 3
 """Exit status if something differs unintentionally and --forbid-differences is given."""
+FAILED = {"slower": 4, "different": 5, "undecided": 6}
+"""Exit status by what --fail-on refuses; the lowest one counts."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
 _LONGEST_NAME = 16
@@ -36,14 +39,24 @@ def add_parser(commands: Any) -> None:
         "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
         "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
     )
-    parser.add_argument("basis", metavar="A", help="selector of the basis, which B is compared with")
-    parser.add_argument("comparison", metavar="B", help="selector of the recordings to compare")
+    for name, letter, words in (("basis", "A", "the basis"), ("comparison", "B", "the recordings to compare with it")):
+        completed_by(parser.add_argument(name, metavar=letter, help=f"selector of {words}"), drives)
     parser.add_argument(
         "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
     )
     parser.add_argument("--results", type=Path, metavar="DIR", help="results folder (default: the study's, or results)")
     parser.add_argument("--margin", metavar="SHARE", help="smaller differences count as the same (default: 5%%)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON")
+    form.add_argument("--markdown", action="store_true", help="print a table in Markdown, as for a pull request")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write the values as JUnit XML")
+    parser.add_argument(
+        "--fail-on",
+        type=_outcomes,
+        default=[],
+        metavar="OUTCOME,...",
+        help="exit with status 4 if a value is slower, 5 if any is different, 6 if any is undecided: these words",
+    )
     parser.add_argument(
         "--all", action="store_true", help="list every metric, also IOPS, throughput and mean latency that say the same"
     )
@@ -63,6 +76,8 @@ def add_parser(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.compare import compare
+    from drivelab.explore.comparison_lines import failing
+    from drivelab.explore.comparison_text import junit, markdown
     from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
@@ -70,9 +85,27 @@ def _compare(options: argparse.Namespace) -> int:
     if options.json:
         json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
         print()
+    elif options.markdown:
+        print(markdown(comparison, headline(comparison), every=options.all), end="")
     else:
         _show(comparison, conditions=options.conditions, every=options.all)
-    return DIFFERENCES_FORBIDDEN if terms.forbid and comparison.forbidden else 0
+    if options.junit is not None:
+        options.junit.write_text(junit(comparison, options.fail_on), encoding="utf-8")
+    if terms.forbid and comparison.forbidden:
+        return DIFFERENCES_FORBIDDEN
+    found = failing(comparison, options.fail_on)
+    for key, count in found.items():
+        print(f"drivelab: {counted(count, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
+    return min((FAILED[key] for key in found), default=0)
+
+
+def _outcomes(text: str) -> list[str]:
+    from drivelab.core.errors import suggestion
+
+    for name in text.split(","):
+        if name not in FAILED:
+            raise argparse.ArgumentTypeError(f"'{name}' is unknown; {suggestion(name, FAILED)}")
+    return text.split(",")
 
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
@@ -131,8 +164,9 @@ def as_mapping(comparison: Comparison) -> dict[str, Any]:
 
 
 def headline(comparison: Comparison) -> str:
-    """Return a sentence with the number of values of each outcome."""
+    """Return a sentence with the number of values of each outcome, and the largest difference."""
     from drivelab.analysis.verdict import IN_RECORDINGS
+    from drivelab.explore.comparison_lines import largest
 
     counts = ", ".join(
         f"{counted(number, 'value')} {outcome}, without a verdict"
@@ -143,9 +177,12 @@ def headline(comparison: Comparison) -> str:
     number = comparison.tested
     once = "IOPS, throughput and mean latency of a cell count once"
     adjusted = f"adjusted for {counted(number, 'comparison')}: {once}" if number else "no value could be tested"
+    most = largest(comparison)
+    largest_words = f"; largest: {most}" if most else ""
+    terms = comparison.terms
     return (
-        f"{comparison.comparison} against {comparison.basis}: {counts} (margin {comparison.terms.margin_pct:g} %, "
-        f"confidence {comparison.terms.confidence_pct:g} %, {adjusted})"
+        f"{comparison.comparison} against {comparison.basis}: {counts}{largest_words} "
+        f"(margin {terms.margin_pct:g} %, confidence {terms.confidence_pct:g} %, {adjusted})"
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.inventory import VIA
 from drivelab.cli.sheet_rows import additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.units import counted, format_amount
@@ -32,11 +33,21 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="write the sheet of --tsv to FILE, atomically"
     )
+    parser.add_argument(
+        "--hosts",
+        type=Path,
+        metavar="FILE",
+        help="the sheet of --tsv for all hosts in FILE: a name a line, then the "
+        "project's folder there if it is another than here",
+    )
+    parser.add_argument("--via", choices=VIA, default="ssh", help="how to reach the hosts (default: ssh)")
     parser.add_argument("--sheet", type=Path, default=DEFAULT_SHEET, help="the drive sheet (%(default)s)")
     parser.set_defaults(handler=_drives)
 
 
 def _drives(options: argparse.Namespace) -> int:
+    if options.hosts is not None:
+        return _of_hosts(options)
     drives = survey(options.sheet)
     if options.json:
         print(json.dumps(drives, indent=1))
@@ -45,6 +56,24 @@ def _drives(options: argparse.Namespace) -> int:
     else:
         print(listing(drives), end="")
     return 0
+
+
+def _of_hosts(options: argparse.Namespace) -> int:
+    """Add the drives of all listed hosts to the sheet; return 1 if a host did not answer."""
+    from drivelab.cli.inventory import ask, hosts_in, with_host_column
+    from drivelab.plan.drive_sheet import COLUMNS
+
+    answers = ask(hosts_in(options.hosts), options.via)
+    drives = [drive for answer in answers for drive in answer.drives]
+    if options.json:
+        print(json.dumps(drives, indent=1))
+    else:
+        present = with_host_column(_text(options.sheet) or "\t".join(COLUMNS) + "\n")
+        _put_sheet(drives, present, options.output)
+    silent = [answer for answer in answers if answer.failure]
+    for answer in silent:
+        print(f"drivelab: host {answer.host.name} is left out: {answer.failure}", file=sys.stderr)
+    return 1 if silent else 0
 
 
 def survey(sheet: Path) -> list[dict[str, Any]]:

@@ -6,11 +6,14 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import drivelab
-from drivelab.cli.parser import RootParser
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import escape_output
+
+if TYPE_CHECKING:
+    from drivelab.cli.parser import RootParser
 
 _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR, errno.EROFS, errno.EEXIST, errno.ELOOP,
            errno.ENAMETOOLONG, errno.EINVAL, errno.EFBIG)  # fmt: skip
@@ -23,6 +26,7 @@ def parser() -> RootParser:
         archive,
         capture,
         compare,
+        completion,
         datasheet,
         doctor,
         drives,
@@ -34,6 +38,7 @@ def parser() -> RootParser:
         query,
         quick,
         replay,
+        report,
         run,
         stage,
         steady_state,
@@ -44,6 +49,7 @@ def parser() -> RootParser:
         virtual,
         watch,
     )
+    from drivelab.cli.parser import RootParser
 
     root = RootParser(
         prog="drivelab",
@@ -53,8 +59,8 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, compare, datasheet, doctor, drives, evidence, import_results, init, plan, protocol, query,
-        quick, replay, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
+        archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, init, plan,
+        protocol, query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root
@@ -67,10 +73,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     escape_output()
     try:
+        from drivelab.cli.completion import complete
         from drivelab.core.termination import end_in_order
 
         end_in_order()
-        options = parser().parse_args(arguments)
+        commands = parser()
+        complete(commands)
+        options = commands.parse_args(arguments)
         return int(options.handler(options))
     except UserError as error:
         print(f"drivelab: {error}", file=sys.stderr)

@@ -15,9 +15,9 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "init", "demo", "drives", "doctor"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay"),
-    "look": ("compare", "query", "evidence", "steady-state", "datasheet"),
+    "look": ("report", "compare", "query", "evidence", "steady-state", "datasheet"),
     "share": ("archive", "import"),
-    "maintain": ("verify", "test"),
+    "maintain": ("verify", "completion", "test"),
 }
 """Commands by what users want. Others are stages that the workflow calls; `--help` does not list them."""
 _CHOICE = re.compile(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.run import in_project
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
@@ -14,17 +18,16 @@ if TYPE_CHECKING:
     from drivelab.campaign.outlook import Outlook
     from drivelab.campaign.planning import Campaign, Planned
 
-_LARGE = 300
-"""Above this number of recordings, commands are shown only with --commands."""
-
 
 def add_parser(commands: Any) -> None:
     """Register `plan`."""
     parser = commands.add_parser("plan", help="show what a study would erase, write and measure; touches nothing")
-    parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    completed_by(study, studies)
     parser.add_argument(
-        "--commands", action="store_true", help="list every measurement with its commands, also for large studies"
+        "--commands", action="store_true", help="list every measurement with its shortenings and its fio commands"
     )
+    parser.add_argument("--json", action="store_true", help="print drives, tests and totals as JSON")
     parser.add_argument(
         "--everywhere", action="store_true", help="include measurements of other hosts, as on a cluster"
     )
@@ -42,27 +45,70 @@ def _plan(options: argparse.Namespace) -> int:
     campaign = Campaign.load(in_project(options.study), everywhere=options.everywhere)
     Layout(campaign).check_owner()
     campaign.approve_drives(attached_only=True)
-    print(headline(campaign))
     rows = outlook(campaign)
-    for row in rows:
-        print("\n".join(row.lines()))
-    print("\n".join(_totals(campaign, rows)))
-    for line in growth_lines(campaign):
-        print(line)
-    if (verdicts := verdict_outlook(campaign)) is not None:
-        print(verdicts)
     beyond = exceeded(campaign, rows)
-    for excess in beyond:
-        print(f"Over budget: {excess}")
-    if len(campaign.plans) > _LARGE and not options.commands:
-        print("--commands lists every measurement with its commands.")
+    verdicts = verdict_outlook(campaign)
+    if options.json:
+        json.dump(_mapping(campaign, rows, verdicts, beyond), sys.stdout, indent=1, ensure_ascii=False)
+        print()
     else:
-        by_drive = {row.drive: row for row in rows}
-        for planned in sorted(campaign.plans, key=lambda planned: campaign.order(planned.plan)):
-            _show(campaign, planned, by_drive)
+        print(headline(campaign))
+        for row in rows:
+            print("\n".join(row.lines()))
+        _table(rows)
+        lines = [*_totals(campaign, rows), *growth_lines(campaign), *filter(None, [verdicts])]
+        print("\n".join([*lines, *(f"Over budget: {excess}" for excess in beyond)]))
+        if options.commands:
+            by_drive = {row.drive: row for row in rows}
+            for planned in sorted(campaign.plans, key=lambda planned: campaign.order(planned.plan)):
+                _show(campaign, planned, by_drive)
+        else:
+            print("--commands lists every measurement with its fio commands.")
     if beyond:  # same exit status as `drivelab run`, for scripts
         raise refusal(campaign, beyond)
     return 0
+
+
+def _mapping(
+    campaign: Campaign, rows: Sequence[Outlook], verdicts: str | None, beyond: Sequence[str]
+) -> dict[str, Any]:
+    """Return the plan of a study for JSON; times in seconds, volumes in bytes, each at least and at most."""
+    names = ("drive", "device", "serial", "model", "capacity_bytes", "virtual", "attached", "holds", "to_do")
+    return {
+        "study": campaign.study.name,
+        "drives": [{**{name: getattr(row, name) for name in names}, **asdict(row.estimate)} for row in rows],
+        "tests": [
+            {**{name: value for name, value in vars(test).items() if name != "estimate"}, **asdict(test.estimate)}
+            for row in rows
+            for test in row.tests
+        ],
+        "verdicts": verdicts,
+        "over_budget": list(beyond),
+    }
+
+
+def _table(rows: Sequence[Outlook]) -> None:
+    """Print a line for each test: its runs, and what is left to do."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from drivelab.core.terminal import print_table, wide_console
+
+    shown = Table(box=None, pad_edge=False)
+    for name, justify in (("drive", "left"), ("test", "left"), ("runs", "right"), ("to do", "right"),
+                          ("time", "right"), ("written", "right"), ("", "left")):  # fmt: skip
+        shown.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for test in (test for row in rows for test in row.tests):
+        span = test.estimate
+        left = [_span(span.least_s, span.most_s, format_duration),
+                _span(span.least_bytes, span.most_bytes, format_amount)] if test.to_do else ["", ""]  # fmt: skip
+        texts = (test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left)
+        shown.add_row(*map(Text, texts), "reduced" if test.reduced else "")
+    print_table(shown, wide_console())
+
+
+def _span(least: float, most: float, words: Callable[[float], str]) -> str:
+    return words(least) if words(least) == words(most) else f"{words(least)} to {words(most)}"
 
 
 def growth_lines(campaign: Campaign) -> list[str]:

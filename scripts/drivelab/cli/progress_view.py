@@ -108,7 +108,7 @@ class ProgressView:
         return f"{done}{self._time_left()}"
 
     def _likely_s(self, plan: Plan) -> float:
-        capacity_bytes = reckoned_capacity_bytes(self._campaign, plan)
+        capacity_bytes = reckoned_capacity_bytes(plan)
         return self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).likely_s
 
     def _time_left(self) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
+import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, drives, protocols
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 
 if TYPE_CHECKING:
     from drivelab.campaign.estimate import Trace
     from drivelab.campaign.procedure import Subject
+    from drivelab.campaign.protocol_list import Entry
     from drivelab.plan.grammar import Protocol
 
 CLASSES = ("enterprise", "client")
@@ -24,8 +29,11 @@ def add_parser(commands: Any) -> None:
     top = commands.add_parser("protocol", help="list, show and check protocols")
     actions = top.add_subparsers(title="actions", metavar="ACTION", required=True)
 
-    parser = actions.add_parser("list", help="list the protocols of config/protocols")
-    parser.add_argument("--markdown", action="store_true", help="print the index page of docs/protocols")
+    parser = actions.add_parser("list", help="list the protocols, with the time and bytes they take")
+    _add_drive(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the list as JSON; times in seconds, volumes in bytes")
+    form.add_argument("--markdown", action="store_true", help="print the index page of docs/protocols")
     parser.set_defaults(handler=_list)
 
     parser = actions.add_parser(
@@ -33,7 +41,8 @@ def add_parser(commands: Any) -> None:
         help="show what a protocol does: steps, rounds, cells, time and bytes written",
         description="Shows what a protocol does to a drive of the sheet, or to a drive of a given capacity and speed.",
     )
-    parser.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
+    name = parser.add_argument("protocol", metavar="NAME", help="name in config/protocols, or a file")
+    completed_by(name, protocols)
     parser.add_argument("--scale", metavar="S", help="shorten the protocol by its scale S")
     parser.add_argument(
         "--class",
@@ -41,7 +50,22 @@ def add_parser(commands: Any) -> None:
         choices=CLASSES,
         help="class of the drive (default: the usual one of the protocol)",
     )
-    parser.add_argument("--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options")
+    _add_drive(parser)
+    parser.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
+    parser.set_defaults(handler=_show)
+
+    parser = actions.add_parser(
+        "check", help="check that a file is a valid protocol, at full length and at every scale"
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
+    parser.set_defaults(handler=_check)
+
+
+def _add_drive(parser: argparse.ArgumentParser) -> None:
+    drive = parser.add_argument(
+        "--drive", metavar="D", help="a drive of config/drives.tsv; replaces the next two options"
+    )
+    completed_by(drive, drives)
     parser.add_argument(
         "--capacity", metavar="SIZE", help=f"capacity of the drive, such as 512GiB (default: {CAPACITY})"
     )
@@ -58,14 +82,6 @@ def add_parser(commands: Any) -> None:
         default=[],
         help="trace to replay: a name of traces/, or a file; repeatable",
     )
-    parser.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
-    parser.set_defaults(handler=_show)
-
-    parser = actions.add_parser(
-        "check", help="check that a file is a valid protocol, at full length and at every scale"
-    )
-    parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
-    parser.set_defaults(handler=_check)
 
 
 def _positive(text: str) -> float:
@@ -79,17 +95,46 @@ def _positive(text: str) -> float:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from drivelab.campaign import protocol_page
+    from rich.table import Table
+    from rich.text import Text
+
+    from drivelab.campaign import protocol_list, protocol_page
+    from drivelab.core.terminal import print_table, wide_console
     from drivelab.plan.grammar import PROTOCOLS, load
 
     protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
     if options.markdown:
         print(protocol_page.index(protocols), end="")
         return 0
-    width = max(len(protocol.name) for protocol in protocols)
-    for protocol in protocols:
-        print(f"{protocol.name:{width}}  {protocol.body['title']}")
+    words, subject = _subject(options)
+    listed = protocol_list.entries(protocols, subject)
+    if options.json:
+        json.dump([_mapping(entry) for entry in listed], sys.stdout, indent=1, ensure_ascii=False)
+        print()
+        return 0
+    console = wide_console()
+    width = max(len(entry.name) for entry in listed) + 2
+    for family, members in protocol_list.by_family(listed):
+        shown = Table(box=None, pad_edge=False, show_header=False)
+        for column in range(4):
+            shown.add_column(justify="right" if column in (1, 2) else "left", no_wrap=column < 3)
+        shown.columns[0].width, shown.columns[1].min_width, shown.columns[2].min_width = width, 14, 8
+        for entry in members:
+            name = f"{'*' if entry.start else ' '} {entry.name}"
+            title = f"{entry.title} (does not fit this drive)" if entry.unfit else entry.title
+            shown.add_row(*map(Text, (name, entry.time, entry.written, title)))
+        console.print(f"[bold]{family}[/]")
+        print_table(shown, console)
+        console.print()
+    print(f"* start here. Time and upper bound of the bytes written, conditioning included, for {words}; "
+          "--drive chooses another. 'drivelab protocol show NAME' explains one.")  # fmt: skip
     return 0
+
+
+def _mapping(entry: Entry) -> dict[str, Any]:
+    names = ("family", "name", "title", "source", "start", "unfit")
+    span = None if entry.takes is None or entry.takes.estimate is None else asdict(entry.takes.estimate)
+    return {**{name: getattr(entry, name) for name in names}, "takes": span}
 
 
 def _show(options: argparse.Namespace) -> int:

@@ -32,9 +32,12 @@ def add_parser(commands: Any) -> None:
         "query",
         help="query the tables of a study in SQL",
         description="Runs one SQL statement (DuckDB) on the tables of a results folder. Each table spans all "
-        "recordings. A query cannot change data. Without a statement, lists tables and columns.",
+        "recordings. A query cannot change data. Without a statement, lists the filled tables and ten ready questions; "
+        "their numbers answer them, and the name of a table lists its columns.",
     )
-    parser.add_argument("sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"')
+    parser.add_argument(
+        "sql", nargs="?", metavar="SQL", help='such as "SELECT drive, value FROM summary"; or a table, or a number'
+    )
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study"
     )
@@ -53,17 +56,32 @@ def _query(options: argparse.Namespace) -> int:
     time_limit_s = parse_duration(options.time_limit)
     if time_limit_s > _LONGEST_S:
         raise UserError(f"--time-limit {options.time_limit} is too long; give at most 7d")
-    results = open_results(options.results, None if options.sql is None else named_in(options.sql))
+    sql = _statement(options.sql)
+    results = open_results(options.results, None if sql is None else named_in(sql))
     if results.outdated:
         print(
             f"drivelab: {results.outdated} files of another version are left out; run 'drivelab run' to rebuild them",
             file=sys.stderr,
         )
-    if options.sql is None:
+    if sql is None:
         _list(results, options.format)
     else:
-        _show(query(results, options.sql, time_limit_s=time_limit_s), options.format)
+        if sql != options.sql and options.format == "table":
+            print(f"{sql}\n")
+        _show(query(results, sql, time_limit_s=time_limit_s), options.format)
     return 0
+
+
+def _statement(text: str | None) -> str | None:
+    """Return the SQL that the user means: a statement, the number of a ready question, or a table to describe."""
+    from drivelab.explore.questions import QUESTIONS
+    from drivelab.tables.schemas import SCHEMAS
+
+    if text is not None and text.isdecimal():
+        if not 1 <= int(text) <= len(QUESTIONS):
+            raise UserError(f"there is no question {text}; choose one of 1 to {len(QUESTIONS)}")
+        return QUESTIONS[int(text) - 1].sql
+    return f"DESCRIBE {text}" if text in SCHEMAS else text
 
 
 def _list(results: Results, form: str) -> None:
@@ -73,8 +91,17 @@ def _list(results: Results, form: str) -> None:
 
     tables = columns(results)
     if form == "table":
-        for name, rows, fields in tables:
-            print(f"{name} ({rows} row{'' if rows == 1 else 's'}): {', '.join(column for column, _ in fields)}")
+        from drivelab.explore.questions import QUESTIONS
+
+        filled = {name: rows for name, rows, _ in tables if rows}
+        print("Tables with rows; 'drivelab query TABLE' lists the columns of one:")
+        width = max(map(len, filled), default=0)
+        for name, rows in filled.items():
+            print(f"  {name:{width}}  {rows:>10,} row{'' if rows == 1 else 's'}")
+        print(f"The other {len(tables) - len(filled)} are empty.")
+        print("\nReady questions; 'drivelab query NUMBER' answers one, and prints its SQL:")
+        for number, question in enumerate(QUESTIONS, start=1):
+            print(f"  {number:>2}  {question.words}{'' if question.table in filled else ' (no rows)'}")
         return
     entries = [(name, column, kind) for name, _, fields in tables for column, kind in fields]
     _show(pa.table(dict(zip(("table", "column", "type"), zip(*entries, strict=True), strict=True))), form)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.cli.completion import completed_by, traces
 from drivelab.core.units import format_amount, parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ def add_parser(commands: Any) -> None:
         "drive performed. To compare drives, with purge, preconditioning and repeats, use the protocol trace-replay "
         "in a study. docs/replay.md explains timing, mapping and every number.",
     )
-    parser.add_argument("trace", metavar="TRACE", help="trace in Parquet, or a name of the catalogue in traces/")
+    words = "trace in Parquet, or a name of the catalogue in traces/"
+    completed_by(parser.add_argument("trace", metavar="TRACE", help=words), traces)
     parser.add_argument(
         "--target", required=True, help="drive of the drive sheet, or path of a loop device or file that you own"
     )

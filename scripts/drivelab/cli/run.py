@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT, require_project
 from drivelab.plan.restored import restored_folder
@@ -18,7 +19,8 @@ DEMO_STUDY = "config/demo.yaml"
 def add_parser(commands: Any) -> None:
     """Register `run` and `demo`."""
     parser = commands.add_parser("run", help="run a study, or the unfinished part of it")
-    parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    study = parser.add_argument("study", nargs="?", default=DEFAULT_STUDY, help=f"study file (default {DEFAULT_STUDY})")
+    completed_by(study, studies)
     _common(parser)
     parser = commands.add_parser("demo", help="run the demo study on two virtual drives")
     _common(parser)
@@ -28,6 +30,12 @@ def add_parser(commands: Any) -> None:
 def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="allow drivelab to destroy the data on the study's drives")
     parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
+    parser.add_argument(
+        "--when-busy",
+        choices=("ask", "wait", "continue"),
+        default="ask",
+        help="what to do if other programs use the machine (default: ask on a terminal, otherwise continue)",
+    )
     parser.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")
     parser.set_defaults(handler=_run)
 
@@ -44,7 +52,9 @@ def _run(options: argparse.Namespace) -> int:
     profile = options.profile
     if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():
         raise UserError(f"{options.profile}: is not the folder of a Snakemake profile; drivelab ships profiles/slurm")
-    return run_study(in_project(options.study), options.cores, options.yes, profile and profile.resolve())
+    return run_study(
+        in_project(options.study), options.cores, options.yes, profile and profile.resolve(), options.when_busy
+    )
 
 
 def in_project(study: str) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import getpass
 import os
 import shutil
@@ -22,11 +21,12 @@ from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli import cluster
-from drivelab.cli import cluster as cluster_log
+from drivelab.cli.busy import CONTINUE, settle
 from drivelab.cli.plan import growth_lines
 from drivelab.cli.progress_view import ProgressView
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.lock import locked_file
 from drivelab.core.terminal import live_display
 from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
@@ -39,9 +39,10 @@ from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments, snakemake_environment
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
-from drivelab.workflow import fleet_part, locks
+from drivelab.workflow import locks
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.failures import explain
 from drivelab.workflow.fleet import Fleet
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import require_writable
@@ -50,19 +51,13 @@ _INDENT = "    "
 _POLL_S = 0.5
 _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
-_LEAST_FREE_BYTES = 2**20
-"""Less than the evidence of one cell takes."""
-_LAST_LINES = 25
-"""Lines shown of a log in which no job gives a reason."""
-_MOST_SENTENCES = 20
-"""Sentences shown of a failed run: in a fleet, a thousand drives may fail alike."""
 
 
-def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) -> int:
+def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, when_busy: str = CONTINUE) -> int:
     """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed.
 
     With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
-    the configuration is invalid or consent is missing.
+    the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.busy.CHOICES`.
     """
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
@@ -75,15 +70,13 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None) ->
         submission = cluster.Submission(profile, campaign)
     _check(campaign)
     _show_and_agree(campaign, yes)
+    if profile is None and not settle(campaign, when_busy):
+        print("Stopped. Nothing was measured.")
+        return 1
     logs = campaign.study.results / "logs"
     logs.mkdir(parents=True, exist_ok=True)
-    with (campaign.study.results / RUN_LOCK).open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
-            ) from None
+    refusal = f"study '{campaign.study.name}' is already being run or archived; wait for it or stop it"
+    with locked_file(campaign.study.results / RUN_LOCK, refusal):
         if locks.clear(path, campaign.study.results):
             print("The last run was interrupted. Continuing where it stopped.")
         started_s = time.monotonic()
@@ -273,32 +266,6 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
             _print(f"the state of virtual drive '{name}' is lost; its interrupted measurement will restart ({error})")
             with suppress(UserError):
                 manage.stop(name)
-
-
-def explain(logs: Path, status: int) -> None:
-    """Print why stages failed, or the end of the log if no job gave a reason."""
-    log_text = (logs / "snakemake.log").read_text(errors="replace")
-    in_chains = {part for chain in cluster_log.failed_chains(log_text) for part in chain.parts}
-    sentences = [*fleet_part.sentences(log_text, in_chains), *cluster_log.ended_jobs(log_text)]
-    if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
-        sentences = [f"drivelab: {logs.parent}: No space left on device; free some space and run again to continue"]
-    if status < 0:
-        sentences.append(
-            f"drivelab: Snakemake was killed by signal {-status}; finished measurements are kept, run again to continue"
-        )
-    if len(sentences) > _MOST_SENTENCES:
-        sentences = [
-            *sentences[:_MOST_SENTENCES],
-            f"drivelab: {len(sentences) - _MOST_SENTENCES} more messages like these are in the log",
-        ]
-    if not sentences:
-        summary = f"drivelab: Snakemake ended with status {status}, but none of its jobs failed; end of its log:"
-        sentences = [summary, *log_text.splitlines()[-_LAST_LINES:]]
-    print("\n".join(sentences), file=sys.stderr)
-    print(
-        f"drivelab: the study is not complete; finished measurements are kept. Log: {logs}/snakemake.log",
-        file=sys.stderr,
-    )
 
 
 def _print_result(campaign: Campaign, seconds: float) -> None:

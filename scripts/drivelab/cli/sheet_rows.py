@@ -30,10 +30,10 @@ def _lines(present: str) -> list[str]:
 
 def additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str, Any], str]]:
     """Return each drive that the sheet lacks, with its new line: a row or a comment."""
-    from drivelab.plan.drive_sheet import COLUMNS
+    from drivelab.plan.drive_sheet import COLUMNS, HOST
 
     lines, additions = _lines(present), []
-    more = [""] * (len(lines[0].split("\t")) - len(COLUMNS))
+    further = lines[0].split("\t")[len(COLUMNS) :]
     fields = [line.split("\t") for line in lines[1:] if not line.startswith("#")]
     names, serials = {row[0] for row in fields}, {row[2] for row in fields if len(row) > 2}
     for drive in drives:
@@ -45,10 +45,11 @@ def additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str
         elif drive["serial"] in serials:
             line = f"# {drive['device']}: {note}; the serial number {drive['serial']} is listed above already"
         elif drive["pin"] and drive["serial"]:
+            more = (drive.get("host", "") if column == HOST else "" for column in further)
             line = "\t".join((_free_name(drive, names), drive["pin"], drive["serial"], "no", note, *more))
             serials.add(drive["serial"])
         else:
-            line = f"# {drive['device']}: {note}"
+            line = f"# {drive['device']}{' of ' + drive['host'] if 'host' in drive else ''}: {note}"
         if line not in lines:
             additions.append((drive, line))
     return additions
@@ -56,7 +57,7 @@ def additions(drives: list[dict[str, Any]], present: str) -> list[tuple[dict[str
 
 def _composed_line(drive: dict[str, Any], columns: list[str], names: set[str], note: str) -> str:
     """Return the row of a partition, volume or array; a comment if the sheet lacks the columns `kind` and `members`."""
-    from drivelab.plan.drive_sheet import KIND, MEMBERS
+    from drivelab.plan.drive_sheet import HOST, KIND, MEMBERS
 
     members = " ".join(drive["members"])
     if not {KIND, MEMBERS} <= set(columns):
@@ -65,7 +66,7 @@ def _composed_line(drive: dict[str, Any], columns: list[str], names: set[str], n
             f"{drive['pin']}, serial {drive['serial']}, {KIND} {drive['kind']}, {MEMBERS} {members}"
         )
     fields = {"drive": _free_name(drive, names), "device": drive["pin"], "serial": drive["serial"], "destructive": "no",
-              "note": note, KIND: drive["kind"], MEMBERS: members}  # fmt: skip
+              "note": note, KIND: drive["kind"], MEMBERS: members, HOST: drive.get("host", "")}  # fmt: skip
     return "\t".join(fields.get(column, "") for column in columns)
 
 

@@ -69,7 +69,8 @@ def _beside(marker: str, *arguments: str) -> int:
     """
     with tempfile.TemporaryFile("w+") as output:
         with _start(*_PYTEST, "-m", f"{marker}device", *arguments, stdout=output, stderr=output) as devices:
-            others = _pytest("-n", "auto", "-m", f"{marker}not device", *arguments)
+            # Stealing keeps the tests of a file together, so that few workers make its fixtures.
+            others = _pytest("-n", "auto", "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
             statuses = [others, _end(devices)]
         output.seek(0)
         print("\nDevice tests:\n", output.read(), sep="")

@@ -94,7 +94,7 @@ def replay_tables(
     """
     if not lines:
         return {name: pd.DataFrame(columns=schema.names) for name, schema in REPLAY_TABLES.items()}
-    frames: dict[str, list[pd.DataFrame]] = {name: [] for name in REPLAY_TABLES}
+    parts: dict[str, list[pa.Table]] = {name: [] for name in REPLAY_TABLES if name != "replay_passes"}
     planned = planned_replays(recording)
     for line in lines:
         directory = recording / line["directory"]
@@ -105,15 +105,18 @@ def replay_tables(
         counted = {"counted": measured["counted"]}
         replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
         replay |= planned.of(int(line["step"]), line.get("phase"))
-        frames["replays"].append(pd.DataFrame([replay]))
-        frames["replay_mappings"].append(_frame([report["mapping"]], "replay_mappings", run))
+        parts["replays"].append(_table([replay], "replays", {}))
+        parts["replay_mappings"].append(_table([report["mapping"]], "replay_mappings", run))
         for name, frame in _counted(directory / OUTCOME_FILE, report).items():
-            frames[name].append(_frame(frame, name, {**run, **counted}))
-    tables = {name: _concatenated(parts, name) for name, parts in frames.items()}
+            parts[name].append(_table(frame, name, {**run, **counted}))
+    tables = {name: _concatenated(of_replays, name) for name, of_replays in parts.items()}
     tables["replay_mappings"] = tables["replay_mappings"].drop_duplicates(["step", "trace"], ignore_index=True)
     by_pass = passes(tables["replays"])
     nullable = {name: by_pass[name].astype(object).where(by_pass[name].notna(), None) for name in _MAY_BE_NULL}
-    return {**tables, "replay_passes": _concatenated([by_pass.assign(**nullable)], "replay_passes")}
+    return {
+        **tables,
+        "replay_passes": _concatenated([_table(by_pass.assign(**nullable), "replay_passes", {})], "replay_passes"),
+    }
 
 
 def _report(path: Path) -> dict[str, Any]:
@@ -227,14 +230,18 @@ def _total(counts: Mapping[str, Mapping[str, int]], quantity: str) -> int:
     return sum(int(by_quantity[quantity]) for by_quantity in counts.values())
 
 
-def _frame(rows: pd.DataFrame | list[Any], name: str, run: Mapping[str, Any]) -> pd.DataFrame:
-    """Add the columns of table `name` that identify the replay."""
-    frame = pd.DataFrame(rows)
-    names = REPLAY_TABLES[name].names
-    return frame.assign(**{column: [value] * len(frame) for column, value in run.items() if column in names})
+def _table(rows: pd.DataFrame | list[Any], name: str, run: Mapping[str, Any]) -> pa.Table:
+    """Return the rows of table `name`, with the columns that identify the replay."""
+    frame, schema = pd.DataFrame(rows), REPLAY_TABLES[name]
+    if frame.empty:
+        return schema.empty_table()
+    own = pa.schema([field for field in schema if field.name not in run])
+    table = pa.Table.from_pandas(frame, schema=own, preserve_index=False)
+    shared = {field.name: pa.repeat(pa.scalar(run[field.name], field.type), len(frame))
+              for field in schema if field.name in run}  # fmt: skip
+    return pa.table([shared[field.name] if field.name in run else table[field.name] for field in schema], schema=schema)
 
 
-def _concatenated(frames: list[pd.DataFrame], name: str) -> pd.DataFrame:
-    schema = REPLAY_TABLES[name]
-    parts = [pa.Table.from_pandas(frame, schema=schema, preserve_index=False) for frame in frames if len(frame)]
-    return pa.concat_tables(parts).to_pandas() if parts else pd.DataFrame(columns=schema.names)
+def _concatenated(tables: list[pa.Table], name: str) -> pd.DataFrame:
+    table = pa.concat_tables(tables)
+    return table.to_pandas() if len(table) else pd.DataFrame(columns=REPLAY_TABLES[name].names)

@@ -25,7 +25,7 @@ from drivelab.criteria.soundness import (
     unsound_cells,
 )
 from drivelab.fio.consistency import contradiction, contradiction_of_slice, least_below_zero, sections_of_job
-from drivelab.fio.document import NOTHING, NoIo, NotANumber, documents, from_document
+from drivelab.fio.document import NOTHING, NoIo, NotANumber, documents, from_document, output_text
 from drivelab.fio.result import FioResult, complete_slices, read_result, read_slices
 from drivelab.fio.series import BadLine
 from drivelab.plan.cell import Cell
@@ -162,24 +162,17 @@ def _reason(directory: Path, error: CellFailed) -> str:
         return because(NO_IO, message)
     if isinstance(error, NotANumber):
         return because(NOT_A_NUMBER, message)
-    if _NOT_A_NUMBER.search(_text(directory)):
+    if _NOT_A_NUMBER.search(output_text(directory)):
         return because(NOT_A_NUMBER, f"fio's JSON has a value that is not a number ({message})")
     return because(DAMAGED, message)
 
 
 def _documents(directory: Path) -> Iterator[FioResult]:
     try:
-        for document in documents(_text(directory)):
+        for document in documents(output_text(directory)):
             yield from_document(document)
     except CellFailed:
         return
-
-
-def _text(directory: Path) -> str:
-    try:
-        return (directory / "fio.json").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
 
 
 def _empty(line: Mapping[str, Any]) -> FioResult:

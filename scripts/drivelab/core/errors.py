@@ -26,10 +26,11 @@ _MOST_NAMES = 12
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return what to type instead of an unknown name: the closest known one, otherwise the known ones."""
+    """Return what to type instead of an unknown name: the closest known one, those that contain it, or all."""
     known = list(known)
     if close := difflib.get_close_matches(name.casefold(), known, 1):
         return f"did you mean '{close[0]}'?"
+    known = [candidate for candidate in known if name.casefold() in candidate] or known
     rest = f" and {len(known) - _MOST_NAMES} more" if len(known) > _MOST_NAMES else ""
     return f"choose one of {', '.join(known[:_MOST_NAMES])}{rest}" if known else "there are none"
 

@@ -1,4 +1,4 @@
-"""Let only one process use a drive, because a killed workflow leaves its children running."""
+"""Let only one process use a drive or a folder, because a killed workflow leaves its children running."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TextIO
 
 from drivelab.core.errors import UserError
 
@@ -80,6 +81,16 @@ def _opened(path: Path, drive: str, label: str, flags: int) -> int:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC | flags, 0o644)
     except OSError as error:
         raise UserError(f"drive '{drive}': cannot hold {label} ({error.strerror}); check what else uses it") from None
+
+
+def locked_file(path: Path, refusal: str) -> TextIO:
+    """Create a lock file if needed, and return it locked until closed; raises UserError(`refusal`) if it is locked."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = path.open("a")
+    if not _locked(file.fileno(), 0.0):
+        file.close()
+        raise UserError(refusal)
+    return file
 
 
 def is_held(path: Path) -> bool:

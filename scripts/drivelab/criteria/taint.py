@@ -71,7 +71,7 @@ _COUNTED = (
 
 
 _NUMBER = re.compile(r"(?<!\S)(\d[\d,]*(?:\.\d+)?)(?: ([KMGT]iB|B)\b)?(?!\S)")
-_OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$")
+_OF_SEVERAL = re.compile(" at worst(, in [0-9]+ cells)?$|, in [0-9]+ cells$")
 """The end of a text by `digest` for several reasons."""
 
 
@@ -148,7 +148,7 @@ def digest(texts: Iterable[str]) -> list[str]:
 
 def worst(reasons: Iterable[str]) -> list[str]:
     """Shorten the reasons of values that may share cells: the worst of each cause."""
-    return [_OF_SEVERAL.sub(" at worst", reason) for reason in digest(reasons)]
+    return [_at_worst(reason) if _OF_SEVERAL.search(reason) else reason for reason in digest(reasons)]
 
 
 def causes(texts: Iterable[str]) -> list[str]:
@@ -160,9 +160,14 @@ def _worst_of(reasons: list[str]) -> str:
     worst = max(reasons, key=_size)
     if len(reasons) == 1:
         return worst
-    if any(map(_OF_SEVERAL.search, reasons)):
-        return f"{_OF_SEVERAL.sub('', worst)} at worst"
-    return f"{worst} at worst, in {len(reasons)} cells"
+    several = any(map(_OF_SEVERAL.search, reasons))
+    return _at_worst(worst) if several else f"{_at_worst(worst)}, in {len(reasons)} cells"
+
+
+def _at_worst(reason: str) -> str:
+    """Return a reason for several cells, without their count; one without a size is no worse in any of them."""
+    words = _OF_SEVERAL.sub("", reason)
+    return f"{words} at worst" if _NUMBER.search(words) else words
 
 
 def _size(reason: str) -> float:

@@ -35,24 +35,41 @@ class ArrayState:
         return f"{self.state}{lacking}{progress}"
 
 
+@dataclass(frozen=True)
+class Chain:
+    """What may have a state in a device's chain, which stays the same while the device is in use."""
+
+    arrays: tuple[str, ...]
+    """Kernel names of md arrays. Their state is in the kernel's memory."""
+    volumes: tuple[str, ...]
+    """Kernel names of mappings, of which a dm-raid has a state. A program reads it."""
+    sys_root: Path
+
+    @classmethod
+    def of(cls, name: str, sys_root: Path = Path("/sys")) -> Chain:
+        kinds = {part: kind_of(part, sys_root) for part in sorted(Composition(name, sys_root).chain)}
+        arrays, volumes = (tuple(part for part in kinds if kinds[part] == kind.name) for kind in (ARRAY, VOLUME))
+        return cls(arrays, volumes, sys_root)
+
+    def state(self) -> ArrayState | None:
+        """Return the worst state of all arrays, md or dm-raid; None without an array."""
+        states = [md_state(name, self.sys_root) for name in self.arrays if block_dir(name, self.sys_root).exists()]
+        for volume in self.volumes:
+            try:
+                targets = device_mapper.status(volume)
+            except OSError:  # only root may ask
+                continue
+            states += [state for target in targets if (state := of_raid_target(volume, target)) is not None]
+        return max(states, key=lambda state: _ORDER.index(state.state), default=None)
+
+
 def array_state(name: str, sys_root: Path = Path("/sys")) -> ArrayState | None:
     """Return the worst state of all arrays in a device's chain, md or dm-raid; None without an array."""
-    states = [_md(array, sys_root) for array in _of_kind(name, ARRAY.name, sys_root)]
-    for volume in _of_kind(name, VOLUME.name, sys_root):
-        try:
-            targets = device_mapper.status(volume)
-        except OSError:  # only root may ask
-            continue
-        states += [state for target in targets if (state := of_raid_target(volume, target)) is not None]
-    return max(states, key=lambda state: _ORDER.index(state.state), default=None)
+    return Chain.of(name, sys_root).state()
 
 
-def _of_kind(name: str, kind: str, sys_root: Path) -> list[str]:
-    return [part for part in sorted(Composition(name, sys_root).chain) if kind_of(part, sys_root) == kind]
-
-
-def _md(name: str, sys_root: Path) -> ArrayState:
-    """Read an md array (Documentation/admin-guide/md); RAID 0 has none of the files and is clean."""
+def md_state(name: str, sys_root: Path) -> ArrayState:
+    """Return the state of an md array (Documentation/admin-guide/md); RAID 0 has none of the files and is clean."""
     directory = block_dir(name, sys_root) / "md"
     missing = int(read_text(directory / "degraded") or 0)
     action = read_text(directory / "sync_action") or "idle"

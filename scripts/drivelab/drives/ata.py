@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from drivelab.drives import tools
 
-_SANITIZE = {"crypto": "CRYPTO_SCRAMBLE_EXT command", "block": "BLOCK_ERASE_EXT command",
-             "overwrite": "OVERWRITE_EXT command"}  # fmt: skip
 _ERASE_TIME = re.compile(r"(more than )?(\d+)min for (ENHANCED )?SECURITY ERASE UNIT")
 
 
@@ -35,16 +33,10 @@ class Ata:
     serial: str | None
     firmware: str | None
     security: Security
-    sanitize: frozenset[str]
-    """Supported methods: `crypto`, `block`, `overwrite`."""
     trim: bool
     after_trim: str | None
     """Content of trimmed blocks: `zeros`, `data` (any, but always the same), None if the drive promises nothing."""
     write_cache_supported: bool
-    write_cache_on: bool
-    rotation_rpm: int | None
-    """0 for a solid-state drive; None if the drive does not report it."""
-    form_factor: str | None
 
 
 def identify(device: str) -> Ata | None:
@@ -61,19 +53,14 @@ def parse_identify(text: str) -> Ata | None:
     if _value(lines, "Model Number") is None:
         return None
     features = _features(lines)
-    sanitize = frozenset(method for method, feature in _SANITIZE.items() if features.get(feature))
     return Ata(
         model=_value(lines, "Model Number"),
         serial=_value(lines, "Serial Number"),
         firmware=_value(lines, "Firmware Revision"),
         security=_security(lines),
-        sanitize=sanitize if features.get("SANITIZE feature set") else frozenset(),
         trim=any(feature.startswith("Data Set Management TRIM supported") for feature in features),
         after_trim=_after_trim(features),
         write_cache_supported="Write cache" in features,
-        write_cache_on=features.get("Write cache", False),
-        rotation_rpm=_rotation(_value(lines, "Nominal Media Rotation Rate")),
-        form_factor=_value(lines, "Form Factor"),
     )
 
 
@@ -129,9 +116,3 @@ def _after_trim(features: dict[str, bool]) -> str | None:
     if features.get("Deterministic read ZEROs after TRIM"):
         return "zeros"
     return "data" if features.get("Deterministic read data after TRIM") else None
-
-
-def _rotation(text: str | None) -> int | None:
-    if text == "Solid State Device":
-        return 0
-    return int(text) if text is not None and text.isdecimal() else None

@@ -10,6 +10,7 @@ from typing import Any
 from drivelab.core.units import format_amount
 from drivelab.drives import device_mapper, identity, nvme, sysfs
 from drivelab.drives.approved import ApprovedDevice
+from drivelab.drives.arrays import REBUILDING, array_state
 from drivelab.drives.composition import Composition, directly_below, extent_of, kind_of, partitions
 from drivelab.drives.device_mapper import Target
 from drivelab.drives.identifiers import actual_serial
@@ -52,7 +53,7 @@ def composed_wear(drive: ApprovedDevice) -> Wear:
         own,
         lifetime_bytes_written=sum(known) if len(known) == len(lifetimes) else None,
         members=members,
-        own_records_bytes=_RECORDS_BYTES if _keeps_records(drive.name) else 0,
+        own_records_bytes=_own_writes_bytes(drive.name, drive.disks),
     )
 
 
@@ -71,10 +72,19 @@ def _at_once(disk: str, parts: Sequence[str]) -> tuple[Wear, list[Wear]]:
     return whole, of_parts
 
 
-def _keeps_records(name: str) -> bool:
+def _own_writes_bytes(name: str, disks: Iterable[str], sys_root: Path = Path("/sys")) -> int:
+    """Return what the kernel may write to a member by itself: records, and during a rebuild the whole member."""
+    if not _keeps_records(name, sys_root):
+        return 0
+    state = array_state(name, sys_root)
+    rebuilds = state is not None and state.state == REBUILDING
+    return _RECORDS_BYTES + (max(sysfs.capacity_bytes(disk, sys_root) for disk in disks) if rebuilds else 0)
+
+
+def _keeps_records(name: str, sys_root: Path = Path("/sys")) -> bool:
     """Return whether the kernel writes to the disks by itself, after and between the writes to the subject."""
-    chain = Composition(name).chain
-    if any(kind_of(part) == ARRAY.name for part in chain):
+    chain = Composition(name, sys_root).chain
+    if any(kind_of(part, sys_root) == ARRAY.name for part in chain):
         return True
     return any(target.kind in _WITH_RECORDS for part in chain for target in _table(part))
 

@@ -56,8 +56,11 @@ def table(name: str) -> list[Target]:
 
 
 def status(name: str) -> list[Target]:
-    """Return the state of each target of a mapping, in the form of a table; raises OSError."""
-    return parse(_dmsetup("status", name))
+    """Return the state of each target of a mapping, in the form of a table; raises OSError.
+
+    Without --noflush, a thin pool would write its records each time (thin-pool.txt, Status).
+    """
+    return parse(_dmsetup("status", name, "--noflush"))
 
 
 def parse(text: str) -> list[Target]:
@@ -69,9 +72,9 @@ def parse(text: str) -> list[Target]:
     return targets
 
 
-def _dmsetup(command: str, name: str) -> str:
+def _dmsetup(command: str, name: str, *options: str) -> str:
     major, _, minor = (read_text(block_dir(name) / "dev") or "").partition(":")
-    output = tools.run("dmsetup", command, "--major", major, "--minor", minor)
+    output = tools.run("dmsetup", command, *options, "--major", major, "--minor", minor)
     if output.status != 0:
         raise OSError(output.words)
     return output.stdout

@@ -48,9 +48,6 @@ class Smart:
     """The vendor's estimate of the life used; may exceed 100."""
     bytes_written: int | None
     """Written by hosts over the drive's life."""
-    bytes_read: int | None
-    media_errors: int | None
-    power_on_hours: int | None
 
 
 def controller_of(name: str, sys_root: Path = Path("/sys")) -> str | None:
@@ -147,15 +144,12 @@ def unwrap(answer: Mapping[str, Any]) -> dict[str, Any]:
 def parse_smart(answer: Mapping[str, Any]) -> Smart:
     """Parse the answer of `smart_log`."""
     kelvin = whole(answer.get("temperature"))
-    written, read = whole(answer.get("data_units_written")), whole(answer.get("data_units_read"))
+    written = whole(answer.get("data_units_written"))
     return Smart(
         temperature_c=kelvin - _KELVIN if kelvin else None,
         available_spare_pct=whole(answer.get("avail_spare")),
         percentage_used_pct=whole(answer.get("percent_used", answer.get("percentage_used"))),
         bytes_written=written * DATA_UNIT_BYTES if written is not None else None,
-        bytes_read=read * DATA_UNIT_BYTES if read is not None else None,
-        media_errors=whole(answer.get("media_errors")),
-        power_on_hours=whole(answer.get("power_on_hours")),
     )
 
 

@@ -15,19 +15,6 @@ _TEMPERATURE_PAGE, _SOLID_STATE_PAGE = "0xd", "0x11"
 
 
 @dataclass(frozen=True)
-class Capacity:
-    """READ CAPACITY(16)."""
-
-    blocks: int
-    logical_block_bytes: int
-    physical_block_bytes: int
-    provisioned: bool
-    """The drive supports UNMAP or another form of thin provisioning (lbpme)."""
-    unmapped_reads_zeros: bool
-    """lbprz: unmapped blocks read as zeros."""
-
-
-@dataclass(frozen=True)
 class Link:
     """Speed of the SAS link of a drive, as the kernel prints it, such as `12.0 Gbit`."""
 
@@ -36,12 +23,12 @@ class Link:
     width: int
 
 
-def read_capacity(device: str) -> Capacity | None:
-    """Return size and block lengths; None if the device answers no SCSI command.
+def unmapped_reads_zeros(device: str) -> bool:
+    """Return whether unmapped blocks read as zeros; False if the device answers no SCSI command.
 
     This and the readers below raise UserError if sg3_utils are not installed.
     """
-    return parse_capacity(tools.run("sg_readcap", "--long", device).stdout)
+    return parse_unmapped_reads_zeros(tools.run("sg_readcap", "--long", device).stdout)
 
 
 def sanitize_methods(device: str) -> frozenset[str]:
@@ -64,20 +51,9 @@ def percentage_used_pct(device: str) -> int | None:
     return parse_percentage_used_pct(tools.run("sg_logs", f"--page={_SOLID_STATE_PAGE}", device).stdout)
 
 
-def parse_capacity(text: str) -> Capacity | None:
-    """Parse the output of `sg_readcap --long`."""
-    blocks = _number(r"Number of logical blocks=(\d+)", text)
-    logical = _number(r"Logical block length=(\d+)", text)
-    if blocks is None or logical is None:
-        return None
-    exponent = _number(r"physical block exponent=(\d+)", text) or 0
-    return Capacity(
-        blocks,
-        logical,
-        logical << exponent,
-        provisioned=_number(r"lbpme=(\d)", text) == 1,
-        unmapped_reads_zeros=_number(r"lbprz=(\d)", text) == 1,
-    )
+def parse_unmapped_reads_zeros(text: str) -> bool:
+    """Return lbprz of READ CAPACITY(16), from the output of `sg_readcap --long`."""
+    return _number(r"lbprz=(\d)", text) == 1
 
 
 def parse_supported(text: str) -> bool:

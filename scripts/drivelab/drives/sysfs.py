@@ -31,7 +31,8 @@ class Wear:
     """Counters of each disk below a partition, volume or array, by serial number: `sectors_written` and
     `sectors_discarded` in the partitions that carry it, or in the whole disk; with `_beside` elsewhere on the disk."""
     own_records_bytes: int = 0
-    """What the kernel may write to the carrying part of each disk by itself: the records of an array or pool."""
+    """What the kernel may write to the carrying part of each disk by itself: the records of an array or pool, or a
+    rebuild."""
 
 
 def read_text(path: Path) -> str | None:

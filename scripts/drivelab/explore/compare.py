@@ -15,11 +15,11 @@ from drivelab.analysis.deltas.differences import (
     differences_table,
     forbidden,
     known_differences,
-    not_purged,
     not_recorded,
 )
 from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
+from drivelab.analysis.limits import limited
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
@@ -34,8 +34,6 @@ _MEANT: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
 _PLACE = ["measurement", "cell_label", "metric"]
-_IMPORTED = "/imported-"
-"""Part of the name of an imported recording."""
 
 
 @dataclass(frozen=True)
@@ -163,21 +161,15 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
         _alone(sides),
         paired,
-        _labels(deltas, known, sides),
+        _labels(summary.merge(deltas[_PLACE].drop_duplicates()), known),
         _loads(sides),
     )
 
 
-def _labels(deltas: pd.DataFrame, conditions: pd.DataFrame, sides: Sequence[Side]) -> tuple[str, ...]:
-    imported = [side.name for side in sides if side.summary["recordings"].explode().str.contains(_IMPORTED).all()]
-    labels = {
-        "imported" if len(imported) == len(sides) else f"imported ({', '.join(imported)})": imported,
-        "reduced": deltas["reduced"].any(),
-        "not purged": not_purged(conditions),
-        "virtual drives": deltas["virtual"].any(),
-        "virtual clock": deltas["clock"].str.contains("virtual").any(),
-    }
-    return tuple(label for label, applies in labels.items() if applies)
+def _labels(values: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
+    """Return the labels that limit the compared values; a label of one side only names the side."""
+    sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limited(values, conditions).items()}
+    return tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in sides.items())
 
 
 def _loads(sides: Sequence[Side]) -> dict[tuple[str, str], str]:

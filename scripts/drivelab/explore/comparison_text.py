@@ -1,103 +1,108 @@
-"""Print the values of a comparison as a table for people: workloads in words, one line for each value."""
+"""A comparison as text: a table for the terminal, Markdown for a pull request, JUnit XML for a build server."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
+from xml.etree import ElementTree
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from drivelab.analysis.deltas.doubts import numbered
-from drivelab.analysis.deltas.inference import TWINS, compared
 from drivelab.analysis.verdict import BETTER, IN_RECORDINGS, WORSE
-from drivelab.core.terminal import print_table
-from drivelab.core.units import format_percentage
+from drivelab.core.terminal import print_table, visible
 from drivelab.explore.compare import Comparison
-from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
-from drivelab.report.sentences import known_by_throughput, loaded, mark, workload_words
+from drivelab.explore.comparison_lines import FAIL_ON, Line, Lines, lines
+from drivelab.report.sentences import mark
+
+_COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
+_SPECIAL = str.maketrans({character: f"\\{character}" for character in r"\`*_[]|<>"})
 
 
 def print_values(comparison: Comparison, names: tuple[str, str], console: Console, *, every: bool) -> None:
-    """Print a line for each value, and the reasons that weaken its verdict; those of all values once.
-
-    Metrics that say the same (IOPS, throughput, mean latency) have one line unless `every`. Without intervals there is
-    no column for them. Without any verdict, the delta refers to the reasons.
-    """
-
-    deltas = comparison.deltas
-    colours = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
-    several = deltas["measurement"].nunique() > 1
-    unreplicated = bool((deltas["outcome"] == IN_RECORDINGS).all())
-    intervals = bool(deltas["interval_low_pct"].notna().any())
-    shown = Table(box=None, pad_edge=False)
-    for name in (*(("test",) if several else ()), "workload"):
-        shown.add_column(name)
-    for name in names:
-        shown.add_column(Text(name), justify="right")
-    shown.add_column("unit")
-    delta_heading = "delta in\nthese recordings" if unreplicated else "delta"
-    for name in (delta_heading, *(("interval",) if intervals else ())):
-        shown.add_column(Text(name), justify="right")
-    if not unreplicated:
-        shown.add_column("verdict")
-    marks, reasons = numbered(list(map(str, doubts)) for doubts in deltas["doubts"])
-    of_all = set.intersection(*map(set, marks))
-    others = [note for note in range(1, len(reasons) + 1) if note not in of_all]
-    marks = [tuple(others.index(note) + 1 for note in of_row if note not in of_all) for of_row in marks]
-    place = None
-    for position in range(len(deltas)) if every else _main(deltas, marks):
-        row = next(deltas.iloc[[position]].itertuples())
-        values = [float("nan") if is_missing(value) else value for value in (row.basis_value, row.comparison_value)]
-        values, unit = scaled(values, unit_of(row.metric, row.unit))
-        delta = "" if row.delta_pct != row.delta_pct else f"{format_percentage(row.delta_pct, signed=True)} %"
-        outcome = Text(row.outcome, style=colours.get(row.outcome, ""))
-        again, place = place == (row.measurement, row.cell_label), (row.measurement, row.cell_label)
-        shown.add_row(
-            *([Text("" if again else row.measurement)] if several else []),
-            Text(_value_words(row, comparison.loads.get(place), again=again)),
-            *("" if value != value else number(value) for value in values),
-            unit,
-            Text(delta + (mark(marks[position]) if unreplicated else "")),
-            *([_interval(row.interval_low_pct, row.interval_high_pct)] if intervals else []),
-            *([] if unreplicated else [outcome + Text(mark(marks[position]))]),
-        )
-    print_table(shown, console)
-    for note in sorted(of_all):
-        console.print(f"All values: {reasons[note - 1]}", markup=False)
-    for shown_as, note in enumerate(others, start=1):
-        console.print(f"[{shown_as}] {reasons[note - 1]}", markup=False)
+    """Print a line for each value, and the reasons that weaken its verdict; those of all values once."""
+    shown = lines(comparison, every=every)
+    columns, right = _columns(shown, names)
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(Text(column), justify="right" if column in right else "left")
+    for line in shown.lines:
+        fields = _fields(shown, line)
+        styles = {line.outcome: _COLOURS.get(line.outcome, "")}
+        table.add_row(*(Text(field, style=styles.get(field.partition(" [")[0], "")) for field in fields))
+    print_table(table, console)
+    for reason in _reasons(shown):
+        console.print(reason, markup=False)
 
 
-def _main(deltas: Any, marks: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return the positions of the values without those of IOPS, throughput and mean latency that say the same."""
-
-    cells: dict[tuple[str, str], list[int]] = {}
-    for position, row in enumerate(deltas.itertuples()):
-        cells.setdefault((row.measurement, row.cell_label), []).append(position)
-    kept = []
-    for (_, label), positions in cells.items():
-        metrics = {position: deltas["metric"].iloc[position] for position in positions}
-        twins = [position for position in positions if compared(label, metrics[position]) == TWINS[0]]
-        first = "bandwidth_mib_s" if known_by_throughput(label) else TWINS[0]
-        main = next((position for position in twins if metrics[position] == first), (twins or positions)[0])
-        said = (deltas["outcome"].iloc[main], marks[main])
-        same = {position for position in twins if (deltas["outcome"].iloc[position], marks[position]) == said} - {main}
-        kept += [main, *(position for position in positions if position != main and position not in same)]
-    return kept
+def markdown(comparison: Comparison, headline: str, *, every: bool) -> str:
+    """Return a comparison as a table in Markdown, with its headline and all reasons."""
+    shown = lines(comparison, every=every)
+    columns, right = _columns(shown, (comparison.basis, comparison.comparison))
+    rows = [columns, ["--:" if column in right else ":--" for column in columns]]
+    rows += [
+        [field.translate(_SPECIAL) for field in _fields(shown, replace(line, continues=False))] for line in shown.lines
+    ]
+    labels = [f"Labels: {', '.join(comparison.labels)}"] if comparison.labels else []
+    parts = (f"**{headline.translate(_SPECIAL)}**", *(label.translate(_SPECIAL) for label in labels))
+    table = "\n".join(f"| {' | '.join(row)} |".replace("\n", " ") for row in rows)
+    reasons = "\n".join(f"* {reason.translate(_SPECIAL)}" for reason in _reasons(shown))
+    return visible("\n\n".join(filter(None, (*parts, table, reasons)))) + "\n"
 
 
-def _value_words(delta: Any, load: str | None, *, again: bool) -> str:
-    """Name a value: its workload, and its metric unless the unit says it; only the metric if the row above has both."""
+def junit(comparison: Comparison, fail_on: Sequence[str]) -> str:
+    """Return a comparison as JUnit XML: a test case for each value, which fails if its outcome is refused."""
+    shown = lines(comparison, every=True)
+    refused = {outcome for key in fail_on for outcome in FAIL_ON[key]}
+    suite = ElementTree.Element("testsuite", name=visible(f"{comparison.comparison} against {comparison.basis}"))
+    for line in shown.lines:
+        name = f"{line.workload.partition(': ')[0]}: {line.metric}"
+        case = ElementTree.SubElement(suite, "testcase", classname=visible(line.measurement), name=visible(name))
+        words = f"{line.outcome}: {line.basis} to {line.comparison} {line.unit}, {line.delta or 'no delta'}"
+        if line.outcome in refused:
+            ElementTree.SubElement(case, "failure", message=visible(words))
+        elif line.outcome in FAIL_ON["undecided"]:
+            ElementTree.SubElement(case, "skipped", message=visible(words))
+        else:
+            ElementTree.SubElement(case, "system-out").text = visible(words)
+    counts = {"tests": "testcase", "failures": "testcase/failure", "skipped": "testcase/skipped"}
+    suite.attrib.update({key: str(len(suite.findall(path))) for key, path in counts.items()})
+    ElementTree.indent(suite)
+    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
-    metric = metric_name(delta.metric)
-    if again:
-        return f"  {metric}"
-    workload = capital(workload_words(loaded(delta.cell_label, load))).replace("\u00a0", " ")
-    return workload if delta.metric in ("iops", "bandwidth_mib_s") else f"{workload}: {metric}"
+
+def _columns(shown: Lines, names: tuple[str, str]) -> tuple[list[str], set[str]]:
+    """Return the headings, and those of numbers; without intervals there is no column for them."""
+    several, intervals, unreplicated = _kinds(shown)
+    delta = "delta in\nthese recordings" if unreplicated else "delta"
+    numbers = [*names, delta, *(["interval"] if intervals else [])]
+    columns = [*(["test"] if several else []), "workload", *names, "unit", *numbers[2:]]
+    return [*columns, *([] if unreplicated else ["verdict"])], set(numbers)
 
 
-def _interval(low_pct: float, high_pct: float) -> str:
-    low, high = format_percentage(low_pct, signed=True), format_percentage(high_pct, signed=True)
-    return "" if low_pct != low_pct else f"{low} to {high} %"
+def _fields(shown: Lines, line: Line) -> list[str]:
+    several, intervals, unreplicated = _kinds(shown)
+    reasons = mark(line.reasons)
+    return [
+        *(["" if line.continues else line.measurement] if several else []),
+        f"  {line.metric}" if line.continues else line.workload,
+        line.basis, line.comparison, line.unit,
+        line.delta + (reasons if unreplicated else ""),
+        *([line.interval] if intervals else []),
+        *([] if unreplicated else [line.outcome + reasons]),
+    ]  # fmt: skip
+
+
+def _kinds(shown: Lines) -> tuple[bool, bool, bool]:
+    """Return whether there are several measurements, intervals, and differences without replication only."""
+    return (
+        len({line.measurement for line in shown.lines}) > 1,
+        any(line.interval for line in shown.lines),
+        all(line.outcome == IN_RECORDINGS for line in shown.lines),
+    )
+
+
+def _reasons(shown: Lines) -> list[str]:
+    return [*(f"All values: {reason}" for reason in shown.of_all),
+            *(f"[{number}] {reason}" for number, reason in enumerate(shown.reasons, start=1))]  # fmt: skip

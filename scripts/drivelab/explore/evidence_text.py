@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from drivelab.core.grouping import grouped
 from drivelab.report.numbers import amount, size
 from drivelab.virtual_clock.cells import ENGINE
 
@@ -76,9 +77,7 @@ def _recording_rows(recording: Facts) -> Iterator[Row]:
 
 def _alike(cells: Sequence[Facts]) -> list[list[Facts]]:
     """Group cells that ran the same job except for its seed."""
-    groups: dict[tuple[str, str], list[Facts]] = {}
-    for cell in cells:
-        groups.setdefault((_ran(cell), _SEED.sub("", cell["job"] or "")), []).append(cell)
+    groups = grouped(cells, lambda cell: (_ran(cell), _SEED.sub("", cell["job"] or "")))
     return list(groups.values())
 
 

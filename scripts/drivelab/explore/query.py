@@ -194,7 +194,7 @@ def _carry_out(results: Results, sql: str, most_bytes: int, connection: Connecti
         connection.send(_too_large(most_bytes))
     except duckdb.Error as error:
         connection.send(UserError(f"the query failed: {_first_line(error)}; 'drivelab query' without arguments lists "
-                                  "all tables and columns"))  # fmt: skip
+                                  "the tables, and with the name of one its columns"))  # fmt: skip
 
 
 def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Iterator[pa.Schema | pa.RecordBatch]:

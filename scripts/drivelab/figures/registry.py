@@ -33,14 +33,13 @@ class FigureKind:
     """Explanation for readers, in plain text."""
     tables: tuple[str, ...]
     """Tables that the function takes, in the order of its arguments."""
-    status: str
-    """Table whose columns reduced, virtual and clock say how the figure must be labelled."""
     when: tuple[str, ...]
     """Conditions of `drivelab.workflow.figure_kinds`; a plan that meets any of them has the figure."""
+    status: str = ""
+    """Table whose columns reduced, virtual and clock say how the figure must be labelled; empty for the first of
+    `tables`."""
     place: int = 10_000
     """Position of the figure on its page."""
-    values: str = "cells"
-    """Table that says whether the shown values are tainted, if available."""
     rows: str = ""
     """Rows of cells and latency bins: one of `drivelab.figures.base.sheets.ROWS`, or empty for all."""
     one_loop: bool = False
@@ -61,9 +60,19 @@ class FigureKind:
         return function
 
     @property
+    def status_table(self) -> str:
+        """Table of the figure's labels."""
+        return self.status or self.tables[0]
+
+    @property
+    def values(self) -> str:
+        """Table that says whether the shown values are tainted, if available."""
+        return self.status_table if self.status_table in ("replays", "application_runs", "summary") else "cells"
+
+    @property
     def required(self) -> tuple[str, ...]:
         """All tables that `render` needs."""
-        return tuple(dict.fromkeys((*self.tables, self.status)))
+        return tuple(dict.fromkeys((*self.tables, self.status_table)))
 
 
 def discovered(folder: Path = _FOLDER) -> dict[str, FigureKind]:

@@ -86,12 +86,11 @@ def refuse_kind(plan: Plan) -> None:
         raise UnfitError(plan, f"its I/Os trim, which {what} cannot",
                          "leave this measurement out for this subject")  # fmt: skip
     filled = fills(plan.subject["condition"])
-    only_reads = all(cell["read_share"] == 100 and not beside_of(cell) for cell in _cells(plan.subject))
-    if plan.kind == READ_ONLY.name and (filled or not only_reads):
+    workloads = [workload for cell in _cells(plan.subject) for workload in (cell, *beside_of(cell))]
+    if plan.kind == READ_ONLY.name and (filled or any(workload["read_share"] < 100 for workload in workloads)):
         raise UnfitError(plan, "the protocol writes, and the sheet lists this device for reading only",
                          "choose a protocol that only reads, such as quick-reads")  # fmt: skip
-    reads = any(cell["read_share"] > 0 for each in _cells(plan.subject) for cell in (each, *beside_of(each)))
-    if on_file_system and not filled and reads:
+    if plan.kind != READ_ONLY.name and not filled and any(workload["read_share"] > 0 for workload in workloads):
         raise UnfitError(plan, "it reads without a fill, and blocks of a file that were never written are not read "
                          "from the drive", "choose a protocol with a fill")  # fmt: skip
 

@@ -141,8 +141,6 @@ class Resolved:
     """`class`, `condition` and `measure`, ready for JSON, numbers in base units."""
     altered: tuple[str, ...]
     """Differences from the full-length protocol, in words; empty if unchanged."""
-    simultaneous: bool
-    """Whether all drives of the measurement are measured simultaneously."""
 
 
 @dataclass(frozen=True)
@@ -244,14 +242,12 @@ def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> 
 
 def _measurements(full: Mapping[str, Any], body: Mapping[str, Any], drive_class: str) -> list[Resolved]:
     altered = differences(full, body, drive_class)
-    simultaneous = bool(body.get("simultaneous", False))
     ((key, values),) = body.get("for_each", {"": [None]}).items()
     return [
         Resolved(
             variant=None if value is None else str(value).replace("%", "pct"),
             steps=_steps(body, drive_class, () if value is None else ((key, value),)),
             altered=altered,
-            simultaneous=simultaneous,
         )
         for value in values
     ]

@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable
 
 from drivelab.core.errors import UserError
+from drivelab.core.grouping import grouped
 from drivelab.core.units import counted
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST, Study
@@ -39,9 +40,7 @@ def refuse_elsewhere(plan: Plan) -> None:
 
 def still_elsewhere(plans: Iterable[Plan]) -> str:
     """Return a sentence per host on the measurements left there; empty if none are left."""
-    to_do: dict[str, list[Plan]] = {}
-    for plan in plans:
-        to_do.setdefault(host_of(plan), []).append(plan)
+    to_do = grouped(plans, lambda plan: host_of(plan))
     return " ".join(
         f"Still to measure on host '{host}', and left out until the recordings are in {_folder(plans)}: "
         f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({counted(len(plans), 'measurement')})."

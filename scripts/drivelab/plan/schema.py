@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
+from drivelab.core.grouping import grouped
 from drivelab.plan.places import SHIPPED
 from drivelab.plan.yaml_file import Keys, key_text, load_yaml
 
@@ -78,9 +79,7 @@ def _foremost(errors: Iterable[Any]) -> Any:
     error = max(errors, key=relevance, default=None)
     if error is None or not error.context:
         return error
-    branches: dict[int, list[Any]] = {}
-    for branch_error in error.context:
-        branches.setdefault(branch_error.relative_schema_path[0], []).append(branch_error)
+    branches = grouped(error.context, lambda branch_error: branch_error.relative_schema_path[0])
     possible = [branch_errors for branch_errors in branches.values() if not any(map(_is_type_mismatch, branch_errors))]
     return _foremost(possible[0]) if len(possible) == 1 else error
 

@@ -79,6 +79,17 @@ def reasons(
     return tuple(dict.fromkeys(found))
 
 
+def disturbances(
+    names: Sequence[str],
+    host: Host = Host(),  # noqa: B008 - immutable
+    pause: Callable[[], None] = lambda: time.sleep(1.0),
+) -> tuple[str, ...]:
+    """Watch the host and the disks `names` for a second, and return which programs would disturb a measurement now."""
+    first = take(names, host)
+    pause()
+    return sentences(first, take(names, host), Facts(studies=running_studies()))
+
+
 def sentences(first: Sample, second: Sample, facts: Facts) -> tuple[str, ...]:
     """Return what speaks against a start: what was seen, why it matters, what to do."""
     return (

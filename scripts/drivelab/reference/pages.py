@@ -10,11 +10,11 @@ from dataclasses import MISSING, fields
 from types import ModuleType
 from typing import Any
 
+from drivelab.cli.introspection import arguments_of, help_of, options_of, subcommands, usage_of
 from drivelab.cli.main import parser
 from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
-from drivelab.plan.places import ROOT
 from drivelab.plan.subject_kinds import KINDS
 from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
@@ -25,64 +25,25 @@ from drivelab.virtual import disk, effects, model
 
 def sections(parser: argparse.ArgumentParser) -> str:
     """Return the help's epilog, then a section for each listed command."""
-    commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in _subcommands(parser))
+    commands = (f"## {name}\n\n{_section(command, about)}" for name, command, about in subcommands(parser))
     return "\n\n".join([*([parser.epilog] if parser.epilog else []), *commands])
 
 
-def _subcommands(parser: argparse.ArgumentParser) -> Iterator[tuple[str, argparse.ArgumentParser, str]]:
-    for group in parser._actions:
-        if isinstance(group, argparse._SubParsersAction):
-            abouts = {choice.dest: choice.help or "" for choice in group._choices_actions}
-            for name, command in group.choices.items():
-                if name in abouts:  # hidden commands are for the workflow
-                    yield command.prog, command, abouts[name]
-                    yield from _subcommands(command)
-
-
 def _section(parser: argparse.ArgumentParser, about: str) -> str:
-    visible = [action for action in parser._actions if action.help != argparse.SUPPRESS and action.dest != "help"]
-    arguments = [action for action in visible if not isinstance(action, argparse._SubParsersAction)]
+    arguments, is_group = arguments_of(parser)
     parts = [f"{about[:1].upper()}{about[1:]}."]
     if parser.description and parser.description.rstrip(".").lower() != about.lower():
         parts.append(parser.description.strip())
-    usage = parser.usage or " ".join([parser.prog, *map(_usage, arguments)])
-    if len(arguments) == len(visible):
+    usage = parser.usage or " ".join([parser.prog, *map(usage_of, arguments)])
+    if not is_group:
         parts.append(f"```text\n{usage}\n```")
     if arguments:
-        parts.append(table(("argument", "meaning"), [(_name(argument), _help(argument)) for argument in arguments]))
+        parts.append(table(("argument", "meaning"), [(_name(argument), help_of(argument)) for argument in arguments]))
     return "\n\n".join(parts)
 
 
-def _metavar(action: argparse.Action) -> str:
-    if action.nargs == 0:
-        return ""
-    if isinstance(action.metavar, tuple):
-        return " ".join(action.metavar)
-    if action.metavar is not None:
-        return action.metavar
-    if action.choices is not None:
-        return "{" + ",".join(map(str, action.choices)) + "}"
-    return action.dest.upper() if action.option_strings else action.dest
-
-
 def _name(action: argparse.Action) -> str:
-    value = _metavar(action)
-    if not action.option_strings:
-        return code(value)
-    return ", ".join(code(f"{option} {value}".strip()) for option in action.option_strings)
-
-
-def _usage(action: argparse.Action) -> str:
-    value = _metavar(action)
-    many = f"{value} ..." if action.nargs in ("+", "*", argparse.REMAINDER) else value
-    if not action.option_strings:
-        return f"[{many}]" if action.nargs in ("?", "*") else many
-    text = f"{action.option_strings[-1]} {many}".strip()
-    return text if action.required else f"[{text}]"
-
-
-def _help(action: argparse.Action) -> str:
-    return ((action.help or "") % {**vars(action), "prog": "drivelab"}).replace(f"{ROOT}/", "")
+    return ", ".join(map(code, options_of(action)))
 
 
 UNITS = {

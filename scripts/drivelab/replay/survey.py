@@ -12,7 +12,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
 from drivelab.trace.parquet_schema import OPERATIONS
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
+from drivelab.trace.statistics.batch import Batch, Flags, Ints, Times
 from drivelab.trace.statistics.streams import Sequence
 
 _CHUNK = 1 << 20
@@ -113,19 +113,13 @@ LONGEST_NS = 1 << 62
 FLUSH, DISCARD, ZEROES = (OPERATIONS.index(name) for name in ("flush", "discard", "write-zeroes"))
 
 
-@dataclass
-class Survey:
+@dataclass(kw_only=True)
+class Survey(Times):
     """Totals of a trace's requests as dispatched."""
 
     gap_blocks: int
     touched: Union = field(init=False)
     """Blocks of reads and writes, with gaps up to `gap_blocks`."""
-    requests: int = 0
-    first_ns: int = 0
-    last_queue_ns: int = 0
-    last_ns: int = 0
-    """Time of the last queueing or completion."""
-    completed: int = 0
     transfers: int = 0
     longest_blocks: int = 0
     """Longest read or write."""
@@ -158,10 +152,12 @@ def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int |
 
     Raises UserError for impossible extents and times, and for requests out of `queue_ns` order.
     """
-    totals = Survey((gap_bytes or 0) // block_bytes)
+    totals = Survey(gap_blocks=(gap_bytes or 0) // block_bytes)
     for requests in batches:
         batch = Batch(requests)
-        _times(totals, batch)
+        totals.add_times(batch)
+        if batch.queue_ns[0] < 0 or totals.last_ns >= LONGEST_NS:
+            raise UserError("its times are impossible; decode or import the trace again")
         first, end, nonempty = blocks(batch, block_bytes)
         moved = batch.transfers
         totals.transfers += int(moved.sum())
@@ -171,17 +167,3 @@ def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int |
         if gap_bytes is not None:
             totals.touched.add(first[moved], end[moved])
     return totals
-
-
-def _times(totals: Survey, batch: Batch) -> None:
-    queue_ns, complete_ns = batch.queue_ns, batch.complete_ns
-    if (totals.requests and queue_ns[0] < totals.last_queue_ns) or (np.diff(queue_ns) < 0).any():
-        raise UserError("its requests are not in the order in which they were queued; decode or import the trace again")
-    if queue_ns[0] < 0 or max(int(queue_ns[-1]), int(complete_ns.max())) >= LONGEST_NS:
-        raise UserError("its times are impossible; decode or import the trace again")
-    if not totals.requests:
-        totals.first_ns = totals.last_ns = int(queue_ns[0])
-    totals.requests += batch.rows
-    totals.last_queue_ns = int(queue_ns[-1])
-    totals.last_ns = max(totals.last_ns, totals.last_queue_ns, int(complete_ns.max()))
-    totals.completed += int((complete_ns != UNKNOWN).sum())

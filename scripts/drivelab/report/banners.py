@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
@@ -19,12 +20,13 @@ _Concern = tuple[Sequence[Key], Iterable[str]]
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
     """Return the banners that apply, most severe first."""
-    return tuple(banner for limit in _LIMITS if (banner := limit.banner(inputs)) is not None)
+    applicable = ((label, _LIMITS[label]) for label in limits.LABELS if label in _LIMITS)
+    return tuple(banner for label, limit in applicable if (banner := limit.banner(label, inputs)) is not None)
 
 
-def labels_of(anchor: str, limits: tuple[Banner, ...]) -> tuple[str, ...]:
+def labels_of(anchor: str, applicable: tuple[Banner, ...]) -> tuple[str, ...]:
     """Return the labels of the banners that concern the page at `anchor`."""
-    return tuple(banner.label for banner in limits if any(link.anchor == anchor for link in banner.affected))
+    return tuple(banner.label for banner in applicable if any(link.anchor == anchor for link in banner.affected))
 
 
 def within(window: Row) -> bool:
@@ -38,16 +40,15 @@ def within(window: Row) -> bool:
 @dataclass(frozen=True)
 class _Limit:
     id: str
-    label: str
     title: str
     meaning: str
     find: Callable[[Inputs], _Concern]
 
-    def banner(self, inputs: Inputs) -> Banner | None:
+    def banner(self, label: str, inputs: Inputs) -> Banner | None:
         keys, reasons = self.find(inputs)
         links = tuple(Link(" · ".join(key), inputs.anchors[key]) for key in keys)
         texts = tuple(dict.fromkeys(reasons))
-        return Banner(self.id, self.label, self.title, self.meaning, links, texts) if links or texts else None
+        return Banner(self.id, label, self.title, self.meaning, links, texts) if links or texts else None
 
 
 def _keys(inputs: Inputs, rows: Iterable[Row]) -> list[Key]:
@@ -98,7 +99,7 @@ def _of_pairs(rows: Iterable[Row], name: str) -> Iterator[str]:
 
 
 def _imported(inputs: Inputs) -> _Concern:
-    rows = [row for row in inputs.tables["summary"] if str(row["protocol"]).startswith("imported")]
+    rows = [row for row in inputs.tables["summary"] if limits.is_imported(row["recordings"])]
     return _keys(inputs, rows), (f"{_test(row)}: {row['protocol']}" for row in rows)
 
 
@@ -179,8 +180,8 @@ def _virtual(inputs: Inputs) -> _Concern:
 
 
 def _not_purged(inputs: Inputs) -> _Concern:
-    plans = [plan for plan in inputs.plans if plan.get("condition", {}).get("not_purged")]  # imports have none
-    return _keys(inputs, plans), ()
+    unpurged = limits.not_purged(inputs.frame("conditions"))
+    return [key for key in inputs.keys if key in unpurged], ()
 
 
 def _reduced(inputs: Inputs) -> _Concern:
@@ -188,91 +189,91 @@ def _reduced(inputs: Inputs) -> _Concern:
     return [key for key in inputs.keys if inputs.flag(key, "reduced")], reasons
 
 
-_LIMITS = (
-    _Limit(
-        "excluded", "data excluded", "Excluded from every result",
+_LIMITS = {
+    limits.EXCLUDED: _Limit(
+        "excluded", "Excluded from every result",
         "These data are unreliable. No average, window, percentile or comparison contains them.",
         _excluded,
     ),
-    _Limit(
-        "also-differs", "unintended differences", "Unintended differences",
+    limits.ALSO_DIFFERS: _Limit(
+        "also-differs", "Unintended differences",
         "The compared drives also differ in something that the study did not intend. It may explain a delta.",
         _also_differs,
     ),
-    _Limit(
-        "not-recorded", "conditions not recorded", "Conditions not recorded",
+    limits.NOT_RECORDED: _Limit(
+        "not-recorded", "Conditions not recorded",
         "Nobody knows whether these conditions are equal for the compared drives. They may explain a delta. The "
         "comparison lists them.",
         _not_recorded,
     ),
-    _Limit(
-        "imported", "imported", "Imported: conditions not recorded",
+    limits.IMPORTED: _Limit(
+        "imported", "Imported: conditions not recorded",
         "Someone else measured these numbers. Drive preparation and host are known only if the imported files record "
         "them.",
         _imported,
     ),
-    _Limit(
-        "partial", "partial replay", "Incomplete replays",
+    limits.PARTIAL: _Limit(
+        "partial", "Incomplete replays",
         "Some requests of these replays were not issued, did not complete, or failed. The numbers cover only the part "
         "that the drive served, which is a different workload.",
         _partial,
     ),
-    _Limit(
-        "not-steady", "not steady", "Steady state not reached",
+    limits.NOT_STEADY: _Limit(
+        "not-steady", "Steady state not reached",
         "These drives were still changing when the measurement ended. The numbers are averages of its last part; a "
         "longer measurement would give different numbers.",
         _not_steady,
     ),
-    _Limit(
-        "not-repeatable", "not repeatable", "Repeats do not agree",
+    limits.NOT_REPEATABLE: _Limit(
+        "not-repeatable", "Repeats do not agree",
         "These values have too few runs, or runs with a relative standard error above the limit. Discard them or find "
         "the cause.",
         _not_repeatable,
     ),
-    _Limit(
-        "tainted", "tainted", "Tainted cells",
+    limits.TAINTED: _Limit(
+        "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
         "wrote to it or used the host. The results may be too slow.",
         _tainted,
     ),
-    _Limit(
-        "few-recordings", "too few recordings", "Too few recordings for a verdict",
+    limits.FEW_RECORDINGS: _Limit(
+        "few-recordings", "Too few recordings for a verdict",
         "The differences in these tests are those of the recordings. A new recording of the same drive differs too; "
         "fewer than 3 a side do not show by how much. Set runs: 3; the recordings so far are kept.",
         _few_recordings,
     ),
-    _Limit(
-        "lossy", "lossy trace", "Lossy trace",
+    limits.LOSSY: _Limit(
+        "lossy", "Lossy trace",
         "The tracer lost requests, so the replay puts less load on the drives than the application did.",
         _lossy,
     ),
-    _Limit(
-        "simulated", "simulated application", "No application ran",
+    limits.SIMULATED: _Limit(
+        "simulated", "No application ran",
         "On the virtual clock, a replay of an application's trace replaces the application. The durations are those of "
         "the replay, and never shorter than the trace.",
         _simulated,
     ),
-    _Limit(
-        "not-purged", "not purged", "Not purged",
+    limits.NOT_PURGED: _Limit(
+        "not-purged", "Not purged",
         "Nothing purged the drives before these tests. The numbers also depend on what was written to them before.",
         _not_purged,
     ),
-    _Limit(
-        "virtual-clock", "virtual clock", "Virtual clock",
+    limits.VIRTUAL_CLOCK: _Limit(
+        "virtual-clock", "Virtual clock",
         "Nothing was measured in real time, and fio did not run. The drive model computed the times; this host does "
         "not affect them.",
         _clock,
     ),
-    _Limit(
-        "virtual", "virtual drive", "Virtual drives",
+    limits.VIRTUAL: _Limit(
+        "virtual", "Virtual drives",
         "The drives are software models. The numbers show how the models behave, not how any product "
         "behaves.",
         _virtual,
     ),
-    _Limit(
-        "reduced", "reduced", "Reduced protocols",
+    limits.REDUCED: _Limit(
+        "reduced", "Reduced protocols",
         "These protocols were shortened or altered. Do not compare the numbers with results of the full tests.",
         _reduced,
     ),
-)  # fmt: skip
-"""Most severe first."""
+}  # fmt: skip
+"""Limits by label."""

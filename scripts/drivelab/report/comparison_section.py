@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from drivelab.report.header import capacity, fill, fio, idle_after_purge, memory, purge
+from drivelab.report.header import array_state, capacity, fill, fio, idle_after_purge, memory, purge
 from drivelab.report.inputs import Inputs, Row, each
 from drivelab.report.numbers import (
     DASH,
@@ -208,6 +208,7 @@ def _facets(plan: Row) -> dict[str, str]:
         "purge": text(purge(plan.get("condition"))),
         "idle after the purge": idle_after_purge(plan.get("condition")),
         "preconditioning": text(fill(plan.get("condition"))),
+        "state of the array": text(array_state(plan.get("condition"))),
         "data pattern": text(plan.get("data_pattern")),
         "engine": text(plan.get("engine")),
         "clock": text(plan.get("clock")),

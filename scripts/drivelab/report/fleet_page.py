@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure as Drawing
 
+from drivelab.analysis import limits
 from drivelab.analysis.detectors.outliers import FALSE_ALARM, LEAST_VALUES, MODIFIED_Z
 from drivelab.analysis.fleet_parts import measured
 from drivelab.analysis.fleet_statistics import VALUE, apart
@@ -165,8 +166,8 @@ def banners(
         yield Banner("elsewhere", "drives on other hosts", "Drives on other hosts are missing",
                      f"Not yet measured there: {_some(study['elsewhere'])}.")  # fmt: skip
     for column, banner_id, label, meaning in (
-        ("not_steady", "not-steady", "not steady", "Medians exclude values without steady state."),
-        ("tainted", "tainted", "tainted", "Something disturbed the drive or its host during these measurements."),
+        ("not_steady", "not-steady", limits.NOT_STEADY, "Medians exclude values without steady state."),
+        ("tainted", limits.TAINTED, "tainted", "Something disturbed the drive or its host during these measurements."),
     ):
         affected = drives[drives[column] > 0]
         if len(affected):
@@ -176,14 +177,14 @@ def banners(
             reasons = tuple(_disturbances(deviations, affected["drive"])) if column == "tainted" else ()
             yield Banner(banner_id, label, title, f"{meaning} Drives: {_some(counts)}.", reasons=reasons)
     if lossy:
-        yield Banner("lossy", "lossy trace", "A lossy trace was replayed", f"Events are missing from {_some(lossy)}.")
+        yield Banner("lossy", limits.LOSSY, "A lossy trace was replayed", f"Events are missing from {_some(lossy)}.")
     if study["altered"]:
-        yield Banner("reduced", "reduced", "Reduced protocols", "The measured protocol is not the full-length one.",
-                     reasons=tuple(study["altered"]))  # fmt: skip
+        yield Banner("reduced", limits.REDUCED, "Reduced protocols",
+                     "The measured protocol is not the full-length one.", reasons=tuple(study["altered"]))  # fmt: skip
     if deviations["virtual"].any():
         on_clock = " on the virtual clock" if (deviations["clock"] == "virtual").any() else ""
         why = f": {study['clock_reason']}" if study["clock_reason"] else ""
-        yield Banner("virtual", "virtual drives", "Virtual drives", f"The drives are models{on_clock}, not SSDs{why}.")
+        yield Banner("virtual", limits.VIRTUAL, "Virtual drives", f"The drives are models{on_clock}, not SSDs{why}.")
 
 
 def _figures(keys: pd.DataFrame) -> Iterator[Figure]:

@@ -151,6 +151,7 @@ def _preparation(plans: list[Row], loops: bool) -> tuple[Fact, ...]:
             "the test's own rounds before the window" if loops else nothing_if_planned(plans, "none"),
         ),
         fact("Between the stages", _joined(plans, _seals)),
+        *given("State of the array", _joined(plans, lambda plan: array_state(plan.get("condition")))),
         fact("Class", _of_class(plans, "name", str)),
         fact("Write cache", _of_class(plans, "write_cache", str)),
     )
@@ -175,6 +176,12 @@ def idle_after_purge(condition: Any) -> str:
     """Return the idle time between purge and fill."""
     settle_s = condition.get("settle_s") if isinstance(condition, Mapping) else None
     return "none" if is_missing(settle_s) else f"{settle_s:g} s"
+
+
+def array_state(condition: Any) -> str | None:
+    """Return the states of an array at the beginning and the end of the measurement; None without an array."""
+    states = condition.get("array_states") if isinstance(condition, Mapping) else None
+    return ", then ".join(dict.fromkeys(states)) if states else None
 
 
 def _seals(plan: Row) -> str | None:

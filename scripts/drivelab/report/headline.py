@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drivelab.analysis.deltas.differences import not_purged
 from drivelab.analysis.exclusions import WHOLE
+from drivelab.analysis.limits import limited
 from drivelab.core.units import counted, some
 from drivelab.report.inputs import Inputs
-from drivelab.report.numbers import is_missing
 from drivelab.report.verdict import headline_deltas, headlines
 from drivelab.tables import io
 
@@ -49,18 +48,10 @@ def _place(tracked: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> int:
 
 def _caveats(inputs: Inputs, *value: str) -> str:
     """Return the caveats that must accompany a number shown alone; `value` is measurement, cell label and metric."""
-    names = ("measurement", "cell_label", "metric")
-    rows = [row for row in inputs.tables["summary"] if tuple(row[name] for name in names) == value]
-    caveats = {
-        "reduced": any(row["reduced"] for row in rows),
-        "not purged": value[0] in not_purged(inputs.frame("conditions")),
-        "virtual drives": any(row["virtual"] for row in rows),
-        "virtual clock": any(row["clock"] == "virtual" for row in rows),
-        "tainted": any(not is_missing(row["taint_reason"]) for row in rows),
-        "single recording": any(len(row["recordings"]) == 1 for row in rows),
-    }
-    applicable = ", ".join(caveat for caveat, applies in caveats.items() if applies)
-    return f" ({applicable})" if applicable else ""
+    summary = inputs.frame("summary")
+    rows = summary[(summary[["measurement", "cell_label", "metric"]] == list(value)).all(axis="columns")]
+    caveats = ", ".join(limited(rows, inputs.frame("conditions")))
+    return f" ({caveats})" if caveats else ""
 
 
 def left_out_words(exclusions: Path) -> str:

@@ -12,6 +12,7 @@ import pandas as pd
 
 from drivelab.analysis.exclusions import counted, left_out
 from drivelab.analysis.verdict import STEADY
+from drivelab.core.grouping import grouped
 from drivelab.criteria.soundness import sound
 from drivelab.report.numbers import is_missing, percent
 from drivelab.tables.labels import SCORE
@@ -141,18 +142,12 @@ class Inputs:
     def of_key(self, table: str, key: Key) -> list[Row]:
         """Return the rows of a table for one test of one drive."""
         if table not in self._rows_by_key:
-            by_key: dict[Key, list[Row]] = {}
-            for row in self.tables[table]:
-                by_key.setdefault((row["drive"], row["measurement"]), []).append(row)
-            self._rows_by_key[table] = by_key
+            self._rows_by_key[table] = grouped(self.tables[table], lambda row: (row["drive"], row["measurement"]))
         return self._rows_by_key[table].get(key, [])
 
     @cached_property
     def _plans(self) -> Mapping[Key, list[Row]]:
-        by_key: dict[Key, list[Row]] = {}
-        for plan in self.plans:
-            by_key.setdefault((plan["drive"], plan["measurement"]), []).append(plan)
-        return by_key
+        return grouped(self.plans, lambda plan: (plan["drive"], plan["measurement"]))
 
     def plans_of(self, key: Key) -> list[Row]:
         return self._plans.get(key, [])
@@ -199,10 +194,7 @@ class Inputs:
 
     @cached_property
     def _deltas(self) -> Mapping[str, list[Row]]:
-        by_measurement: dict[str, list[Row]] = {}
-        for row in self.tables["deltas"]:
-            by_measurement.setdefault(row["measurement"], []).append(row)
-        return by_measurement
+        return grouped(self.tables["deltas"], lambda row: row["measurement"])
 
     def deltas_of(self, measurement: str) -> list[Row]:
         """Return the deltas of one measurement."""
@@ -210,10 +202,7 @@ class Inputs:
 
     @cached_property
     def _differences(self) -> Mapping[tuple[str, str, str], list[Row]]:
-        by_pair: dict[tuple[str, str, str], list[Row]] = {}
-        for row in self.tables["differences"]:
-            by_pair.setdefault((row["measurement"], row["basis"], row["comparison"]), []).append(row)
-        return by_pair
+        return grouped(self.tables["differences"], lambda row: (row["measurement"], row["basis"], row["comparison"]))
 
     def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
         """Return the differences between two compared drives, unintended ones first."""

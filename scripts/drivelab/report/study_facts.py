@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.collect.inventory import settings
-from drivelab.core.units import format_size
+from drivelab.core.units import counted, format_size
 from drivelab.criteria.taint import digest
 from drivelab.figures.registry import ALL
 from drivelab.host.settings import deviations
@@ -94,9 +94,9 @@ def _until(kind: str, until: Mapping[str, Any]) -> Iterator[str]:
     if "track" in until:
         yield f"{until['window']} rounds in steady state, at most {until['max_rounds']} rounds"
     if "rounds" in until:
-        yield _count(until["rounds"], "round")
+        yield counted(until["rounds"], "round")
     if "passes" in until:
-        yield _count(until["passes"], repeats.removesuffix("s"))
+        yield counted(until["passes"], repeats.removesuffix("s"))
     if "threshold" in until:
         yield (f"3, 5 or 7 {'warm rounds' if kind == 'loop' else repeats}, until the relative standard error of "
                f"{metric_name(until['metric'])} is at most {share(until['threshold'])}")  # fmt: skip
@@ -109,16 +109,12 @@ def _until(kind: str, until: Mapping[str, Any]) -> Iterator[str]:
         yield duration(until["time_s"])
 
 
-def _count(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"
-
-
 def rounds(subject: Mapping[str, Any]) -> list[str]:
     """Describe cold rounds, pauses, and an order other than round by round."""
     notes: dict[str, None] = {}
     for fields in (fields for step in subject["measure"] for fields in step.values()):
         if fields.get("cold_rounds"):
-            notes[f"{_count(fields['cold_rounds'], 'cold round')} before the counted rounds"] = None
+            notes[f"{counted(fields['cold_rounds'], 'cold round')} before the counted rounds"] = None
         if fields.get("order") == "cells":
             notes["all rounds of a cell before the next cell"] = None
         if "duty_cycle" in fields:
@@ -192,10 +188,10 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "condition": {
             "purge": next((line for line in reversed(journal) if line["event"] == "purge"), None),
             "settle_s": plan.subject["condition"].get("settle_s"),
-            "not_purged": plan.subject["condition"]["purge"] == "none",
             "fill": plan.subject["condition"].get("fill"),
             "rest": next((line for line in reversed(journal) if line["event"] == "rest"), None),
             "scenario_required": plan.subject["condition"].get("scenario_required"),
+            "array_states": [line["state"] for line in journal if line["event"] == "array"],
             "seals": [line["reason"] for line in journal if line["event"] == "verdict" and line["intact"]],
         },
         "class": {

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +25,7 @@ from drivelab.fio.job_run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan, drive_in_sheet
-from drivelab.run.device import LastUser, reset_of_model
+from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
@@ -43,14 +42,14 @@ if TYPE_CHECKING:
     from drivelab.replay.prepare import Prepared
 
 
-class BlockDevice:
-    """Implements `drivelab.run.device.Device`."""
+class BlockDevice(Device):
+    """A drive, partition, volume or array, driven by fio and drivelab's engine."""
 
     undoes = False
     lasts = True
 
     def __init__(self, approved: HeldDevice, plan: Plan, user: LastUser, hold: Hold) -> None:
-        self.last_user, self.take_over = user.before, user.enter
+        self._user, self.last_user = user, user.before
         self._approved, self._drive, self._hold = approved, plan.drive, hold
         self._sheet = Path(plan.context["drives_sheet"])
         self._model = plan.subject["drive"].get("virtual")
@@ -63,6 +62,9 @@ class BlockDevice:
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
         self.settings_of: Sequence[str] = settings_of(approved.name)
+
+    def take_over(self) -> None:
+        self._user.enter()
 
     def identity(self) -> dict[str, Any]:
         facts: dict[str, Any] = {**described.describe(self._approved), "node": self._approved.device}
@@ -99,9 +101,6 @@ class BlockDevice:
         """Return None for a device that is gone or has its counters switched off."""
         return sysfs.writes(self._approved.name)
 
-    def make_file_system(self) -> dict[str, Any] | None:
-        return None
-
     def flush(self) -> None:
         """Flush the drive's cache with fsync(2) (block/fops.c, blkdev_fsync).
 
@@ -115,9 +114,6 @@ class BlockDevice:
             raise CellFailed(f"the drive did not flush its cache: {error.strerror}") from None
         finally:
             os.close(descriptor)
-
-    def idle(self, seconds: float) -> None:
-        time.sleep(seconds)
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         """Purge the drive; a virtual drive's model does it unless the study names a method."""
@@ -179,9 +175,6 @@ class BlockDevice:
             return sources_for(self._approved.name, self._meter, servers, siblings)
         record = manage.find_by_device(self._approved.device)
         return sources_for(self._approved.name, self._meter, [record.pid] if record is not None else ())
-
-    def telling(self, recording: Path) -> AbstractContextManager[None]:
-        return nullcontext()
 
     @property
     def _target(self) -> Target:

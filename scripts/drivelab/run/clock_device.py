@@ -17,8 +17,7 @@ from drivelab.replay.engine_records import FUA, open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import FACTS, Manner
 from drivelab.replay.prepare import Prepared
-from drivelab.run.device import LastUser, reset_of_model
-from drivelab.telemetry.log import Source
+from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
 from drivelab.virtual_clock.replaying import AS_MODELLED
@@ -31,8 +30,8 @@ _DAY_US = 86400e6
 """Start offset between runs of a measurement: at the same simulated time, all runs would be identical, I/O by I/O."""
 
 
-class ClockDevice:
-    """Implements `drivelab.run.device.Device`; the drive's state lives in a file between stages."""
+class ClockDevice(Device):
+    """The drive's state lives in a file between stages."""
 
     name = ""
     engine = "virtual clock"
@@ -41,7 +40,7 @@ class ClockDevice:
     settings_of: Sequence[str] = ()
 
     def __init__(self, plan: Plan, state_file: Path, user: LastUser) -> None:
-        self.last_user, self.take_over = user.before, user.enter
+        self._user, self.last_user = user, user.before
         self._model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
         recording = Recording(plan)
         place = (lambda: f"{plan.recording} {recording.lines_of_use()}") if self.undoes else (lambda: None)
@@ -51,6 +50,9 @@ class ClockDevice:
         self.capacity_bytes = self._model.capacity_bytes
         self.logical_block_bytes = self._model.logical_block_bytes
 
+    def take_over(self) -> None:
+        self._user.enter()
+
     def identity(self) -> dict[str, Any]:
         return {"write_cache": "write back", "capacity_bytes": self.capacity_bytes,
                 "logical_block_bytes": self.logical_block_bytes, **self._model.describe()}  # fmt: skip
@@ -59,21 +61,6 @@ class ClockDevice:
         counters = self._drive.counters()
         return Wear(VIRTUAL_CLOCK, VIRTUAL_CLOCK, counters["host_write_bytes"] // SECTOR_BYTES,
                     counters["trimmed_bytes"] // SECTOR_BYTES)  # fmt: skip
-
-    def compare_neighbours(self) -> None:
-        """Return None: a simulated drive is a whole drive."""
-
-    def array_state(self) -> None:
-        """Return None: a simulated drive is no array."""
-
-    def sectors_written(self) -> int:
-        return self.wear().sectors_written
-
-    def kernel_writes(self) -> None:
-        """Return None: no kernel counts in simulated time, and nothing else can write to the model."""
-
-    def make_file_system(self) -> dict[str, Any] | None:
-        return None
 
     def flush(self) -> None:
         self._drive.flush()
@@ -111,9 +98,6 @@ class ClockDevice:
             self.replay(stand_in, directory, Manner(), on_tick)
 
         yield replayed
-
-    def telemetry_sources(self) -> list[Source]:
-        return []
 
     def telling(self, recording: Path) -> AbstractContextManager[None]:
         return self._drive.telling(recording)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 
 class Device(Protocol):
-    """A drive that this process may write to and that no other process uses."""
+    """A drive that this process may write to and that no other process uses.
+
+    The methods with a body suit a subject without neighbours, members, file system, telemetry or counters of its own.
+    """
 
     name: str
     """Kernel name; empty on the virtual clock."""
@@ -72,19 +76,19 @@ class Device(Protocol):
 
         Raises UserError if anything has changed.
         """
-        ...
+        return None
 
     def array_state(self) -> ArrayState | None:
         """Return the state of the array; None without one."""
-        ...
+        return None
 
     def sectors_written(self) -> int:
         """Return the kernel's counter from `wear`, which is cheap to read every second."""
-        ...
+        return self.wear().sectors_written
 
     def kernel_writes(self) -> dict[str, int] | None:
         """Return `written_bytes` and `discarded_bytes` from the kernel's counters; None without counters."""
-        ...
+        return None
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:
         """Purge the drive; return the `method` used and how the result was `verified`."""
@@ -95,7 +99,7 @@ class Device(Protocol):
 
         Return the facts for the journal, or None for a plan without one.
         """
-        ...
+        return None
 
     def flush(self) -> None:
         """Make the drive persist all acknowledged writes."""
@@ -103,7 +107,7 @@ class Device(Protocol):
 
     def idle(self, seconds: float) -> None:
         """Wait without I/O."""
-        ...
+        time.sleep(seconds)
 
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
@@ -133,11 +137,11 @@ class Device(Protocol):
 
     def telemetry_sources(self) -> list[Source]:
         """Return the telemetry sources of drive and host during a measurement; none in simulated time."""
-        ...
+        return []
 
     def telling(self, recording: Path) -> AbstractContextManager[None]:
         """In simulated time, let the drive write its telemetry to the recording."""
-        ...
+        return nullcontext()
 
 
 class LastUser:

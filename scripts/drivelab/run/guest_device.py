@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,7 +19,9 @@ from drivelab.fio.job_run import choose_engine, run_fio
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.run import guest
+from drivelab.run.device import Device
 from drivelab.run.guest import Guest
+from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
 from drivelab.telemetry.sources import sources_for
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
     from drivelab.trace.capturing.applications import Application
 
 
-class GuestDevice:
-    """Implements `drivelab.run.device.Device`; a temporary file ends with this object's process."""
+class GuestDevice(Device):
+    """A temporary file ends with this object's process.
+
+    Other programs may write to the same disk, so its counters say nothing of this measurement.
+    """
 
     undoes = False
     lasts = False
@@ -44,6 +48,7 @@ class GuestDevice:
         """Drive what is open; `on_hang`, see `run_fio`, tells that only drivelab uses the disk of a file."""
         self._guest, self._on_hang = opened, on_hang
         self._meter = Meter.from_mapping(plan.context.get("meter", {}))
+        self._simultaneous = "simultaneous" in plan.subject
         self.name = opened.disk
         self.settings_of: Sequence[str] = [opened.disk] if opened.disk else []
         self.serial = str(plan.subject["drive"]["serial"])
@@ -63,35 +68,17 @@ class GuestDevice:
         boot_id = read_text(Path("/proc/sys/kernel/random/boot_id")) or "unknown"
         return Wear(boot_id, self._guest.identity, about.st_blocks if self._guest.folder else 0, 0)
 
-    def compare_neighbours(self) -> None:
-        """Return None: a file or a read harms no neighbour."""
-
-    def array_state(self) -> None:
-        """Return None: the layers say what the place is on."""
-
-    def sectors_written(self) -> int:
-        return self.wear().sectors_written
-
-    def kernel_writes(self) -> None:
-        """Return None: other programs may write to the same disk, so its counters say nothing of this measurement."""
-
     def purge(self, method: str, say: Callable[[str, float], None]) -> NoReturn:
         raise UserError(
             f"{self._guest.label} cannot be purged, because drivelab does not own it. Choose a protocol without a "
             "purge, or set 'purge: none' in the study."
         )
 
-    def make_file_system(self) -> dict[str, Any] | None:
-        return None
-
     def flush(self) -> None:
         try:
             os.fsync(self._guest.descriptor)
         except OSError as error:
             raise CellFailed(f"{self._guest.label} was not flushed: {error.strerror}") from None
-
-    def idle(self, seconds: float) -> None:
-        time.sleep(seconds)
 
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
@@ -129,7 +116,4 @@ class GuestDevice:
         raise CellFailed(f"an application needs a drive, not {self._guest.label}")
 
     def telemetry_sources(self) -> list[Source]:
-        return sources_for(self.name, self._meter)
-
-    def telling(self, recording: Path) -> AbstractContextManager[None]:
-        return nullcontext()
+        return sources_for(self.name, self._meter, beside=siblings if self._simultaneous else tuple)

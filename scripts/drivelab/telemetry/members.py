@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from drivelab.drives.arrays import array_state
+from drivelab.drives.arrays import Chain
 from drivelab.telemetry.log import FAST_S, Source
 
 _LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",
@@ -63,16 +63,18 @@ def of_subject(members: Iterable[Mapping[str, float]]) -> dict[str, float]:
 def array_source(name: str, wanted: str, sys_root: Path = Path("/sys")) -> Source | None:
     """Read how many members an array lacks, how far it is synchronized, and whether it is in another state than wanted.
 
-    Return None without an array in the subject.
+    Return None without an array in the subject. The state of md is also read at the edges of every cell, so that the
+    end of a rebuild taints only the cells during which or after which it came.
     """
-    if array_state(name, sys_root) is None:
+    chain = Chain.of(name, sys_root)
+    if chain.state() is None:
         return None
 
     def read() -> dict[str, float]:
-        state = array_state(name, sys_root)
+        state = chain.state()
         if state is None:
             raise OSError("the array is gone")
         synced = {} if state.synced_pct is None else {"array_synced_pct": state.synced_pct}
         return {"array_missing": float(state.missing), "array_other": float(state.state != wanted), **synced}
 
-    return Source("array", read, period_s=FAST_S)
+    return Source("array", read, period_s=FAST_S, prompt=not chain.volumes)

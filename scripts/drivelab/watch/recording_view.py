@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.files import open_regular
+from drivelab.core.grouping import grouped
 from drivelab.criteria.taint import Limits
 from drivelab.fio.series import read_series
 from drivelab.recording.writer import MANIFEST, read_object
@@ -131,9 +132,7 @@ class RecordingWatch:
             return
         conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
         began_s = self._simulated_s[conditioning]
-        seconds: dict[float, list[Mapping[str, Any]]] = {}
-        for row in read_series(folder / line["directory"]).rows:
-            seconds.setdefault(row["time_s"], []).append(row)
+        seconds = grouped(read_series(folder / line["directory"]).rows, lambda row: row["time_s"])
         for time_s, rows in sorted(seconds.items()):
             iops = sum(row["iops"] for row in rows)
             latencies = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]

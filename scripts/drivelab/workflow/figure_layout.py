@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from drivelab.campaign.planning import Campaign, Planned
+from drivelab.core.grouping import grouped
 from drivelab.figures.registry import ALL
 from drivelab.plan.plan import Plan
 from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING, OVER_DRIVES, OVER_SIZES, TABLES_OF, figure_kinds
@@ -53,10 +54,7 @@ class FigureLayout:
     @cached_property
     def by_measurement(self) -> Mapping[str, list[Plan]]:
         """Plans of each measurement."""
-        plans: dict[str, list[Plan]] = {}
-        for planned in self.campaign.plans:
-            plans.setdefault(planned.plan.measurement, []).append(planned.plan)
-        return plans
+        return grouped((planned.plan for planned in self.campaign.plans), lambda plan: plan.measurement)
 
     def of_measurement(self, pattern: str, measurement: str) -> list[str]:
         """Return the path for each recording of one measurement."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from drivelab.campaign.planning import Campaign
@@ -14,38 +13,9 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.recording.writer import MANIFEST, write_json
 from drivelab.run.consent import snakemake_arguments
+from drivelab.workflow.failures import SAID, reasons
 from drivelab.workflow.fleet import OUTCOME, evidence_digest, stamp_of
 from drivelab.workflow.layout import Layout
-
-_FAILED_JOB = re.compile(r"^ *Error in rule (\w+):\n(?: +.*\n)*? +log: ([^\s,]+)", re.MULTILINE)
-SAID = "drivelab: "
-"""Prefix of each error message."""
-
-
-def sentences(snakemake_log: str, together: Collection[str] = ()) -> list[str]:
-    """Return the error messages of failed jobs; for a job without a message, say so.
-
-    Jobs with their logs in `together` all fail when one of them does: those without a message are left out. Returns an
-    empty list if the log names no failed job.
-    """
-    jobs = dict.fromkeys(_FAILED_JOB.findall(snakemake_log))
-    return [message for rule, log in jobs for message in _messages(rule, Path(log), may_be_silent=log in together)]
-
-
-def _messages(rule: str, log: Path, *, may_be_silent: bool) -> list[str]:
-    """Return the messages of a failed job; a bug in drivelab leaves a traceback, a killed process leaves nothing."""
-    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    messages = [line for line in lines if line.startswith(SAID)]
-    if messages:
-        return messages
-    if any(line.startswith("Traceback ") for line in lines):
-        return [f"{SAID}rule {rule} failed because of a bug in drivelab: {lines[-1]}; please report it with {log}"]
-    if may_be_silent:
-        return []
-    return [
-        f"{SAID}rule {rule} ended without a message; the process was probably killed (log {log}). "
-        "Finished work is kept; run again to continue"
-    ]
 
 
 def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, options: Sequence[str] = ()) -> int:
@@ -104,10 +74,3 @@ def _as_planned(study: Path, drive: str, stamp: str, options: Sequence[str]) -> 
             "run again"
         )
     return part.campaign
-
-
-def reasons(snakemake_log: str) -> list[str]:
-    """Return the distinct messages of failed jobs; if the workflow did not start, the last line of its log."""
-    messages = [message.removeprefix(SAID) for message in sentences(snakemake_log)]
-    last = [line.strip() for line in snakemake_log.splitlines() if line.strip()][-1:]
-    return list(dict.fromkeys(messages)) or last or ["Snakemake ended without a message"]

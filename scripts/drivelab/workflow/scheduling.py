@@ -12,6 +12,7 @@ from typing import Any
 from drivelab.campaign.estimate import assumed_mib_s
 from drivelab.campaign.outlook import Estimates
 from drivelab.campaign.planning import STAGES, Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
@@ -203,7 +204,7 @@ class Scheduling:
         """Return the upper estimate with a margin; a measurement has time to purge and precondition again."""
         if stage != "measure":
             plan = replace(plan, subject={**plan.subject, "measure": _NOTHING})
-        capacity_bytes = reckoned_capacity_bytes(self.campaign, plan)
+        capacity_bytes = reckoned_capacity_bytes(plan)
         most_s = self._estimates.of(plan, capacity_bytes, assumed_mib_s(plan, None), None).most_s
         return math.ceil(_START_MIN + _MARGIN * most_s / 60)
 
@@ -212,10 +213,10 @@ class Scheduling:
         return Estimates(self.campaign)
 
 
-def reckoned_capacity_bytes(campaign: Campaign, plan: Plan) -> int:
+def reckoned_capacity_bytes(plan: Plan) -> int:
     """Return the capacity of a plan's drive; LARGEST_BYTES for a drive on another host."""
     if plan.virtual or host_of(plan) in (ANY_HOST, this_host()):
-        return campaign.capacity_bytes(plan)
+        return capacity_bytes_of(plan)
     return LARGEST_BYTES
 
 

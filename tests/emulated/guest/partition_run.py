@@ -1,37 +1,24 @@
-"""Run the stages of a plan for a partition, and pack its recording; print what happened to the partition's siblings.
+"""Run the stages of a plan for a partition, and pack its recording.
 
-Arguments: the drive's by-id path, the partition's UUID. The plan is in plan.json, and the drive sheet in
-config/drives.tsv, of the current folder.
+Write facts.json: `beside`, the checksums of everything beside the partition before and after. Arguments: the drive's
+by-id path, the partition's UUID. The plan is in plan.json, and the drive sheet in config/drives.tsv, of the current
+folder.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
 
+from stages import beside, consented, stages
 from uses import reread, run
 
-from drivelab.cli.main import main
 from drivelab.plan.plan import Plan
-from drivelab.run import consent
 
 DRIVE, UUID = sys.argv[1:]
 TABLE = f"label: gpt\nsize=16MiB\nsize=16MiB, uuid={UUID}\nsize=16MiB\n"
-
-
-def siblings(drive: str) -> dict[str, str]:
-    """Return the checksums of everything outside of the second partition, by partition or end of the drive."""
-    run("blockdev", "--flushbufs", drive)
-    content = Path(drive).read_bytes()
-    begin, size = (int(Path("/sys/class/block", f"{Path(drive).name}p2", name).read_text()) * 512
-                   for name in ("start", "size"))  # fmt: skip
-    parts = {"before": content[:begin], "after": content[begin + size :]}
-    return {name: hashlib.md5(part).hexdigest() for name, part in parts.items()}
 
 
 def prepare(drive: str) -> None:
@@ -44,31 +31,13 @@ def prepare(drive: str) -> None:
     run("udevadm", "settle")
 
 
-def consented(plan: Plan) -> None:
-    study: Any = SimpleNamespace(results=Path(plan.context["results"]), path=Path("none"), name="partition", consent=())
-    study.results.mkdir(parents=True)
-    consent.require(study, [consent.Drive(plan.drive, str(plan.subject["drive"]["serial"]))], yes=True)
-
-
-def stages() -> None:
-    """Run the commands that the workflow's rules run."""
-    for arguments in (
-        ["purge", "plan.json", "--seal", "purged.json"],
-        ["precondition", "plan.json", "--after", "purged.json", "--seal", "conditioned.json"],
-        ["measure", "plan.json", "--after", "conditioned.json"],
-    ):
-        status = cast(int, main(arguments))
-        if status:
-            sys.exit(status)
-
-
 drive = str(Path(DRIVE).resolve())
 plan = Plan.read(Path("plan.json"))
 prepare(drive)
-before = siblings(drive)
+before = beside(drive)
 consented(plan)
-stages()
+stages("plan.json")
 subprocess.run(["tar", "-cf", "recording.tar", str(plan.recording_path)], check=True)
-Path("siblings.json").write_text(json.dumps({"before": before, "after": siblings(drive)}))
+Path("facts.json").write_text(json.dumps({"beside": [before, beside(drive)]}))
 run("wipefs", "--all", "--force", "--quiet", drive)
 reread(drive)

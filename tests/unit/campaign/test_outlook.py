@@ -14,6 +14,7 @@ from drivelab.campaign.commands import fio_commands
 from drivelab.campaign.estimate import Estimate, Trace, assumed_mib_s, estimate
 from drivelab.campaign.outlook import Outlook, outlook
 from drivelab.campaign.planning import Campaign
+from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
@@ -92,7 +93,7 @@ def test_a_drive_on_the_virtual_clock(campaign: Campaign) -> None:
 
 def test_the_written_bytes_lie_within_the_estimate(campaign: Campaign) -> None:
     plan = next(planned.plan for planned in campaign.plans if planned.plan.measurement == "pts-iops")
-    span = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), ())
+    span = estimate(plan, capacity_bytes_of(plan), assumed_mib_s(plan, None), ())
     purge(plan, Path("purged.json"))
     precondition(plan, Path("purged.json"), Path("conditioned.json"))
     measure(plan, Path("conditioned.json"))
@@ -217,7 +218,7 @@ def test_phases_add_up(project: Path) -> None:
     plan = campaign.plans[0].plan
     traces = campaign.traces.of(plan)
     assert [trace.write_bytes for trace in traces] == [0, 30851072]
-    total = estimate(plan, campaign.capacity_bytes(plan), assumed_mib_s(plan, None), traces)
+    total = estimate(plan, capacity_bytes_of(plan), assumed_mib_s(plan, None), traces)
     conditioning_s = 30 + 2 * (64 << 20) / (assumed_mib_s(plan, None) * 2**20)
     set_s = sum(trace.duration_s for trace in traces)
     drain_s = 445 * 10 * (16 << 20) / (assumed_mib_s(plan, None) * 2**20)

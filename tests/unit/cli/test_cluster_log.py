@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.cluster import ended_jobs, failed_chains
-from drivelab.workflow.fleet_part import sentences
+from drivelab.workflow.failures import ended_jobs, reported
 
 GROUP = """\
 [Sun Nov 22 07:46:54 2026]
@@ -44,8 +43,7 @@ KEPT = "finished measurements are kept, run again to continue"
 def end_messages(folder: Path, log: str) -> list[str]:
     """Return the messages at the end of a run."""
     text = log.format(slurm=folder)
-    in_chains = {part for chain in failed_chains(text) for part in chain.parts}
-    return [*sentences(text, in_chains), *ended_jobs(text)]
+    return reported(text)
 
 
 @pytest.fixture(autouse=True)

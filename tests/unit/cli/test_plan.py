@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -41,15 +42,31 @@ def test_plan_over_budget_shows_everything_and_exits_with_2(own: Path, capsys: p
     assert planned(STUDY + "budget: {written: 1MB}\n") == 2
     printed = capsys.readouterr()
     assert printed.out.count("Over budget: drive") == 2
-    assert printed.out.index("Over budget") < printed.out.index("\nop28/pts-write-saturation/")
+    assert printed.out.index("\nop28   pts-write-saturation") < printed.out.index("Over budget")
     assert re.search(r"^drivelab: config/mine.yaml: key 'budget' .*op28.*; raise the budget, or", printed.err)
     assert not Path("results").exists()
 
 
-def test_large_plan_over_budget_exits_with_2(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(command, "_LARGE", 1)
-    assert planned(STUDY + "budget: {written: 1MB}\n") == 2
-    assert planned(STUDY) == 0
+def test_plan_has_a_line_for_each_test_and_commands_on_demand(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(f"{STUDY}runs: 3\n") == 0
+    lines = capsys.readouterr().out.splitlines()
+    (test,) = [line for line in lines if line.startswith("op28 ")]
+    assert test.split()[:4] == ["op28", "pts-write-saturation", "3", "3"]
+    assert test.endswith("reduced")
+    assert not any("preconditioning" in line for line in lines)
+    assert planned(STUDY, "--commands") == 0
+    assert "op28/pts-write-saturation/" in capsys.readouterr().out
+
+
+def test_plan_as_json_has_the_same_numbers(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(STUDY, "--json") == 0
+    body = json.loads(capsys.readouterr().out)
+    assert [test["drive"] for test in body["tests"]] == [drive["drive"] for drive in body["drives"]] == ["op7", "op28"]
+    keys = ("least_s", "most_s", "least_bytes", "most_bytes")
+    assert [[drive[key] for key in keys] for drive in body["drives"]] == [
+        [test[key] for key in keys] for test in body["tests"]
+    ]
+    assert body["over_budget"] == []
 
 
 def test_plan_within_budget_exits_with_0(own: Path, capsys: pytest.CaptureFixture[str]) -> None:

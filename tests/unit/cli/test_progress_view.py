@@ -33,7 +33,7 @@ def campaign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
     rows = [f"{name}\t/dev/disk/by-id/{name}\tS-{name}\tyes\t\n" for name in DRIVES]
     Path("many.tsv").write_text(HEAD + "".join(rows))
     Path("study.yaml").write_text(STUDY)
-    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda campaign, plan: 10**12)
+    monkeypatch.setattr(progress_view, "reckoned_capacity_bytes", lambda plan: 10**12)
     return Campaign.load("study.yaml")
 
 

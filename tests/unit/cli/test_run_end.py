@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from drivelab.cli import runner
-from drivelab.cli.runner import explain
 from drivelab.report.headline import left_out_words
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
+from drivelab.workflow.failures import explain
 
 
 def exclusions(folder: Path, *faults: str) -> Path:

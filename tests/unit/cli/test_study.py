@@ -125,7 +125,7 @@ def test_a_difference_that_no_study_shows_is_refused(own: Path, capsys: pytest.C
         ("study", None, ["pts-iops"], "config/study.yaml: already exists"),
         ("My study", None, ["pts-iops"], "is not a valid study name"),
         ("../mine", None, ["pts-iops"], "is not a valid study name"),
-        ("mine", ["op9"], ["pts-iops"], "has no drive 'op9'; the drives are: op7"),
+        ("mine", ["op9"], ["pts-iops"], "has no drive 'op9'; did you mean 'op7'"),
         ("mine", None, ["pts"], "there is no protocol 'pts'.*pts-iops"),
         ("mine", ["op7"], ["trace-replay"], "config/mine.yaml \\(not written\\).*replays a trace"),
     ],

@@ -88,3 +88,9 @@ def test_many_reasons_are_shortened() -> None:
     assert causes(texts) == ["load", "steal"]
     assert told([]) is None
     assert told(["a", "b"]) == "a; b"
+
+
+def test_a_reason_without_a_size_is_no_worse_in_any_cell() -> None:
+    array = taints({"array_other": 1.0}, DEFAULT)
+    assert digest(array * 3) == [f"{array[0]}, in 3 cells"]
+    assert worst(array * 3) == digest(digest(array * 3) * 2) == array

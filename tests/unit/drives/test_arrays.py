@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from device_trees import Tree
 
+from drivelab.drives import described
 from drivelab.drives.arrays import array_state, of_raid_target
 from drivelab.drives.described import composition_words, target_words
 from drivelab.drives.device_mapper import parse
@@ -53,6 +54,17 @@ def test_a_drive_has_no_array_and_the_worst_of_several_counts(tmp_path: Path) ->
     state = array_state(above, tree.sys)
     assert state is not None
     assert (state.name, state.state) == (second, "degraded")
+
+
+def test_a_rebuild_may_write_the_whole_member_without_breaking_a_seal(tmp_path: Path) -> None:
+    """A seal counts writes to the members; a rebuild writes to one of them between the stages."""
+    allowed = {}
+    for action in ("idle", "recover"):
+        tree, name = array(tmp_path / action, degraded="1", sync_action=action)
+        for disk, sectors in (("sdz", 2000), ("sdy", 3000)):
+            (tree.directory(disk) / "size").write_text(f"{sectors}\n")
+        allowed[action] = described._own_writes_bytes(name, ("sdz", "sdy"), tree.sys)
+    assert allowed == {"idle": described._RECORDS_BYTES, "recover": described._RECORDS_BYTES + 3000 * 512}
 
 
 @pytest.mark.parametrize(

@@ -44,12 +44,12 @@ def test_health_is_equal_in_both_nvme_cli_versions() -> None:
 
 def test_health_of_an_emulated_drive() -> None:
     new = nvme.parse_smart(sample("smart_log"))
-    assert (new.temperature_c, new.media_errors, new.power_on_hours) == (50, 0, 0)
+    assert new.temperature_c == 50
     assert new.bytes_written is not None
 
 
 def test_unreported_health_is_none() -> None:
-    assert nvme.parse_smart({}) == nvme.Smart(None, None, None, None, None, None, None)
+    assert nvme.parse_smart({}) == nvme.Smart(None, None, None, None)
     assert nvme.parse_smart({"temperature": 0}).temperature_c is None
 
 

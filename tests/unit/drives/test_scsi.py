@@ -15,9 +15,9 @@ def sample(name: str) -> str:
     return (SAMPLES / f"sg_{name}.txt").read_text()
 
 
-def test_capacity() -> None:
-    assert scsi.parse_capacity(sample("readcap_512e")) == scsi.Capacity(131072, 512, 4096, True, True)
-    assert scsi.parse_capacity("sg_readcap failed: Illegal request") is None
+def test_unmapped_blocks_read_as_zeros_only_if_the_drive_says_so() -> None:
+    assert scsi.parse_unmapped_reads_zeros(sample("readcap_512e"))
+    assert not scsi.parse_unmapped_reads_zeros("sg_readcap failed: Illegal request")
 
 
 def test_logs() -> None:

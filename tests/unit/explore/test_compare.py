@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import import_origins
 import pandas as pd
@@ -15,13 +18,14 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER_BEYOND
-from drivelab.cli.compare import _facets
+from drivelab.cli.compare import _facets, headline
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
-from drivelab.explore.comparison_text import _interval
+from drivelab.explore.comparison_lines import interval, largest
+from drivelab.explore.comparison_text import junit, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
 from drivelab.run.condition import precondition, purge
@@ -177,8 +181,8 @@ def test_digests_and_the_sign_of_zero_are_not_printed() -> None:
     rows = [("steps", "97a283b6", "0106a179"), ("kernel", "6.1", "6.6"), ("steps", "1", "2")]
     differences = pd.DataFrame(rows, columns=["facet", "basis_value", "comparison_value"])
     assert _facets(differences) == "the steps of the protocol, kernel (6.1 / 6.6)"
-    assert _interval(-0.001, 0.001) == "0.00 to 0.00 %"
-    assert _interval(-0.006, 1.0) == "\N{MINUS SIGN}0.01 to +1.0 %"
+    assert interval(-0.001, 0.001) == "0.00 to 0.00 %"
+    assert interval(-0.006, 1.0) == "\N{MINUS SIGN}0.01 to +1.0 %"
 
 
 def test_recordings_with_other_versions_are_listed_as_excluded(results: Path) -> None:
@@ -327,7 +331,10 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
 def test_numbers_are_labelled(results: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run", 1000.0), "old")
     assert main(["compare", old, "slow", "--results", str(results)]) == 0
-    assert f"\nLabels: imported ({old}), virtual drives, virtual clock\n" in capsys.readouterr().out
+    assert (
+        f"\nLabels: imported ({old}), single recording, virtual clock (slow), virtual drive (slow)\n"
+        in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -562,14 +569,61 @@ def test_a_load_that_both_sides_share_is_known(results: Path) -> None:
     assert set(against(results, "slow", "fast").loads.values()) == {"T1Q1"}
 
 
+@pytest.mark.parametrize(
+    ("refused", "swapped", "status", "words"),
+    [
+        ("slower", True, 4, "4 values slower"),
+        ("slower", False, 0, ""),
+        ("different", False, 5, "values different"),
+        ("slower,different", True, 4, "values different"),
+        ("undecided", False, 0, ""),
+    ],
+)
+def test_a_check_fails_on_what_the_user_refuses(
+    repeated: Path, refused: str, swapped: bool, status: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sides = ("fast", "slow") if swapped else ("slow", "fast")
+    assert main(["compare", *sides, "--results", str(repeated), "--fail-on", refused]) == status
+    error = capsys.readouterr().err
+    assert words.replace("4 values", "values") in error
+    assert bool(error) == bool(status)
+
+
+def test_a_check_of_single_recordings_is_undecided(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", "slow", "fast", "--results", str(results), "--fail-on", "slower,undecided"]) == 6
+    assert "undecided, which --fail-on refuses" in capsys.readouterr().err
+
+
+def test_the_first_line_has_the_largest_difference_with_interval_and_p(repeated: Path) -> None:
+    comparison = against(repeated, "slow", "fast")
+    assert re.search(r"; largest: Random read 4 KiB, QD1.*: \+\d+ % \(\+.* %, p [=<] [\de.-]+\)", headline(comparison))
+    assert largest(against(repeated, "fast", "slow")).partition(": ")[0] == "Random read 4 KiB, QD1"
+
+
+def test_markdown_and_junit_have_every_value_and_escape_names(
+    repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "results.xml"
+    options = ("--markdown", "--junit", str(path), "--fail-on", "slower")
+    assert main(["compare", "fast", "slow", "--results", str(repeated), *options]) == 4
+    text = capsys.readouterr().out
+    assert "| Random read 4 KiB, QD1: 99 % latency |" in text
+    suite = ElementTree.parse(path).getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("6", "6")
+    comparison = against(repeated, "slow", "fast")
+    hostile = replace(comparison, basis="<b>|x_y\x1b")
+    assert r"\<b\>\|x\_y\x1b" in markdown(hostile, headline(hostile), every=False)
+    assert ElementTree.fromstring(junit(hostile, ())).get("name", "").endswith(r"<b>|x_y\x1b")
+
+
 def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["compare", "slow", "fast", "--results", str(repeated)]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("fast against slow: 4 faster beyond the margin (margin 5 %")
+    assert lines[0].startswith("fast against slow: 4 faster beyond the margin; largest: Random read 4 KiB, QD1")
     assert lines[1].startswith("Meant to differ: ")
     assert lines[2] == "Differs too: nothing that was recorded"
-    assert "Labels: virtual drives, virtual clock" in lines
+    assert "Labels: virtual clock, virtual drive" in lines
     assert main([*arguments, "--json", "--margin", "3%"]) == 0
     result = json.loads(capsys.readouterr().out)
     assert result["margin_pct"] == 3

@@ -21,6 +21,7 @@ import pytest
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.explore.query import columns, open_results, query
+from drivelab.explore.questions import QUESTIONS
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -239,7 +240,23 @@ def test_the_list_names_every_table_and_column(results: Path, capsys: pytest.Cap
     assert result.keys() == SCHEMAS.keys()
     assert result["cells"] == (3, SCHEMAS["cells"].names)
     assert main(["query", "--results", str(results)]) == 0
-    assert "cells (3 rows): recording, drive" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert ["cells", "3", "rows"] in [line.split() for line in out.splitlines()]
+    assert "   1  How fast is each drive at each workload? (no rows)" in out
+    assert main(["query", "cells", "--results", str(results)]) == 0
+    assert "queue_depth" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", range(1, len(QUESTIONS) + 1))
+def test_each_ready_question_has_an_answer(number: int, results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert QUESTIONS[number - 1].table in SCHEMAS
+    assert main(["query", str(number), "--results", str(results)]) == 0
+    assert QUESTIONS[number - 1].sql in capsys.readouterr().out
+
+
+def test_a_question_that_does_not_exist_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["query", "11", "--results", str(results)]) == 2
+    assert "there is no question 11; choose one of 1 to 10" in capsys.readouterr().err
 
 
 def test_the_terminal_shows_the_first_of_many_rows(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

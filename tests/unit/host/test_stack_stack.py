@@ -129,11 +129,11 @@ def test_mappings(place: Place, uuid: str, kind: str, words: str, caution: str |
         ({"level": "raid1", "raid_disks": "2", "degraded": "0", "sync_action": "idle"}, "RAID 1 of 2 disks",
          ("several disks",)),
         ({"level": "raid5", "raid_disks": "4", "degraded": "1", "sync_action": "recover"},
-         "RAID 5 of 4 disks, degraded, recovery in progress", ("parity", "from other disks", "recovery reads")),
+         "RAID 5 of 4 disks, rebuilding, 1 missing or not filled", ("parity", "from other disks", "rebuild reads")),
         ({"level": "raid10", "raid_disks": "4", "degraded": "1", "sync_action": "frozen"},
-         "RAID 10 of 4 disks, degraded", ("several disks", "copy is missing")),
+         "RAID 10 of 4 disks, degraded, 1 missing or not filled", ("several disks", "copy is missing")),
         ({"level": "raid6", "raid_disks": "6", "degraded": "0", "sync_action": "check"},
-         "RAID 6 of 6 disks, check in progress", ("parity", "check reads")),
+         "RAID 6 of 6 disks, resyncing", ("parity", "resync or check reads")),
     ],
 )  # fmt: skip
 def test_arrays(place: Place, files: dict[str, str], words: str, cautions: tuple[str, ...]) -> None:

@@ -116,6 +116,7 @@ def test_on_the_virtual_clock_there_is_no_kernel_to_mount() -> None:
     ("protocol", "message"),
     [
         ("trim-effect", "I/Os trim, which a file system cannot"),
+        ("simultaneous-tasks", "I/Os trim, which a file system cannot"),
         ("pts-write-saturation", None),
         ("pts-iops", "reads without a fill|512B is not a multiple"),
     ],
@@ -144,10 +145,22 @@ def test_reads_need_a_fill() -> None:
         refuse_kind(Plan({**made.subject, "condition": condition}, made.context))
 
 
-def test_a_folder_gets_no_file_system(tmp_path: Path) -> None:
+def list_folder(folder: Path) -> None:
     Path("config/drives.tsv").write_text(
-        f"drive\tdevice\tserial\tdestructive\tnote\tkind\tsize\nop7\t{tmp_path}\tX\tno\t\tfile\t16MiB\n"
+        f"drive\tdevice\tserial\tdestructive\tnote\tkind\tsize\nop7\t{folder}\tX\tno\t\tfile\t16MiB\n"
     )
+
+
+def test_reads_of_a_file_in_a_folder_need_a_fill_too(tmp_path: Path) -> None:
+    list_folder(tmp_path)
+    study = "name: mine\nclock: wall\ndrives: [op7]\nmeasurements: [{protocol: PROTOCOL}]\npurge: none\n"
+    load(study.replace("PROTOCOL", "quick"))
+    with pytest.raises(UserError, match="reads without a fill"):
+        load(study.replace("PROTOCOL", "quick-reads"))
+
+
+def test_a_folder_gets_no_file_system(tmp_path: Path) -> None:
+    list_folder(tmp_path)
     with pytest.raises(UserError, match="makes no file system on the kind 'file'"):
         load(one("{type: ext4}", "quick"))
 

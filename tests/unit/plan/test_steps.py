@@ -201,7 +201,6 @@ def test_simultaneous_and_analysis_are_not_in_the_steps(tmp_path: Path) -> None:
     loaded = load(protocol(tmp_path, [soak()], **parts, description="asks\nthis"))
     assert (loaded.simultaneous, loaded.analysis, loaded.description) == (True, parts["analysis"], "asks this")
     (measurement,) = resolved(tmp_path, [soak()], **parts)
-    assert measurement.simultaneous
     assert {*measurement.steps} == {"class", "condition", "measure"}
     plain = load(protocol(tmp_path, [soak()]))
     assert (plain.simultaneous, plain.analysis, plain.description, plain.applications) == (False, {}, "d", False)

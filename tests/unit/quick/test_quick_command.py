@@ -135,7 +135,7 @@ def test_an_interrupted_look_is_not_continued(
         ([], "name a place to look at, such as the current folder: ./drivelab quick ."),
         (
             ["quik-a"],
-            "no drive of this name in config/drives.tsv. Did you mean 'quick-a'?",
+            "no drive of this name in config/drives.tsv; did you mean 'quick-a'?",
         ),
         (["config/drives.tsv"], "is neither a folder nor a block device. Name the folder"),
         (["quick-a", "quick-a"], "virtual:quick-a is named twice"),

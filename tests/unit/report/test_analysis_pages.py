@@ -288,7 +288,9 @@ def test_an_excluded_recording_has_no_tables_and_figures(
 
 def test_imported_results_say_so(tables: Tables, study: dict[str, Any], plans: Plans) -> None:
     summary = tables["summary"]
-    summary.loc[summary["measurement"] == "pts-iops", "protocol"] = "imported from TKperf"
+    for place, row in summary[summary["measurement"] == "pts-iops"].iterrows():
+        summary.loc[place, "protocol"] = "imported from TKperf"
+        summary.at[place, "recordings"] = [f"{row['drive']}/imported-tkperf/iops"]
     warning = banner(build(tables, study, plans, [], None), "imported")
     assert warning.title == "Imported: conditions not recorded"
     assert warning.reasons[0] == "op7 · pts-iops: imported from TKperf"

@@ -29,7 +29,7 @@ def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     lines = lines_of(paths)
     names = ["pts-iops", "pts-write-saturation", "trace-replay"]
     assert [line.split(":")[0] for line in lines] == [
-        f"{name} (reduced, virtual drives, single recording)" for name in names
+        f"{name} (single recording, virtual drive, reduced)" for name in names
     ]
     assert "random write 4\u00a0KiB" in lines[0]
     assert len(lines_of(paths, most=1)) == 1
@@ -38,7 +38,7 @@ def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
 def test_what_was_not_purged_is_labelled(paths: dict[str, Path]) -> None:
     row = {"recording": "r", "drive": "op7", "measurement": "pts-iops", "facet": "purge", "kind": "drive"}
     io.write(pd.DataFrame([{**row, "value": "not purged"}]), paths["conditions"], "conditions")
-    label = "(reduced, not purged, virtual drives, single recording)"
+    label = "(single recording, not purged, virtual drive, reduced)"
     assert [label in line for line in lines_of(paths)] == [True, False, False]
 
 

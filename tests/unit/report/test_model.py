@@ -321,7 +321,9 @@ def test_recordings_without_the_purge_of_their_protocol_are_labelled(
     tables: Tables, study: dict[str, Any], plans: Plans
 ) -> None:
     purge = {"method": "none", "title": "not purged", "verified": "the study sets purge: none"}
-    left_out = {**plans[0]["condition"], "purge": purge, "not_purged": True}
+    left_out = {**plans[0]["condition"], "purge": purge}
+    row = {name: plans[0][name] for name in ("recording", "drive", "measurement")}
+    tables["conditions"] = pd.DataFrame([{**row, "facet": "purge", "kind": "drive", "value": "not purged"}])
     made = build(tables, study, [{**plans[0], "condition": left_out}, *plans[1:]], {}, None)
     assert [page.title for page in made.pages if "not purged" in page.labels] == [made.pages[0].title]
     assert facts(made.pages[0])["Purge"] == "not purged (the study sets purge: none)"

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.plan.file_system import FileSystem
+from drivelab.plan.file_system import MIB, FileSystem
+from drivelab.plan.plan import Plan
 from drivelab.run import file_system as making
+from drivelab.run import guest, guest_device
+from drivelab.telemetry.host import siblings
 
 LATER = "lazy_itable_init=0,lazy_journal_init=0"
 
@@ -76,3 +80,19 @@ def test_a_module_counts(
             making.refuse_unready(FileSystem("btrfs"), ready)
     else:
         making.refuse_unready(FileSystem("btrfs"), ready)
+
+
+def test_processes_that_measure_other_files_at_the_same_time_are_no_foreign_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own: list[Callable[[], object]] = []
+
+    def sources_for(name: str, meter: object, beside: Callable[[], object]) -> list[object]:
+        own.append(beside)
+        return []
+
+    monkeypatch.setattr(guest_device, "sources_for", sources_for)
+    with guest.file_in(tmp_path, MIB, "test") as opened:
+        for subject in ({}, {"simultaneous": ["A", "B"]}):
+            guest_device.GuestDevice(opened, Plan({"drive": {"serial": "A"}, **subject}, {})).telemetry_sources()
+    assert own == [tuple, siblings]

@@ -47,6 +47,7 @@ def test_an_array_is_compared_with_the_wanted_state(tmp_path: Path) -> None:
         source = array_source(name, wanted, tree.sys)
         assert source is not None
         assert source.read() == {"array_missing": 1.0, "array_other": other}
+        assert source.prompt, "a cell ends between two readings of a second"
     assert array_source("sdz", "clean", tree.sys) is None
 
 

@@ -17,8 +17,9 @@ from drivelab.core.errors import UserError
 from drivelab.run.consent import Drive, check, require
 from drivelab.workflow import figure_layout, fleet_part
 from drivelab.workflow.cluster import Cluster
+from drivelab.workflow.failures import reasons
 from drivelab.workflow.fleet import Fleet, evidence_digest, outcomes_of, require_complete, stamp_of
-from drivelab.workflow.fleet_part import carry_out, reasons
+from drivelab.workflow.fleet_part import carry_out
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.scheduling import Scheduling
 

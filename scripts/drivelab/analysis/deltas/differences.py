@@ -96,16 +96,6 @@ def _unknown(differences: pd.DataFrame) -> pd.Series:
     return pd.Series([unknown(*both) for both in values], index=differences.index, dtype=bool)
 
 
-_NO_PURGE = ("not purged", "none")
-"""The study left out a purge that the protocol requires; the protocol requires none."""
-
-
-def not_purged(conditions: pd.DataFrame) -> set[str]:
-    """Return the measurements with a recording without a purge, from table `conditions`."""
-    left_out = (conditions["facet"] == "purge") & conditions["value"].isin(_NO_PURGE)
-    return set(conditions.loc[left_out, "measurement"])
-
-
 def not_recorded_words(count: int) -> str:
     """Return how many conditions are not recorded, as `12 conditions are not recorded on one or both sides`."""
     return f"{counted(count, 'condition')} {'is' if count == 1 else 'are'} not recorded on one or both sides"

@@ -11,14 +11,19 @@ then agree: what is called different has an interval without zero, what is calle
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
 from drivelab.analysis.deltas.recordings import ROUNDING, Floats, Ratios
+
+Places = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -107,28 +112,45 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     the cell has. Values without twins are adjusted together with the first of TWINS.
     """
     known = p_values.notna()
-    p, critical = (pd.Series(np.nan, index=p_values.index, dtype=float) for _ in range(2))
-    if not known.any():
-        return Adjusted(p, critical)
-    names = [compared(label, metric) for label, metric in zip(cells[-1][known], metrics[known], strict=True)]
-    rows = pd.DataFrame({number: column[known] for number, column in enumerate(cells)})
-    rows = rows.assign(compared=names, metric=metrics[known], p=p_values[known].astype(float))
-    is_twin = (rows["compared"] == TWINS[0]) & rows["metric"].isin(TWINS)
-    alone, twins = rows.loc[~is_twin, "p"], rows[is_twin]
-    number = twins.groupby([*range(len(cells)), "metric"], sort=False).cumcount()  # a label may occur twice
-    cell = twins.assign(number=number).groupby([*range(len(cells)), "number"], sort=False).ngroup()
-    wide = twins.assign(cell=cell).pivot(index="cell", columns="metric", values="p").reindex(columns=list(TWINS))
-    for metric in TWINS:
-        others = [twin for twin in TWINS if twin != metric]
-        by_cell = wide[[metric, *others]].bfill(axis=1)[metric]
-        family = np.concatenate([alone.to_numpy(dtype=float), by_cell.to_numpy(dtype=float)])
-        controlled = stats.false_discovery_control(family, method="bh")
+    p, critical = np.full((2, len(p_values)), np.nan)
+    values = p_values[known].to_numpy(dtype=float)
+    *_, labels = keys = [column[known].tolist() for column in cells]
+    metric_of = metrics[known].tolist()
+    is_twin = np.array([metric in TWINS and compared(label, metric) == TWINS[0]
+                        for label, metric in zip(labels, metric_of, strict=True)], dtype=bool)  # fmt: skip
+    cell, column = _numbered(zip(*keys, metric_of, strict=True), is_twin)
+    wide = np.full((cell.max(initial=-1) + 1, len(TWINS)), np.nan)
+    wide[cell, column] = values[is_twin]
+    places = np.flatnonzero(known)
+    alone, twins = places[~is_twin], places[is_twin]
+    for place, metric in enumerate(TWINS):
+        by_cell = wide[:, place]
+        for other in range(len(TWINS)):
+            by_cell = np.where(np.isnan(by_cell), wide[:, other], by_cell)
+        controlled = stats.false_discovery_control(np.concatenate([values[~is_twin], by_cell]), method="bh")
         rejected = int((controlled <= level).sum())
-        of_metric = twins.index[twins["metric"] == metric]
+        of_metric = twins[column == place]
+        p[of_metric] = controlled[len(alone) + cell[column == place]]
+        of_family = of_metric
         if metric == TWINS[0]:
-            p[alone.index] = controlled[: len(alone)]
-        p[of_metric] = controlled[len(alone) + by_cell.index.get_indexer(cell[of_metric])]
+            p[alone] = controlled[: len(alone)]
+            of_family = np.concatenate([alone, of_metric])
         if rejected:
-            of_family = alone.index.append(of_metric) if metric == TWINS[0] else of_metric
-            critical[of_family] = rejected * level / len(family)
-    return Adjusted(p, critical)
+            critical[of_family] = rejected * level / len(controlled)
+    return Adjusted(pd.Series(p, index=p_values.index), pd.Series(critical, index=p_values.index))
+
+
+def _numbered(keys: Iterable[tuple[str, ...]], is_twin: npt.NDArray[np.bool_]) -> tuple[Places, Places]:
+    """Return the number of the cell of each twin, and the place of its metric in TWINS.
+
+    The last element of a key is the metric; the others identify the cell. A cell may occur twice.
+    """
+    cells: dict[tuple[tuple[str, ...], int], int] = {}
+    seen: Counter[tuple[str, ...]] = Counter()
+    numbers, columns = [], []
+    for key in compress(keys, is_twin):
+        *cell, metric = key
+        numbers.append(cells.setdefault((tuple(cell), seen[key]), len(cells)))
+        columns.append(TWINS.index(metric))
+        seen[key] += 1
+    return np.array(numbers, dtype=np.intp), np.array(columns, dtype=np.intp)

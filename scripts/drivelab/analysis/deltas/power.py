@@ -12,7 +12,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy.special import stdtrit
 
 from drivelab.analysis.deltas.recordings import Floats, Ratios, scatter_within
 from drivelab.criteria.repeats import FEWEST
@@ -35,7 +35,7 @@ def detectable(scatter: float, recordings: int, alpha: float) -> float:
     """
     freedom = 2 * (recordings - 1)
     error = scatter * math.sqrt(2 / recordings)
-    return float((stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - POWER, freedom)) * error)
+    return float(_deviates(freedom, alpha, POWER) * error)
 
 
 def recordings_for(scatter: float, difference: float, alpha: float) -> int | None:
@@ -81,4 +81,10 @@ def _reach(ratios: Ratios, recordings: Floats, count: int, alpha: float, power: 
     """Return how far from a bound `count` recordings a side can tell ratios of `recordings` a side, as a logarithm."""
     freedom = np.maximum(ratios.freedom * (count - 1) / np.maximum(recordings - 1, 1), 1.0)
     error = ratios.errors * np.sqrt(recordings / count)
-    return np.asarray((stats.t.isf(alpha / 2, freedom) + stats.t.isf(1 - power, freedom)) * error)
+    return np.asarray(_deviates(freedom, alpha, power) * error)
+
+
+def _deviates(freedom: Floats | float, alpha: float, power: float) -> Floats:
+    """Return how many standard errors a difference spans that a two-sided t-test shows with probability `power`."""
+    # stats.t.isf is the same function, with checks that take 20 times as long
+    return np.asarray(-stdtrit(freedom, alpha / 2) - stdtrit(freedom, 1 - power))

@@ -20,6 +20,7 @@ from scipy import stats
 
 from drivelab.analysis.deltas.recordings import Floats, scatter_within
 from drivelab.analysis.verdict import PARTIAL, TAINTED
+from drivelab.core.grouping import grouped
 from drivelab.tables.schemas import SCHEMAS
 
 ROUNDS, RECORDINGS, SPECIMENS, HOSTS = "rounds", "recordings", "specimens", "hosts"
@@ -118,7 +119,7 @@ def _of_test(test: pd.DataFrame, models: Mapping[str, str]) -> Iterator[dict[str
     by_model = {drive: models[drive] for drive in several if drive in models}
     by_drive = {subject: subject.partition("@")[0] for subject in several if "@" in subject}  # DRIVE@PLATFORM
     for source, group_of in ((SPECIMENS, by_model), (HOSTS, by_drive)):
-        for name, members in _grouped(group_of).items():
+        for name, members in grouped(group_of, group_of.__getitem__).items():
             means = pd.concat([logs[member].mean(axis=1) for member in members], axis=1, join="inner")
             if len(members) > 1 and len(means):
                 within = [
@@ -145,13 +146,6 @@ def _rounds(rows: pd.DataFrame) -> tuple[Term | None, float, int]:
         return None, 1.0, 0
     counts = [len(samples) for samples in repeats]
     return Term(1.0, squares / freedom, freedom), len(counts) / sum(1 / count for count in counts), sum(counts)
-
-
-def _grouped(group_of: Mapping[str, str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for subject, group in group_of.items():
-        groups.setdefault(group, []).append(subject)
-    return groups
 
 
 def _row(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple
 
 import pandas as pd
@@ -33,6 +33,11 @@ def repeated_rounds(loops: pd.DataFrame) -> dict[str, pd.DataFrame]:
         repeats = group["until"].iloc[0] in (ROUNDS, RELATIVE_STANDARD_ERROR)
         rounds[str(label)] = group if repeats else group.tail(WINDOW)
     return rounds
+
+
+@cache
+def _empty(name: str) -> pd.DataFrame:
+    return SCHEMAS[name].empty_table().to_pandas()
 
 
 @dataclass(frozen=True)
@@ -109,10 +114,6 @@ class Recording:
     def relative(self) -> pd.DataFrame:
         """Return the relative rates of the whole recording, see `relative_course`."""
         return relative_course(self.loops, self.seconds.values())
-
-
-def _empty(name: str) -> pd.DataFrame:
-    return SCHEMAS[name].empty_table().to_pandas()
 
 
 @dataclass(frozen=True)

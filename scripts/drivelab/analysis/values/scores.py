@@ -16,6 +16,7 @@ import pandas as pd
 
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.summary import pooled
+from drivelab.core.grouping import grouped
 from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import SCORE, UNITS, score_label
 
@@ -55,9 +56,7 @@ def _member(
     metric = next((metric for metric in _PREFERRED if any(row["metric"] == metric for row in rows)), None)
     rows = [row for row in rows if row["metric"] == metric]
     of_sets = [row for row in rows if row["cell_label"].startswith(_SET)]  # a set represents its traces
-    by_place: dict[tuple[str, int], list[_Row]] = {}
-    for row in of_sets or rows:
-        by_place.setdefault((row["drive"], row["run"]), []).append(row)
+    by_place = grouped(of_sets or rows, lambda row: (row["drive"], row["run"]))
     all_of_it = {(row["measurement"], row["cell_label"]) for row in of_sets or rows}
     return {place: found for place, found in by_place.items() if len(found) == len(all_of_it)}
 

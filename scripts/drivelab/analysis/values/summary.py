@@ -19,6 +19,7 @@ from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.slice_counts import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
+from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import told, worst
@@ -139,9 +140,7 @@ def pooled(values: Iterable[dict[str, Any]]) -> pd.DataFrame:
     """
     columns = SCHEMAS["summary"].names
     same = [column for column in columns if column not in _OF_THE_VALUE]
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for single in values:
-        alike.setdefault(tuple(single[column] for column in same), []).append(single)
+    alike = grouped(values, lambda single: tuple(single[column] for column in same))
     if not alike:
         return pd.DataFrame(columns=columns)
     rows = [_pooled(sorted(group, key=itemgetter("run"))) for group in alike.values()]

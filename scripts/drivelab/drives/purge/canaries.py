@@ -121,5 +121,4 @@ def declared_byte(device: HeldDevice) -> int | None:
     drive = ata.identify(device.path)
     if drive is not None:
         return 0x00 if drive.after_trim == "zeros" else None
-    capacity = scsi.read_capacity(device.path)
-    return 0x00 if capacity is not None and capacity.unmapped_reads_zeros else None
+    return 0x00 if scsi.unmapped_reads_zeros(device.path) else None

@@ -8,11 +8,12 @@ from math import floor, log10
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from drivelab.figures.base import style
 from drivelab.figures.base.placement import BELOW, BESIDE
 from drivelab.figures.base.quantities import Quantity, format_number, with_minus
+from drivelab.figures.base.words import tell
 
 _ROW_CHARACTERS = 86
 """Length of a row of a legend below the axes."""
@@ -72,6 +73,24 @@ def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
     near = largest / (_NEAR_A_TICK if len(ticks) > 1 else _NEAR_A_DECADE)
     there = [place for place in places if near <= place <= high]
     return there[-1] if there else next(place for place in places if place >= largest)
+
+
+def nines_axis(axes: Axes, smallest: float, label: str) -> None:
+    """Set an inverted logarithmic y axis of the share above, from 1 to `smallest`, with the tail at the top."""
+    axes.set_yscale("log")
+    axes.set_ylim(1.0, smallest)
+    nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
+    axes.yaxis.set_major_locator(FixedLocator(nines))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
+    axes.set_ylabel(label)
+
+
+def _percentile(share: float) -> str:
+    """Return the percentile of a share above: 0.001 is `99.9`."""
+    digits = len(f"{1 / share:.0f}") - 1
+    return f"{100 * (1 - share):.{max(0, digits - 2)}f}"
 
 
 def round_axis(axes: Axes, first: int, last: int) -> None:

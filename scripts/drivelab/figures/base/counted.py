@@ -9,28 +9,9 @@ from drivelab.criteria.repeats import FEWEST
 from drivelab.figures.base import selection
 from drivelab.tables import labels
 
-COLUMNS = (
-    "recording",
-    "drive",
-    "protocol",
-    "measurement",
-    "run",
-    "step",
-    "kind",
-    "round",
-    "cell",
-    "workload",
-    "threads",
-    "queue_depth",
-    "cold",
-)
-_WINDOW = ("recording", "step", "reached", "rounds", "variable", "window_start", "window_end", *selection.EXCURSIONS)
-_LABEL_COLUMNS = ("phase", "phase_value", "phase_pass", "point")
 
-
-def loop_cells(cells: pd.DataFrame, *metrics: str) -> pd.DataFrame:
+def loop_cells(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the labelled loop cells of one drive and run; raises ValueError for several or none."""
-    selection.require(cells, (*COLUMNS, *_LABEL_COLUMNS, *metrics), "cells")
     return labels.named(selection.one_measurement(cells))
 
 
@@ -39,7 +20,6 @@ def counted(loop: pd.DataFrame, steady_state: pd.DataFrame) -> pd.DataFrame:
 
     The table `summary` uses the same rounds.
     """
-    selection.require_columns(steady_state, _WINDOW, "steady_state")
     windows = selection.windows(steady_state)
     parts = []
     for (recording, step), rounds in loop[~loop["cold"].astype(bool)].groupby(["recording", "step"]):

@@ -97,11 +97,9 @@ def last_soaks(rows: pd.DataFrame, table: str) -> pd.DataFrame:
 
 def bins_by_drive(latency_bins: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return each drive's bins with I/Os of its last soak; raises ValueError for several workloads or measurements."""
-    columns = ("recording", "drive", "measurement", "kind", "step", "phase", "workload", "latency_ns", "count")
-    selection.require(latency_bins, columns, "latency_bins")
+    selection.require(latency_bins, "latency_bins")
     bins = last_soaks(latency_bins, "latency_bins")
     bins = bins[bins["count"] > 0]
-    selection.require(bins, (), "latency_bins")
     for column in ("measurement", "workload"):
         selection.require_one(bins, column, "latency_bins")
     return {str(drive): part for drive, part in bins.groupby("drive", sort=False)}
@@ -112,26 +110,10 @@ def loop_values(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: list[s
 
     Raises ValueError for unsuitable tables and more than one measurement.
     """
-    selection.require(cells, ("recording", "drive", "measurement", *by, *metrics), "cells")
-    selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
     selection.require_one(cells, "measurement", "cells")
     parts = []
     for recording, part in cells.groupby("recording", sort=False):
         windows = steady_state[steady_state["recording"] == recording]
-        loop = counted.loop_cells(part, *metrics)
+        loop = counted.loop_cells(part)
         parts.append(counted.values(loop, windows, metrics, by).assign(drive=part["drive"].iloc[0]))
     return pd.concat(parts).groupby(["drive", *by], sort=False, as_index=False, dropna=False)[list(metrics)].mean()
-
-
-def not_steady(steady_state: pd.DataFrame) -> str | None:
-    """Return an alarm for the drives that are not steady, or None."""
-    if steady_state.empty:
-        return None
-    messages = {
-        str(drive): message
-        for drive, part in steady_state.groupby("drive", sort=False)
-        if (message := selection.not_steady(part)) is not None
-    }
-    if len(messages) == 1 and steady_state["drive"].nunique() == 1:
-        return next(iter(messages.values()))
-    return "; ".join(f"{drive}: {message}" for drive, message in messages.items()) or None

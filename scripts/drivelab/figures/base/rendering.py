@@ -25,10 +25,10 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
     missing = [table for table in kind.required if table not in tables]
     if missing:
         raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
-    status = tables[kind.status]
-    selection.require(status, ("reduced", "virtual", "clock"), kind.status)
+    status = tables[kind.status_table]
+    selection.require(status, kind.status_table)
     figure = kind.function(*(tables[table] for table in kind.tables), **{**kind.options, **options})
-    if kind.status == "replays":
+    if kind.status_table == "replays":
         import_module("drivelab.figures.kinds.replay.replay_common").badges(
             figure, status
         )  # only figures of replays import it

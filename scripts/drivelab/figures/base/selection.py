@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pandas as pd
 
 from drivelab.criteria.taint import digest
@@ -14,30 +12,15 @@ Window = tuple[int, int]
 """First and last round of a steady-state window, numbered from 1."""
 
 
-EXCURSIONS = (
-    "allowed_data_excursion",
-    "measured_data_excursion",
-    "allowed_slope_excursion",
-    "measured_slope_excursion",
-)
-
-
-def require(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
-    """Raise ValueError unless table `table` has rows and all the `columns`."""
-    require_columns(frame, columns, table)
+def require(frame: pd.DataFrame, table: str) -> None:
+    """Raise ValueError unless table `table` has rows."""
     if frame.empty:
         raise ValueError(f"table '{table}' has no rows for this figure")
 
 
-def require_columns(frame: pd.DataFrame, columns: Iterable[str], table: str) -> None:
-    """Raise ValueError unless table `table` has all the `columns`; it may be empty."""
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        raise ValueError(f"table '{table}' lacks the column(s) {', '.join(missing)} that this figure needs")
-
-
 def require_one(frame: pd.DataFrame, column: str, table: str) -> object:
-    """Return the only value of `column`; raises ValueError for several, which would be drawn as one."""
+    """Return the only value of `column`; raises ValueError for no rows and for several, which would be drawn as one."""
+    require(frame, table)
     values = frame[column].drop_duplicates().tolist()
     if len(values) != 1:
         shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")
@@ -136,7 +119,18 @@ def tainted(frame: pd.DataFrame) -> str | None:
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:
-    """Return an alarm for tracked variables that are not steady, or None."""
+    """Return an alarm for tracked variables that are not steady, or None; of several drives, for each drive."""
+    messages = {
+        str(drive): message
+        for drive, windows in steady_state.groupby("drive", sort=False)
+        if (message := _not_steady(windows)) is not None
+    }
+    if len(messages) == 1 and steady_state["drive"].nunique() == 1:
+        return next(iter(messages.values()))
+    return "; ".join(f"{drive}: {message}" for drive, message in messages.items()) or None
+
+
+def _not_steady(steady_state: pd.DataFrame) -> str | None:
     failed = steady_state[~steady_state["reached"].astype(bool)]
     if failed.empty:
         return None

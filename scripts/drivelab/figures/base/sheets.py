@@ -98,7 +98,7 @@ def draw(
     if "cells" in tables:
         tables = {**tables, "cells": named(tables["cells"])}
     for name, stem in stems.items():
-        with overlay.among(whole[FIGURES[name].status]["drive"]):  # exclusions do not change the colour of a drive
+        with overlay.among(whole[FIGURES[name].status_table]["drive"]):  # exclusions change no colour
             figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
         style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
 
@@ -116,7 +116,7 @@ def _what_is_left(
     name: str, tables: Mapping[str, pd.DataFrame], subject: str, lost: list[str], whole: Mapping[str, pd.DataFrame]
 ) -> Figure:
     """Return the figure, or a placeholder if the exclusions `lost` left too little of the tables `whole`."""
-    status = FIGURES[name].status
+    status = FIGURES[name].status_table
     if len(_rows(name, tables)[status]):
         try:
             return _figure(name, tables, subject)

@@ -139,8 +139,10 @@ def grow(figure: Figure, extra_in: float) -> None:
     _lay_out(figure)
 
 
-def alarm(figure: Figure, message: str) -> None:
-    """Add a white-on-red message under the title."""
+def alarm(figure: Figure, message: str | None) -> None:
+    """Add a white-on-red message under the title, if there is one."""
+    if message is None:
+        return
     box = {"facecolor": ALARM, "edgecolor": "none", "boxstyle": "square,pad=0.3"}
     _header_line(figure, message, "alarm", color="white", weight="bold", fontsize=TEXT_PT, bbox=box)
 

@@ -28,7 +28,6 @@ def render(name: str, tables: Mapping[str, pd.DataFrame]) -> Figure:
     missing = [table for table in tables_of(name) if table not in tables]
     if missing:
         raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
-    selection.require(tables["trace_overview"], ("trace", "marks", "notes"), "trace_overview")
     selection.require_one(tables["trace_overview"], "trace", "trace_overview")
     kind = TRACE_FIGURES[name]
     figure = kind.function(*(tables[table] for table in kind.tables))

@@ -147,7 +147,7 @@ class _Walk:
             if (layer := volumes.mapping(name, directory, below, self.host)) is not None:
                 yield layer
         elif (directory / "md").is_dir():
-            yield volumes.array(name, directory / "md")
+            yield volumes.array(name, directory, self.host)
         elif (directory / "bcache").is_dir():
             yield volumes.bcache(name, directory / "bcache")
         elif re.fullmatch(r"zd\d+", name):

@@ -6,14 +6,15 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.drives.arrays import CLEAN, REBUILDING, RESYNCING, md_state
 from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import block_dir, read_text
 
 _THIN = "The first write to an area also allocates it, which is slower than later writes."
 _PARITY_LEVELS = ("raid4", "raid5", "raid6")
 _PARITY = "A small write also reads and writes parity."
-_ACTIONS = {"idle": "", "frozen": "", "none": "", "recover": "recovery"}
-"""What md calls its actions (`sync_action`): nothing, or a noun; others are nouns already."""
+_BUSY = {REBUILDING: "The rebuild reads and writes its disks at the same time.",
+         RESYNCING: "Its resync or check reads and writes its disks at the same time."}  # fmt: skip
 _MAPPINGS = (
     (r"CRYPT-(LUKS[12]|PLAIN|TCRYPT|BITLK|FVAULT2)\b.*", "dm-crypt", "encrypted ({0})",
      "It encrypts, which costs CPU time and limits throughput on slow cores."),
@@ -95,24 +96,23 @@ def _volume_kinds(below: list[str], host: Host) -> tuple[list[str], list[str]]:
     return kinds, warnings
 
 
-def array(name: str, md: Path) -> Layer:
+def array(name: str, directory: Path, host: Host) -> Layer:
     """Describe an md array (Documentation/admin-guide/md.rst)."""
-    level = read_text(md / "level") or "unknown level"
-    disks = read_text(md / "raid_disks") or "?"
+    level = read_text(directory / "md/level") or "unknown level"
+    disks = read_text(directory / "md/raid_disks") or "?"
     title = f"RAID {level.removeprefix('raid')}" if level.startswith("raid") else f"md {level}"
-    missing, action = int(read_text(md / "degraded") or 0), read_text(md / "sync_action") or "idle"
-    busy = _ACTIONS.get(action, action)
-    text = f"{title} of {disks} disks" + (", degraded" if missing else "") + (f", {busy} in progress" if busy else "")
+    state = md_state(name, host.sys_root)
+    text = f"{title} of {disks} disks" + ("" if state.state == CLEAN else f", {state.words}")
     warnings = []
     if level in _PARITY_LEVELS:
         warnings.append(_PARITY)
     if level in ("raid1", "raid10"):
         warnings.append("Each write goes to several disks, each read to one.")
-    if missing:
+    if state.missing:
         lost = "Missing data are computed from other disks" if level in _PARITY_LEVELS else "A copy is missing"
         warnings.append(f"It is degraded. {lost}, so it is slower than when complete.")
-    if busy:
-        warnings.append(f"Its {busy} reads and writes the disks at the same time.")
+    if state.state in _BUSY:
+        warnings.append(_BUSY[state.state])
     return Layer("md", name, text, tuple(warnings))
 
 

@@ -18,6 +18,7 @@ from drivelab.report.numbers import (
     percent,
     text,
 )
+from drivelab.report.sections.replay_runs import name_of
 from drivelab.report.table_fields import duration_cell, number_cell, size_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -118,7 +119,7 @@ def passes_table(inputs: Inputs, key: Key) -> Table | None:
         columns=tuple(Column(name, numeric=place > 1) for place, name in enumerate(names)),
         rows=tuple(
             (
-                Cell(_pass_name(row), small=f"run {row['run']}" if several else ""),
+                Cell(name_of(row), small=f"run {row['run']}" if several else ""),
                 Cell("yes" if row["counted"] else "no", small=taint_mark(row), tone="bad" if row["partial"] else ""),
                 *(value_cell(row[name]) for name in ("access_time_us", "bandwidth_mib_s", "score")),
                 *(size_cell(row[name]) for name in ("read_bytes", "write_bytes")),
@@ -131,9 +132,3 @@ def passes_table(inputs: Inputs, key: Key) -> Table | None:
         sources=inputs.sources(row["recording"] for row in rows),
         collapsed=len(rows) > 24,
     )  # fmt: skip
-
-
-def _pass_name(row: Row) -> str:
-    if is_missing(row["phase"]):
-        return f"{row['repeat']}, {'warm' if row['warm'] else 'cold'}"
-    return f"{row['phase']} {int(row['phase_pass'])}"

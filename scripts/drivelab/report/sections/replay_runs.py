@@ -106,7 +106,7 @@ def run_latencies_table(inputs: Inputs, key: Key) -> Table | None:
         id=f"{inputs.anchors[key]}-replay-latencies",
         caption="Latencies of every replay",
         columns=(Column("Run", numeric=False), *map(Column, headings)),
-        rows=tuple((_run(row, runs), *(_known(row[f"{name}_us"]) for name in names)) for row in runs),
+        rows=tuple((_run(row, runs), *(_number_or_dash(row[f"{name}_us"]) for name in names)) for row in runs),
         note="Access time: mean of all reads and writes, from issue to completion. Response time: from when a request "
         "was due, so it includes what it waited for the depth limit or a stall; only where deadlines do not depend on "
         f"completions. {DASH}: no requests, or too few for this percentile.",
@@ -123,10 +123,6 @@ def _run(row: Row, runs: list[Row]) -> Cell:
 def _ratio(row: Row) -> Cell:
     value = row["duration_ratio"]
     return value_cell(value) if is_missing(value) else Cell(f"{value:.4f}")
-
-
-def _known(value: object) -> Cell:
-    return Cell(DASH) if is_missing(value) else number_cell(value)
 
 
 def _remarks(row: Row) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import mmap
 import os
@@ -18,6 +17,7 @@ from typing import TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.lock import locked_file
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
@@ -64,7 +64,10 @@ class Blktrace:
         """
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
-        self._lock = _lock(self._run, self._disk.name)
+        self._lock = locked_file(
+            self._run / f"blktrace-{self._disk.name}.lock",
+            f"another drivelab process traces {self._disk.name}; wait until it ends",
+        )
         try:
             recover(self._run)
             # On SIGINT blktrace ends its trace in the kernel, so it gets SIGINT if this process is killed.
@@ -186,17 +189,6 @@ def recover(run: Path = RUN) -> None:
             if tracer.text(Path(body["trace"]) / "enable") == "1":
                 programs.run(["blktrace", "-k", f"/dev/{device}"])
         journal.unlink(missing_ok=True)
-
-
-def _lock(run: Path, name: str) -> TextIO:
-    run.mkdir(parents=True, exist_ok=True)
-    file = (run / f"blktrace-{name}.lock").open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UserError(f"another drivelab process traces {name}; wait until it ends") from None
-    return file
 
 
 def _holds(files: list[Path], mark: bytes) -> bool:

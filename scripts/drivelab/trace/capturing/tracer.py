@@ -6,7 +6,6 @@ as the journal's writer was killed. If tracefs is not mounted, drivelab mounts a
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -16,6 +15,7 @@ from typing import Any, TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.lock import locked_file
 from drivelab.drives.sysfs import read_text
 from drivelab.trace.capturing.capture_report import boot_id
 
@@ -151,14 +151,8 @@ def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
 
 def lock(run: Path = RUN) -> TextIO:
     """Lock the tracer until closed; raise UserError if another drivelab traces."""
-    run.mkdir(parents=True, exist_ok=True)
-    file = (run / "ftrace.lock").open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        raise UserError("another drivelab process captures a trace; wait, as the kernel has one tracer only") from None
-    return file
+    refusal = "another drivelab process captures a trace; wait, as the kernel has one tracer only"
+    return locked_file(run / "ftrace.lock", refusal)
 
 
 def write_journal(run: Path, before: dict[str, str], device_trace: Path) -> None:

@@ -90,6 +90,37 @@ class Batch:
 MARKS = ("lossy", "incomplete", "issue times", "derived", "imported", "virtual")
 
 
+@dataclass
+class Times:
+    """When the requests of a trace were queued and completed."""
+
+    requests: int = 0
+    first_ns: int = 0
+    """Time of the first queueing."""
+    last_queue_ns: int = 0
+    last_ns: int = 0
+    """Time of the last queueing or completion."""
+    completed: int = 0
+
+    @property
+    def duration_ns(self) -> int:
+        return self.last_ns - self.first_ns
+
+    def add_times(self, batch: Batch) -> None:
+        """Count a batch; raises UserError for requests out of `queue_ns` order."""
+        queue_ns, complete_ns = batch.queue_ns, batch.complete_ns
+        if (self.requests and queue_ns[0] < self.last_queue_ns) or (np.diff(queue_ns) < 0).any():
+            raise UserError(
+                "its requests are not in the order in which they were queued; decode or import the trace again"
+            )
+        if not self.requests:
+            self.first_ns = self.last_ns = int(queue_ns[0])
+        self.requests += batch.rows
+        self.last_queue_ns = int(queue_ns[-1])
+        self.last_ns = max(self.last_ns, self.last_queue_ns, int(complete_ns.max()))
+        self.completed += int((complete_ns != UNKNOWN).sum())
+
+
 def lost(provenance: Mapping[str, Any]) -> int:
     """Return the number of events that the tracer lost."""
     return sum(dict(provenance.get("lost") or {}).values())

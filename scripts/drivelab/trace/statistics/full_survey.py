@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from drivelab.core.errors import UserError
 from drivelab.trace.parquet_schema import OPERATIONS
-from drivelab.trace.statistics.batch import READ, UNKNOWN, WRITE, Batch, Ints
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints, Times
 from drivelab.trace.statistics.footprint import TouchedWords
 from drivelab.trace.statistics.latencies import LengthCounts
 from drivelab.trace.statistics.reuse import Sample
@@ -19,20 +18,13 @@ from drivelab.trace.statistics.streams import Sequence
 COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
 
 
-@dataclass
-class Survey:
+@dataclass(kw_only=True)
+class Survey(Times):
     """Totals of a whole trace. Arrays have one value for each of OPERATIONS."""
 
     words: TouchedWords
     sample: Sample
     lengths: LengthCounts = field(default_factory=LengthCounts)
-    requests: int = 0
-    first_ns: int = 0
-    """Time of the first queueing."""
-    last_ns: int = 0
-    """Time of the last queueing or completion."""
-    last_queue_ns: int = 0
-    completed: int = 0
     low_bytes: int = 0
     high_bytes: int = 0
     """Reads and writes lie in [low_bytes, high_bytes)."""
@@ -42,43 +34,27 @@ class Survey:
     sequential_bytes: Ints = field(default_factory=lambda: np.zeros(len(OPERATIONS), np.int64))
     strict: Ints = field(default_factory=lambda: np.zeros(len(OPERATIONS), np.int64))
 
-    @property
-    def duration_ns(self) -> int:
-        return self.last_ns - self.first_ns
-
 
 def survey(batches: Iterable[pa.RecordBatch], rows: int) -> Survey:
     """Survey batches with COLUMNS of a trace of `rows` requests.
 
     Raises UserError for impossible extents and for requests out of `queue_ns` order.
     """
-    totals, sequence = Survey(TouchedWords(), Sample(rows)), Sequence()
+    totals, sequence = Survey(words=TouchedWords(), sample=Sample(rows)), Sequence()
     for requests in batches:
         if requests.num_rows:
             batch = Batch(requests)
-            _times(totals, batch)
+            totals.add_times(batch)
             _counts(totals, batch, sequence)
             totals.words.add(batch)
             totals.sample.add(batch)
     return totals
 
 
-def _times(totals: Survey, batch: Batch) -> None:
-    queue_ns = batch.queue_ns
-    if (totals.requests and queue_ns[0] < totals.last_queue_ns) or (np.diff(queue_ns) < 0).any():
-        raise UserError("its requests are not in the order in which they were queued; decode or import the trace again")
-    if not totals.requests:
-        totals.first_ns = totals.last_ns = int(queue_ns[0])
-    totals.last_queue_ns = int(queue_ns[-1])
-    totals.last_ns = max(totals.last_ns, totals.last_queue_ns, int(batch.complete_ns.max()))
-    totals.completed += int((batch.complete_ns != UNKNOWN).sum())
-
-
 def _counts(totals: Survey, batch: Batch, sequence: Sequence) -> None:
     multi, strict = sequence.sequential(batch)
     totals.lengths.add(batch, multi)
     length, count = batch.length_bytes, len(OPERATIONS)
-    totals.requests += batch.rows
     for operation in range(count):
         chosen = batch.operation == operation
         totals.operations[operation] += chosen.sum()

@@ -22,8 +22,7 @@ def surface(cells: pd.DataFrame, steady_state: pd.DataFrame, metrics: Sequence[s
 
     Workloads measured at a single point, such as the writes before each round, are left out.
     """
-    selection.require(cells, ("workload", *metrics), "cells")
-    loop = counted.loop_cells(cells, *metrics)
+    loop = counted.loop_cells(cells)
     table = counted.values(loop, steady_state, list(metrics), ["workload", "threads", "queue_depth"])
     points = table.groupby("workload")["threads"].transform("size")
     table = table[points > 1]
@@ -66,8 +65,7 @@ def lines(table: pd.DataFrame, part: pd.DataFrame) -> Iterator[tuple[pd.DataFram
 
 def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
     """Add the legend, and an alarm if the drive was not steady."""
-    if not steady_state.empty and (message := selection.not_steady(steady_state)):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, axes, "Threads")
 
 

@@ -20,7 +20,6 @@ FIGURES = (
             "Where the CPU is saturated, the figure shows the host's limit, not the drive's."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand_cpu",),
         place=130,
     ),

@@ -27,7 +27,6 @@ FIGURES = (
             "points that the later steps of the test use, such as MAX, MID and MIN."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand",),
         place=100,
     ),
@@ -39,7 +38,6 @@ FIGURES = (
             "I/O; a point averages those of several rounds. Compare rounds before you quote one."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand",),
         place=101,
         options={"metric": "max_latency_us"},
@@ -52,7 +50,6 @@ FIGURES = (
             "point averages several rounds. A round of fewer I/Os has its maximum instead."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand",),
         place=102,
         options={"metric": "p99999_latency_us"},

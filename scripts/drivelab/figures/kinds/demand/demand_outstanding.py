@@ -21,7 +21,6 @@ FIGURES = (
             "the knee the latency grows and the rate does not."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand",),
         place=110,
     ),

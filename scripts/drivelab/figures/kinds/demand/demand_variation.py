@@ -23,7 +23,6 @@ FIGURES = (
             "longer."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand",),
         place=90,
     ),

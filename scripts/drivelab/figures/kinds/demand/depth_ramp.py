@@ -27,7 +27,6 @@ FIGURES = (
             "of outstanding I/Os show the limit of a thread, which is the host's."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("demand", "drives_ramp"),
         place=120,
     ),
@@ -52,8 +51,6 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     of threads, the axis has all outstanding I/Os; of very many, each number of threads has its panels. Runs of a drive
     are averaged. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, ("recording", "drive", "measurement"), "cells")
-    selection.require_columns(steady_state, ("recording", "drive"), "steady_state")
     selection.require_one(cells, "measurement", "cells")
     table = _points(cells, steady_state)
     axis = "queue_depth" if table["queue_depth"].nunique() > 1 else "threads"
@@ -81,8 +78,7 @@ def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
         row[0].set_title(_title(key), fontsize=style.SMALL_PT, loc="left")
     for axes in panels[-1]:
         axes.set_xlabel(_NAMES[axis])
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, panels[0][0])
     return figure
 

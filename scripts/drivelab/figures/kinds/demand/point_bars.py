@@ -20,14 +20,12 @@ FIGURES = (
             "and the slowest I/O."
         ),
         tables=("cells",),
-        status="cells",
         when=("points",),
         place=215,
         rows="turns",
     ),
 )
 
-_COLUMNS = ("recording", "step", "kind", "point", "threads", "queue_depth", "runtime_s")
 _METRICS = ("iops", "mean_latency_us", "max_latency_us")
 
 
@@ -37,7 +35,6 @@ def point_bars(cells: pd.DataFrame) -> Figure:
 
     `cells` holds the soaks of one recording that repeat over points. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*_COLUMNS, *_METRICS), "cells")
     selection.require_one(cells, "recording", "cells")
     soaks = cells[(cells["kind"] == "soak") & cells["point"].notna()]
     if soaks.empty:

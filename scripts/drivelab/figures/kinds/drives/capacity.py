@@ -27,14 +27,11 @@ FIGURES = (
             "same capacity, or say why not."
         ),
         tables=("summary", "drives"),
-        status="summary",
-        values="summary",
         when=("drives_capacity",),
         place=380,
     ),
 )
 
-_COLUMNS = ("drive", "measurement", "cell_label", "metric", "unit", "value")
 _MOST_LINES = 8
 
 
@@ -45,8 +42,7 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     Whiskers are the confidence intervals of the values. Of many cells, the first are shown. Raises ValueError for
     unsuitable tables.
     """
-    selection.require(summary, _COLUMNS, "summary")
-    selection.require(drives, ("drive", "capacity_bytes"), "drives")
+    selection.require(drives, "drives")
     selection.require_one(summary, "measurement", "summary")
     shown = summary.assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in summary["drive"]])
     shown = shown.merge(_capacities(drives), on="sheet_drive", how="inner")

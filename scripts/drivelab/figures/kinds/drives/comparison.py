@@ -34,7 +34,6 @@ FIGURES = (
         ),
         tables=("deltas",),
         status="summary",
-        values="summary",
         when=("comparison",),
         place=360,
     ),
@@ -67,7 +66,7 @@ def comparison(deltas: pd.DataFrame) -> Figure:
     dots have no verdict. The band is the margin within which drives are the same. Raises ValueError for unsuitable
     tables, more than one basis and unknown verdicts.
     """
-    basis = delta_rows.checked(deltas, "margin_pct")
+    basis = delta_rows.checked(deltas)
     if unknown := set(deltas["verdict"]) - set(DELTA_VERDICTS):
         raise ValueError(f"table 'deltas' has the unknown verdict(s) {', '.join(sorted(map(str, unknown)))}")
     shown = delta_rows.most_telling(deltas)

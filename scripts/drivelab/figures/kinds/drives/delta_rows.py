@@ -12,7 +12,6 @@ from drivelab.figures.base import overlay, selection
 from drivelab.figures.base.quantities import short_name
 
 KEY = ["measurement", "metric", "cell_label"]
-COLUMNS = (*KEY, "basis", "comparison", "delta_pct", "interval_low_pct", "interval_high_pct", "verdict")
 _MOST_LINES = 40
 _GAP_LINES = 0.3
 _LETTERS = 20
@@ -21,9 +20,8 @@ _FIRST = ("score", "duration_s", "figure_of_merit", "iops", "mean_latency_us")
 """Metrics shown first if not all fit; the bandwidth of a cell only repeats its I/O rate."""
 
 
-def checked(deltas: pd.DataFrame, *more: str) -> str:
+def checked(deltas: pd.DataFrame) -> str:
     """Return the name of the basis; raises ValueError for unsuitable tables and for several bases."""
-    selection.require(deltas, (*COLUMNS, *more), "deltas")
     basis = str(selection.require_one(deltas, "basis", "deltas"))
     if deltas.duplicated([*KEY, "comparison"]).any():
         raise ValueError("table 'deltas' holds a cell twice for one drive; choose one protocol")

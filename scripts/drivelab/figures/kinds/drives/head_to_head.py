@@ -19,15 +19,12 @@ FIGURES = (
             "start. If one falls while another rises, they share a resource: the host, a bus, a power supply."
         ),
         tables=("series", "cells"),
-        status="series",
         when=("head_to_head",),
         place=430,
     ),
 )
 
 _PLACE = ["recording", "step", "round", "cell"]
-_SERIES = (*_PLACE, "drive", "run", "measurement", "clock", "time_s", "direction")
-_CELLS = (*_PLACE, "drive", "started")
 
 
 @style.styled
@@ -37,8 +34,7 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
     their starts, and a note says so. Raises ValueError for unsuitable tables.
     """
-    selection.require(series, (*_SERIES, metric), "series")
-    selection.require(cells, _CELLS, "cells")
+    selection.require(cells, "cells")
     selection.require_one(series, "measurement", "series")
     places = cells[[*_PLACE, "started"]].drop_duplicates(_PLACE)
     rows = series.merge(places, on=_PLACE, how="inner")

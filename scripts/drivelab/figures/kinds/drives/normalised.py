@@ -29,7 +29,6 @@ FIGURES = (
         ),
         tables=("deltas",),
         status="summary",
-        values="summary",
         when=("comparison",),
         place=370,
     ),

@@ -38,14 +38,11 @@ FIGURES = (
             "rate falls. The drive was not preconditioned."
         ),
         tables=("cells", "latency_bins"),
-        status="cells",
         when=("quick",),
         place=5,
     ),
 )
 
-_COLUMNS = ("recording", "drive", "kind", "step", "cell", "round", "workload", "bandwidth_mib_s", "iops")
-_BIN_COLUMNS = ("recording", "step", "round", "cell", "latency_ns", "count")
 _PANELS = {BANDWIDTH: "bandwidth_mib_s", IOPS: "iops", LATENCY: "p50_latency_us"}
 _ROW_IN, _PANEL_IN, _SUSTAINED_IN = 0.27, 0.55, 1.7
 _BARS = 0.78
@@ -57,8 +54,8 @@ _BEYOND, _ROOM = 1.4, 1.16
 @style.styled
 def quick_look(cells: pd.DataFrame, latency_bins: pd.DataFrame) -> Figure:
     """Draw one or several places; raises ValueError for unsuitable tables."""
-    selection.require(cells, _COLUMNS, "cells")
-    selection.require(latency_bins, _BIN_COLUMNS, "latency_bins")
+    selection.require(cells, "cells")
+    selection.require(latency_bins, "latency_bins")
     places = {
         str(drive): _Look(
             values_of(rows, latency_bins[latency_bins["recording"].isin(rows["recording"])]), sustained_of(rows)

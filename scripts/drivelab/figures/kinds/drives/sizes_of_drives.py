@@ -24,7 +24,6 @@ FIGURES = (
             "block size does not matter."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("sizes",),
         place=440,
         of_window=True,
@@ -37,7 +36,6 @@ FIGURES = (
             "average over the steady-state window of its drive."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("drives_grid",),
         place=345,
         of_window=True,
@@ -62,8 +60,7 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     Each drive has a line; its runs are averaged. After "TP 2D" of the PTS throughput test, which measures each block
     size separately. Raises ValueError for unsuitable tables, and for loops that track different metrics.
     """
-    selection.require(cells, ("recording", "drive", "measurement", "kind", *_KEY), "cells")
-    selection.require(steady_state, ("recording", "drive", "measurement", "metric"), "steady_state")
+    selection.require(cells, "cells")
     selection.require_one(steady_state, "metric", "steady_state")
     metric = str(steady_state["metric"].iloc[0])
     table = _values(cells[cells["kind"] == "loop"], steady_state, metric)
@@ -88,15 +85,14 @@ def sizes_of_drives(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
         axes.set_title(f"{mix}, {_PURE[share]}" if share in _PURE else mix, fontsize=style.SMALL_PT, loc="left")
     _same_scale(panels, columns, [float(value) for value in table["shown"]], scale)
     _sizes(panels, columns, sorted(int(size) for size in table["block_size_bytes"].unique()))
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, panels[0])
     return figure
 
 
 def _values(loop: pd.DataFrame, steady_state: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Return columns drive, measurement, `_KEY` and `metric`."""
-    selection.require(loop, (), "cells")
+    selection.require(loop, "cells")
     parts = [
         overlay.loop_values(part, steady_state[steady_state["measurement"] == measurement], [metric], _KEY).assign(
             measurement=measurement

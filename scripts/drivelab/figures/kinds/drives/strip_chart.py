@@ -18,15 +18,12 @@ FIGURES = (
             "after another. Bold lines are rolling means."
         ),
         tables=("series", "cells"),
-        status="series",
         when=("drives_strip",),
         place=420,
     ),
 )
 
 _PLACE = ["recording", "step", "round", "cell"]
-_SERIES = (*_PLACE, "drive", "run", "measurement", "kind", "phase", "workload", "time_s", "direction")
-_CELLS = (*_PLACE, "elapsed_s")
 
 
 @style.styled
@@ -37,8 +34,7 @@ def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None
     first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
     unsuitable tables.
     """
-    selection.require(series, (*_SERIES, metric or "iops"), "series")
-    selection.require(cells, _CELLS, "cells")
+    selection.require(cells, "cells")
     selection.require_one(series, "measurement", "series")
     soaks = series[(series["kind"] == "soak") & series["phase"].isna()]
     rows = soaks.merge(cells[[*_PLACE, "elapsed_s"]].drop_duplicates(_PLACE), on=_PLACE, how="inner")

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 
 from drivelab.analysis.deltas.variation import SOURCES
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style
+from drivelab.figures.base import style
 from drivelab.figures.base.quantities import short_name
 from drivelab.figures.base.words import say, tell
 from drivelab.figures.registry import FigureKind
@@ -25,7 +25,6 @@ FIGURES = (
         ),
         tables=("variation",),
         status="summary",
-        values="summary",
         when=("drives_variation",),
         place=380,
     ),
@@ -45,7 +44,6 @@ def variation(variation: pd.DataFrame) -> Figure:
 
     Raises ValueError for missing columns and unknown sources.
     """
-    selection.require_columns(variation, ("metric", "subject", "source", "sd_pct", "low_pct", "high_pct"), "variation")
     if variation.empty:
         figure = style.new_figure("Standard deviation of the values")
         style.note(figure, "no two undisturbed values to compare")

@@ -22,7 +22,6 @@ FIGURES = (
         title="Latency between the nines of all drives",
         caption=("Latency of all drives from the median to the slowest of a million I/Os. From merged histograms."),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("drives_latency",),
         place=322,
     ),

@@ -21,7 +21,6 @@ FIGURES = (
             "highest percentile above which every drive has at least ten I/Os."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("drives_latency",),
         place=323,
     ),

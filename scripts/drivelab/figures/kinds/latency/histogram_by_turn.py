@@ -20,7 +20,6 @@ FIGURES = (
             "number of I/Os can determine."
         ),
         tables=("latency_bins", "cells"),
-        status="latency_bins",
         when=("turns",),
         place=230,
         rows="turns",

@@ -22,15 +22,12 @@ FIGURES = (
             "Darker lines are at 99, 99.9, 99.99 and 99.999 %."
         ),
         tables=("latency_bins", "cells"),
-        status="latency_bins",
         when=("turns",),
         place=220,
         rows="turns",
     ),
 )
 
-_BINS = ("recording", "step", "kind", "workload", "phase", "phase_value", "latency_ns", "count")
-_CELLS = ("recording", "step", "kind", "workload", "phase_value", "point", "threads", "queue_depth")
 _TAIL = (0.001, "99.9 %")
 
 
@@ -62,8 +59,7 @@ def latency_by_turn(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
 
 def last_soaks(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> list[tuple[pd.Series, pd.DataFrame]]:
     """Return a cell and the bins with I/Os of the last soak of each turn; raises ValueError for none."""
-    selection.require(latency_bins, _BINS, "latency_bins")
-    selection.require(cells, _CELLS, "cells")
+    selection.require(latency_bins, "latency_bins")
     selection.require_one(cells, "recording", "cells")
     turns = cells[(cells["kind"] == "soak") & cells["phase_value"].notna()]
     bins = latency_bins[(latency_bins["kind"] == "soak") & latency_bins["phase_value"].notna()]

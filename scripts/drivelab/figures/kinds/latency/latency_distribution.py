@@ -5,12 +5,10 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import format_latency
-from drivelab.figures.base.words import tell
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -22,14 +20,12 @@ FIGURES = (
             "up is one more nine. Latency is from submission to completion; the bins of all slices are merged."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("histogram",),
         place=180,
         rows="last_soak",
     ),
 )
 
-_COLUMNS = ("drive", "measurement", "kind", "pattern", "read_share_pct", "block_size_bytes", "latency_ns", "count")
 _TAIL = (0.001, "99.9 %")
 
 
@@ -41,12 +37,12 @@ def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind:
     line per workload). `kind` keeps only the bins of that kind of step, for example `soak`. Reads and writes of a cell
     are merged. Raises ValueError for unsuitable tables.
     """
-    selection.require(latency_bins, _COLUMNS, "latency_bins")
+    selection.require(latency_bins, "latency_bins")
     if by not in ("drive", "cell"):
         raise ValueError(f"by '{by}' is neither 'drive' nor 'cell'")
     bins = latency_bins[latency_bins["count"] > 0]
     bins = selection.rows(bins, "latency_bins", kind=kind) if kind is not None else bins
-    selection.require(bins, (), "latency_bins")
+    selection.require(bins, "latency_bins")
     apart = ["pattern", "read_share_pct", "block_size_bytes"]
     for column in ("measurement", "kind", *(apart if by == "drive" else ["drive"])):
         selection.require_one(bins, column, "latency_bins")
@@ -86,14 +82,7 @@ def nines_axis(axes: Axes, bins: pd.DataFrame, smallest: float) -> None:
     fastest, slowest = bins["latency_ns"].min() / 1e3, bins["latency_ns"].max() / 1e3
     ax.log_axis(axes, "x", max(fastest, 0.1), max(slowest, 0.1), format_latency)
     axes.set_xlabel("Latency, submission to completion (µs, ms, s), log scale")
-    axes.set_yscale("log")
-    axes.set_ylim(1.0, smallest / 2)  # upside down: the tail belongs at the top
-    nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest / 2]
-    axes.yaxis.set_major_locator(FixedLocator(nines))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
-    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
-    axes.set_ylabel("Faster I/Os (% of all), log scale")
+    ax.nines_axis(axes, smallest / 2, "Faster I/Os (% of all), log scale")
 
 
 def exceedance(bins: pd.DataFrame) -> pd.Series:
@@ -102,8 +91,3 @@ def exceedance(bins: pd.DataFrame) -> pd.Series:
     share = counts[::-1].cumsum()[::-1] / counts.sum()
     share.index = share.index / 1e3
     return share
-
-
-def _percentile(share: float) -> str:
-    digits = len(f"{1 / share:.0f}") - 1
-    return f"{100 * (1 - share):.{max(0, digits - 2)}f}"

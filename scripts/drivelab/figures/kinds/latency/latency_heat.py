@@ -26,7 +26,6 @@ FIGURES = (
             "collection."
         ),
         tables=("latency_bins", "cells"),
-        status="latency_bins",
         when=("sliced",),
         place=320,
     ),
@@ -51,9 +50,7 @@ def latency_heat(latency_bins: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     Lines are the median and, where a column has enough I/Os, the 99.9 % latency. Raises ValueError for unsuitable
     tables.
     """
-    selection.require(latency_bins, ("recording", "step", "round", "cell", "kind", "phase", "latency_ns", "count",
-                                     "workload"), "latency_bins")  # fmt: skip
-    selection.require(cells, ("recording", "step", "round", "cell", "elapsed_s", "runtime_s"), "cells")
+    selection.require(cells, "cells")
     selection.require_one(latency_bins, "recording", "latency_bins")
     timed = _columns(latency_values.timed_bins(_longest(latency_bins), cells))
     if timed.empty:

@@ -22,14 +22,12 @@ FIGURES = (
             "the PTS that the number of I/Os can determine."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("histogram",),
         place=190,
         rows="last_soak",
     ),
 )
 
-_COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _PERCENTS = (99.9, 99.99, 99.999)
 _BINS_PER_DECADE = 40
 """Bins are six per cent wide: fio's own bins are narrower than a line."""
@@ -46,7 +44,6 @@ def latency_histogram(latency_bins: pd.DataFrame) -> Figure:
     Latency is from submission to completion, from merged bins of one workload of one drive. A nine is marked if
     one I/O is above it. Raises ValueError for unsuitable tables.
     """
-    selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):
         selection.require_one(latency_bins, column, "latency_bins")
     figure = style.new_figure(f"Latency histogram, {latency_bins['workload'].iloc[0]}")

@@ -25,14 +25,12 @@ FIGURES = (
             "are unreliable."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("nines",),
         place=200,
         rows="last_soak",
     ),
 )
 
-_COLUMNS = ("drive", "measurement", "kind", "workload", "latency_ns", "count")
 _FEW_IOS = 10
 """With fewer I/Os above it, a quantile is unreliable (our choice)."""
 
@@ -44,7 +42,6 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
     The quantiles 50, 90, 99 … 99.9999 % are dots with their value. With fewer than ten I/Os above, dots are hollow;
     those with fewer than one are left out. Raises ValueError for unsuitable tables.
     """
-    selection.require(latency_bins, _COLUMNS, "latency_bins")
     for column in ("drive", "measurement", "kind", "workload"):
         selection.require_one(latency_bins, column, "latency_bins")
     table, curve = quantiles.nines(latency_bins), quantiles.between_the_nines(latency_bins)

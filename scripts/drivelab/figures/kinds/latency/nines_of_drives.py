@@ -21,7 +21,6 @@ FIGURES = (
             "Hollow dots have fewer than ten I/Os above them and are unreliable."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("drives_latency",),
         place=321,
     ),

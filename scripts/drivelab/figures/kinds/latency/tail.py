@@ -22,7 +22,6 @@ FIGURES = (
             "the same time; the further a curve is above it, the more a few slow I/Os cost."
         ),
         tables=("latency_bins",),
-        status="latency_bins",
         when=("sliced", "drives_latency"),
         place=330,
     ),

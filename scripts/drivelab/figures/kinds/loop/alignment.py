@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 
 from drivelab.core.units import format_percentage, format_size
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, overlay, style
+from drivelab.figures.base import counted, overlay, selection, style
 from drivelab.figures.base.quantities import quantity
 from drivelab.figures.registry import FigureKind
 
@@ -23,7 +23,6 @@ FIGURES = (
             "pages in part, which the drive must read first."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("shifted", "drives_alignment"),
         place=310,
     ),
@@ -69,8 +68,7 @@ def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = 
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.5, -0.5)
     axes.grid(visible=False, axis="y")
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     handles = [Line2D([], [], marker=look.marker, color=look.colour, linestyle="none", label=drive)
                for drive, look in looks.items()]  # fmt: skip
     hollow = Line2D([], [], marker="o", color=style.MUTED, markerfacecolor="white", linestyle="none",

@@ -12,7 +12,7 @@ from matplotlib.ticker import FixedLocator
 
 from drivelab.analysis.detectors.bathtub import LEAST_BELOW_SHARING_PCT, LEAST_INDEX_PCT, bathtub_index
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, overlay, style
+from drivelab.figures.base import counted, overlay, selection, style
 from drivelab.figures.base.quantities import Quantity, quantity, with_minus
 from drivelab.figures.registry import FigureKind
 
@@ -26,7 +26,6 @@ FIGURES = (
             "the largest distance from that line."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("mixes", "drives_mixes"),
         place=300,
     ),
@@ -82,8 +81,7 @@ def bathtub(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
         _panel(axes, part, looks)
         load = f" T{key[1]}Q{key[2]}" if several_loads else ""
         axes.set_title(f"{key[0]}{load}", fontsize=style.SMALL_PT, loc="left")
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     lines = [Line2D([], [], color=look.colour, marker=look.marker, label=drive) for drive, look in looks.items()]
     for line, look in zip(lines, looks.values(), strict=True):
         line.set(linestyle=look.dash)

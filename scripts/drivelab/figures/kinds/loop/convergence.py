@@ -28,7 +28,6 @@ FIGURES = (
             "limits there."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("steady",),
         place=10,
         rows="loops",
@@ -42,7 +41,6 @@ FIGURES = (
             "a short window would have found."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("history",),
         place=10,
         rows="loops",
@@ -56,7 +54,6 @@ FIGURES = (
             "so it settles less than the mean, which determines the marked window."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("maximum",),
         place=70,
         rows="loops",
@@ -71,43 +68,12 @@ FIGURES = (
             "between the marked rounds, all later values of the round drift too."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("pre_writes",),
         place=140,
         rows="loops",
         one_loop=True,
         options={"beside_sweep": True},
     ),
-)
-
-_CELLS = (
-    "recording",
-    "drive",
-    "protocol",
-    "measurement",
-    "run",
-    "step",
-    "kind",
-    "round",
-    "pattern",
-    "read_share_pct",
-    "block_size_bytes",
-    "workload",
-    "threads",
-    "queue_depth",
-    "after_gap",
-    "tainted",
-)
-_STEADY = (
-    "recording",
-    "step",
-    "variable",
-    "metric",
-    "reached",
-    "rounds",
-    "window_start",
-    "window_end",
-    *selection.EXCURSIONS,
 )
 
 
@@ -129,13 +95,12 @@ def convergence(
     outside; a `history` has no window, and `steady_state` may be empty. Raises ValueError for unsuitable tables.
     """
     if history:
-        selection.require_columns(steady_state, _STEADY, "steady_state")
         steady_state = steady_state.iloc[:0]
     else:
-        selection.require(steady_state, _STEADY, "steady_state")
+        selection.require(steady_state, "steady_state")
     if metric is None:
         metric = str(selection.require_one(steady_state, "metric", "steady_state"))
-    selection.require(cells, (*_CELLS, metric), "cells")
+    selection.require(cells, "cells")
     loop = selection.one_measurement(named(cells))
     tracked_metrics = set(steady_state["metric"])
     tracked = set(steady_state[steady_state["metric"] == metric]["variable"])

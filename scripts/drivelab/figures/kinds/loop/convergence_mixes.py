@@ -21,7 +21,6 @@ FIGURES = (
             "shaded rounds are the measurement window, which the tracked variables determine."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("by_mix",),
         place=60,
         rows="loops",
@@ -30,8 +29,6 @@ FIGURES = (
 )
 
 _MOST_PANELS = 4
-_CELLS = ("recording", "drive", "protocol", "measurement", "run", "step", "kind", "round", "read_share_pct",
-          "block_size_bytes")  # fmt: skip
 
 
 @style.styled
@@ -41,9 +38,8 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
     `cells` and `steady_state` hold one drive and run. Of many shares, the first ones from writes to reads are shown.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(steady_state, ("variable", "metric"), "steady_state")
     metric = str(selection.require_one(steady_state, "metric", "steady_state"))
-    selection.require(cells, (*_CELLS, metric), "cells")
+    selection.require(cells, "cells")
     loop = selection.one_measurement(named(cells))
     shares = sorted(int(share) for share in loop["read_share_pct"].unique())
     shown = shares[:_MOST_PANELS]
@@ -72,7 +68,6 @@ def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure
         axes.set_title(f"{format_mix(share)} read/write", fontsize=style.SMALL_PT, loc="left")
     ax.round_axis(panels[-1], int(loop["round"].min()), int(loop["round"].max()))
     figure.align_ylabels(panels)
-    if message := selection.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, panels[0], "Block size (thick: tracked)")
     return figure

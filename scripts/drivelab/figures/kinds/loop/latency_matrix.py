@@ -11,7 +11,6 @@ from drivelab.analysis.values.latency_values import has_ios_beyond, percentiles_
 from drivelab.core.units import format_size
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import format_latency, format_mix
-from drivelab.figures.kinds.loop.measurement_2d import CELLS, STEADY
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -24,7 +23,6 @@ FIGURES = (
             "have a common logarithmic scale. A dash means too few I/Os."
         ),
         tables=("cells", "steady_state", "latency_bins"),
-        status="cells",
         when=("maximum",),
         place=85,
         rows="loops",
@@ -34,7 +32,6 @@ FIGURES = (
 )
 
 _NINES_PCT = 99.999
-_BINS = ("recording", "step", "round", "pattern", "read_share_pct", "block_size_bytes", "latency_ns", "count")
 
 
 @style.styled
@@ -43,9 +40,8 @@ def latency_matrix(cells: pd.DataFrame, steady_state: pd.DataFrame, latency_bins
 
     The tables hold one drive and run. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*CELLS, "min_latency_us", "mean_latency_us", "max_latency_us"), "cells")
-    selection.require(steady_state, STEADY, "steady_state")
-    selection.require(latency_bins, _BINS, "latency_bins")
+    selection.require(steady_state, "steady_state")
+    selection.require(latency_bins, "latency_bins")
     cells = selection.one_measurement(cells)
     tables = {
         name: selection.window_averages(cells, steady_state, metric)
@@ -76,9 +72,7 @@ def latency_matrix(cells: pd.DataFrame, steady_state: pd.DataFrame, latency_bins
         axes.invert_yaxis()
         axes.grid(visible=False)
         axes.set_xlabel("Read/write mix (%)")
-    message = selection.not_steady(steady_state)
-    if message:
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     return figure
 
 

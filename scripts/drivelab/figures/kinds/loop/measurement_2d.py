@@ -22,7 +22,6 @@ FIGURES = (
             "with one block size, the x axis is the read share."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("grid",),
         place=30,
         rows="loops",
@@ -31,22 +30,6 @@ FIGURES = (
     ),
 )
 
-CELLS = (
-    "recording",
-    "drive",
-    "protocol",
-    "measurement",
-    "run",
-    "step",
-    "kind",
-    "round",
-    "pattern",
-    "read_share_pct",
-    "block_size_bytes",
-    "threads",
-    "queue_depth",
-)
-STEADY = ("recording", "step", "variable", "reached", "rounds", "window_start", "window_end", *selection.EXCURSIONS)
 
 _PURE = {"100/0": "reads", "0/100": "writes"}
 
@@ -58,8 +41,7 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     `cells` and `steady_state` hold one drive and run. For `max_latency_us` the maximum in the window is shown.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*CELLS, metric), "cells")
-    selection.require(steady_state, STEADY, "steady_state")
+    selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
     scale = quantity(metric, table.max(axis=None))
     table = table / scale.divisor
@@ -76,9 +58,7 @@ def measurement_2d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
         _by_block_size(axes, table)
     values = table.stack().tolist()
     ax.scale_y(axes, values, scale, log=ax.is_wide(values) and not bars)  # bars begin at zero
-    message = selection.not_steady(steady_state)
-    if message:
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     if not bars:
         ax.legend(figure, axes, "Block size" if by_mix else "Read/write\nmix (%)")
     return figure

@@ -11,7 +11,6 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from drivelab.figures.base import selection, style
 from drivelab.figures.base.quantities import Quantity, format_kib, format_number, quantity
 from drivelab.figures.base.words import grouped, say
-from drivelab.figures.kinds.loop.measurement_2d import CELLS, STEADY
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -20,7 +19,6 @@ FIGURES = (
         title="Measurement, 3D",
         caption=("Average over the measurement window by block size and R/W mix. The table has the same numbers."),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("surface",),
         place=40,
         rows="loops",
@@ -32,7 +30,6 @@ FIGURES = (
         title="Measurement, 3D, maximum latency",
         caption="Maximum latency in the measurement window by block size and R/W mix.",
         tables=("cells", "steady_state"),
-        status="cells",
         when=("maximum_surface",),
         place=80,
         rows="loops",
@@ -54,8 +51,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     Both axes have their taller end at the back. `cells` and `steady_state` hold one drive and run. For `max_latency_us`
     the maximum in the window is shown. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*CELLS, metric), "cells")
-    selection.require(steady_state, STEADY, "steady_state")
+    selection.require(steady_state, "steady_state")
     table = selection.window_averages(selection.one_measurement(cells), steady_state, metric)
     scale = quantity(metric, table.max(axis=None))
     table = _tall_at_the_back(table / scale.divisor)
@@ -89,9 +85,7 @@ def measurement_3d(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: s
     axes.set_zlabel(scale.label, labelpad=6)
     axes.view_init(elev=28, azim=-55)
     axes.set_box_aspect((1.35, 1.3, 0.85), zoom=1.06)
-    message = selection.not_steady(steady_state)
-    if message:
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     return figure
 
 

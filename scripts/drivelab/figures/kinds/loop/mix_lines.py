@@ -23,7 +23,6 @@ FIGURES = (
             "reads and writes alone."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("mix_lines",),
         place=295,
     ),
@@ -61,8 +60,7 @@ def mix_lines(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     axes.set_xlim(-4, 104)
     axes.xaxis.set_major_locator(FixedLocator(_SHARES))
     axes.set_xlabel("Reads (% of the I/Os)")
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, axes)
     return figure
 

@@ -20,14 +20,11 @@ FIGURES = (
             "state."
         ),
         tables=("cells",),
-        status="cells",
         when=("states",),
         place=45,
         rows="loops",
     ),
 )
-
-_COLUMNS = ("recording", "kind", "step", "phase", "workload", "threads", "queue_depth", "cold")
 
 
 @style.styled
@@ -36,9 +33,8 @@ def new_and_working(cells: pd.DataFrame, *, metric: str = "bandwidth_mib_s") -> 
 
     `cells` holds the loops of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*_COLUMNS, metric), "cells")
     selection.require_one(cells, "recording", "cells")
-    loop = counted.loop_cells(cells, metric)
+    loop = counted.loop_cells(cells)
     loop = loop[loop["phase"].notna() & ~loop["cold"].astype(bool)].sort_values("step")
     phases = list(loop["phase"].drop_duplicates())
     if len(phases) < 2:

@@ -22,7 +22,6 @@ FIGURES = (
             "median of an odd number of counted rounds. The closer the dots, the better the value repeats."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("repeats",),
         place=50,
         rows="loops",
@@ -40,7 +39,7 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
     Filled dots count, hollow ones were cold. `cells` holds one drive and run; `steady_state` may be empty.
     Raises ValueError for unsuitable tables.
     """
-    loop = counted.loop_cells(cells, metric)
+    loop = counted.loop_cells(cells)
     used = counted.counted(loop, steady_state)
     centre = counted.values(loop, steady_state, [metric], ["cell_label"]).set_index("cell_label")[metric]
     scale = quantity(metric, float(centre.max()))
@@ -63,8 +62,7 @@ def repeats(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "i
     _deviations(right)
     left.set_yticks(range(len(names)), names)
     left.set_ylim(len(names) - 0.4, -0.6)
-    if not steady_state.empty and (message := selection.not_steady(steady_state)):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, right)
     return figure
 

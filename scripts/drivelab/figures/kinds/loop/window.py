@@ -28,7 +28,6 @@ FIGURES = (
             "must hold for every tracked variable."
         ),
         tables=("steady_state",),
-        status="steady_state",
         when=("steady",),
         place=20,
         rows="loops",
@@ -36,23 +35,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = (
-    "variable",
-    "metric",
-    "reached",
-    "rounds",
-    "window_start",
-    "window_end",
-    "values",
-    "average",
-    "allowed_data_excursion",
-    "measured_data_excursion",
-    "allowed_slope_excursion",
-    "measured_slope_excursion",
-    "slope",
-    "intercept",
-    "residual_drift_pct",
-)
 _MOST_PANELS = 9
 _BANDS = (("data", "max \N{MINUS SIGN} min", "#dcecf9"), ("slope", "rise of the fit", "#a9dcc8"))
 _VALUES = 0.2
@@ -71,7 +53,7 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
     average; the right axis has the deviation from it. Raises ValueError for unsuitable tables and a fit that misses its
     own values.
     """
-    selection.require(steady_state, _COLUMNS, "steady_state")
+    selection.require(steady_state, "steady_state")
     message = selection.not_steady(steady_state)  # also if only another variable of the loop failed
     if variable is not None:
         steady_state = selection.rows(steady_state, "steady_state", variable=variable)

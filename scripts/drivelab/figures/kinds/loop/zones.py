@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import counted, overlay, style
+from drivelab.figures.base import counted, overlay, selection, style
 from drivelab.figures.base.quantities import quantity
 from drivelab.figures.registry import FigureKind
 
@@ -19,7 +19,6 @@ FIGURES = (
             "hold more than the inner ones, so its curve falls. A flash drive has a level line."
         ),
         tables=("cells", "steady_state"),
-        status="cells",
         when=("zones", "drives_zones"),
         place=305,
     ),
@@ -59,7 +58,6 @@ def zones(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     ax.scale_y(axes, [float(value) / scale.divisor for value in table["bandwidth_mib_s"]], scale)
     axes.set_xlim(0, 100)
     axes.set_xlabel("Position (% of the capacity)")
-    if message := overlay.not_steady(steady_state):
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, axes)
     return figure

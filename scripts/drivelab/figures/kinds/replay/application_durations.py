@@ -22,15 +22,11 @@ FIGURES = (
             "tests of the drive alone."
         ),
         tables=("application_runs",),
-        status="application_runs",
-        values="application_runs",
         when=("application", "drives_application"),
         place=350,
     ),
 )
 
-_COLUMNS = ("drive", "measurement", "run", "application", "phase", "phase_value", "repeat", "cold", "counted",
-            "duration_s", "simulated_from")  # fmt: skip
 _LINE_IN = 0.3
 
 
@@ -41,7 +37,6 @@ def application_durations(application_runs: pd.DataFrame) -> Figure:
     Filled dots count, hollow ones were cold. The bar is the median of the counted runs, with their number on the right.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(application_runs, _COLUMNS, "application_runs")
     selection.require_one(application_runs, "measurement", "application_runs")
     runs = application_runs.assign(what=[_name(run) for run in application_runs.itertuples()])
     looks, whats = overlay.looks(runs["drive"]), list(runs["what"].drop_duplicates())

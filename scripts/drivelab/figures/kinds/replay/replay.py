@@ -26,17 +26,12 @@ FIGURES = (
             "1/access time in 1/s. Cold runs do not count; the result is the median of an odd number of runs."
         ),
         tables=("replays", "replay_passes"),
-        status="replays",
-        values="replays",
         when=("replay",),
         place=240,
     ),
 )
 
 _METRICS = {"access_time_us": "← better", "bandwidth_mib_s": "better →", "score": "better →"}
-_COLUMNS = ("drive", "step", "phase", "trace", "repeat", "counted", "engine", "timing", "timing_mode",
-            "duration_ratio", "dropped",
-            *_METRICS)  # fmt: skip
 _MANY_ROWS = 8
 
 
@@ -48,8 +43,8 @@ def replay(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
     planned one. Runs that do not count are hollow. Raises ValueError for unsuitable tables or a row without a counted
     run.
     """
-    selection.require(replays, _COLUMNS, "replays")
-    selection.require(replay_passes, ("drive", "phase", "traces", "counted", *_METRICS), "replay_passes")
+    selection.require(replays, "replays")
+    selection.require(replay_passes, "replay_passes")
     rows = dict(_rows(replays, replay_passes))
     without = [name for name, runs in rows.items() if not runs["counted"].astype(bool).any()]
     if without:

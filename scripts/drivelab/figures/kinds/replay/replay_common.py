@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import style
-from drivelab.figures.base.words import tell
 from drivelab.figures.kinds.trace.trace_common import BADGES
 
 RUN = ["recording", "step", "phase", "phase_pass", "trace", "repeat"]
@@ -81,21 +78,3 @@ def exceedance(values: pd.Series, counts: pd.Series) -> tuple[np.ndarray, np.nda
     merged = merged[merged > 0]
     share = merged.to_numpy()[::-1].cumsum()[::-1] / merged.sum()
     return merged.index.to_numpy(float), share
-
-
-def nines_axis(axes: Axes, smallest: float, label: str) -> None:
-    """Set an inverted logarithmic y axis of the share above, with the tail at the top."""
-    axes.set_yscale("log")
-    axes.set_ylim(1.0, smallest / 2)
-    nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest / 2]
-    axes.yaxis.set_major_locator(FixedLocator(nines))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: percentile(share)))
-    tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
-    axes.set_ylabel(label)
-
-
-def percentile(share: float) -> str:
-    """Return the percentile of a share above: 0.001 is `99.9`."""
-    digits = len(f"{1 / share:.0f}") - 1
-    return f"{100 * (1 - share):.{max(0, digits - 2)}f}"

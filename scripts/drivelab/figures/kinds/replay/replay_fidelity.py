@@ -24,8 +24,6 @@ FIGURES = (
             "punctual than its host. Below: requests due and issued over time in the median run."
         ),
         tables=("replays", "replay_issue_errors", "replay_over_time"),
-        status="replays",
-        values="replays",
         when=("replay",),
         place=250,
     ),
@@ -45,9 +43,7 @@ def replay_fidelity(replays: pd.DataFrame, replay_issue_errors: pd.DataFrame, re
     The errors are of all counted runs, the requests over time of the median run. Requests issued as soon as possible
     have no deadline and no error. Raises ValueError for unsuitable tables.
     """
-    selection.require(
-        replays, (*common.RUN, "counted", "access_time_us", "timing_mode", *(name for _, name in _WAKEUPS)), "replays"
-    )
+    selection.require(replays, "replays")
     runs = common.counted(replays, "replays")
     errors = common.of_runs(replay_issue_errors, runs, "replay_issue_errors")
     shown = common.median_runs(replays).iloc[[0]]
@@ -93,7 +89,7 @@ def _distribution(axes: Axes, errors: pd.DataFrame, runs: pd.DataFrame) -> None:
                   label="wake-up delay of this host", gid="wake-up")  # fmt: skip
     ax.log_axis(axes, "x", _LEAST_US, largest, format_latency)
     axes.set_xlabel("Issued after the deadline (µs, ms), log scale")
-    common.nines_axis(axes, smallest, "Issued within (% of all),\nlog scale")
+    ax.nines_axis(axes, smallest / 2, "Issued within (% of all),\nlog scale")
 
 
 def _mark(axes: Axes, values: np.ndarray, share: np.ndarray) -> None:
@@ -109,7 +105,7 @@ def _mark(axes: Axes, values: np.ndarray, share: np.ndarray) -> None:
 
 
 def _over_time(axes: Axes, over_time: pd.DataFrame) -> None:
-    selection.require(over_time, ("begin_s", "end_s", "planned_requests", "issued_requests"), "replay_over_time")
+    selection.require(over_time, "replay_over_time")
     rows = over_time.sort_values("begin_s")
     end_s = float(rows["end_s"].iloc[-1])
     edges = np.append(rows["begin_s"], end_s) / time_axis(axes, end_s)

@@ -21,8 +21,6 @@ FIGURES = (
             "axes are logarithmic: each step up is one more nine."
         ),
         tables=("replays", "replay_latency"),
-        status="replays",
-        values="replays",
         when=("replay",),
         place=260,
     ),
@@ -39,12 +37,12 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(replays, (*common.RUN, "counted"), "replays")
+    selection.require(replays, "replays")
     bins = common.of_runs(replay_latency, common.counted(replays, "replays"), "replay_latency")
     bins = bins[bins["operation"].isin(["read", "write"])]
     if bins.empty:
         return nothing(_TITLE, "The engine does not report single requests, so the distribution is unknown.")
-    selection.require(bins, ("source", "latency_ns", "count"), "replay_latency")
+    selection.require(bins, "replay_latency")
     figure = style.new_figure(_TITLE)
     axes = figure.subplots()
     smallest, low, high = 1.0, float("inf"), 0.0
@@ -63,7 +61,7 @@ def replay_latency(replays: pd.DataFrame, replay_latency: pd.DataFrame) -> Figur
                       label=f"{operation}, {source}: 99 % in {format_latency(tail)}")  # fmt: skip
     ax.log_axis(axes, "x", low, high, format_latency)
     axes.set_xlabel("Latency (µs, ms, s), log scale")
-    common.nines_axis(axes, smallest, "Faster requests (% of all), log scale")
+    ax.nines_axis(axes, smallest / 2, "Faster requests (% of all), log scale")
     if (bins["source"] == "trace").any():
         style.note(figure, "The trace's latency is of the drive and system on which the trace was captured")
     else:

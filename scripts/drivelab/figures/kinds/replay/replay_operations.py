@@ -23,8 +23,6 @@ FIGURES = (
             "in the replay and in the trace."
         ),
         tables=("replays", "replay_operations"),
-        status="replays",
-        values="replays",
         when=("replay",),
         place=280,
     ),
@@ -33,8 +31,6 @@ FIGURES = (
 _STAGES = {"planned": common.PLANNED, "issued": "#0173b2", "completed": "#56b4e9"}
 _NUMBERS = 1.45
 """Axis length as a multiple of the longest bar, with room for its number."""
-_COLUMNS = ("operation", "mean_latency_us", "trace_mean_latency_us", "failed_requests",
-            *(f"{stage}_requests" for stage in _STAGES))  # fmt: skip
 
 
 @style.styled
@@ -43,10 +39,10 @@ def replay_operations(replays: pd.DataFrame, replay_operations: pd.DataFrame) ->
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(replays, (*common.RUN, "counted", "access_time_us"), "replays")
+    selection.require(replays, "replays")
     runs = common.median_runs(replays)
     rows = common.of_runs(replay_operations, runs, "replay_operations")
-    selection.require(rows, _COLUMNS, "replay_operations")
+    selection.require(rows, "replay_operations")
     names = [name for name in DIRECTIONS if rows.loc[rows["operation"] == name, "planned_requests"].sum() > 0]
     figure = style.new_figure("Operations, planned and replayed", height_in=1.9 + 0.62 * len(names))
     shown = common.run_name(runs.iloc[0]) if len(runs) == 1 else f"the median run of each of {len(runs)} traces"

@@ -23,8 +23,6 @@ FIGURES = (
             "latencies in the trace are grey, replayed ones blue."
         ),
         tables=("replays", "replay_over_time"),
-        status="replays",
-        values="replays",
         when=("replay",),
         place=270,
     ),
@@ -32,7 +30,6 @@ FIGURES = (
 
 _PANELS = (("iops", "planned_iops"), ("bandwidth_mib_s", "planned_bandwidth_mib_s"),
            ("mean_latency_us", "trace_mean_latency_us"))  # fmt: skip
-_COLUMNS = ("begin_s", "end_s", *(name for pair in _PANELS for name in pair))
 
 
 @style.styled
@@ -41,13 +38,13 @@ def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, t
 
     Raises ValueError for unsuitable tables and for a trace that was not replayed.
     """
-    selection.require(replays, (*common.RUN, "counted", "access_time_us", "timing_mode"), "replays")
+    selection.require(replays, "replays")
     chosen = selection.rows(replays, "replays", trace=trace) if trace is not None else replays
     run = common.median_runs(chosen).iloc[[0]]
     rows = common.of_runs(replay_over_time, run, "replay_over_time").sort_values("begin_s")
     if rows.empty:
         return nothing("Replay over time", "Deadlines and times of single requests are unknown.")
-    selection.require(rows, _COLUMNS, "replay_over_time")
+    selection.require(rows, "replay_over_time")
     figure = style.new_figure("Replay over time", height_in=6.2)
     several = len(common.counted(replays, "replays")) > 1
     notes = [f"Shown: {common.run_name(run.iloc[0])}" + (", the median of the counted runs" if several else "")]

@@ -22,8 +22,6 @@ FIGURES = (
             "state of the drive. A consistent drive keeps its level and returns to it in recovery."
         ),
         tables=("replays", "replay_passes"),
-        status="replays",
-        values="replays",
         when=("phases",),
         place=290,
     ),
@@ -40,8 +38,7 @@ def replay_phases(replays: pd.DataFrame, replay_passes: pd.DataFrame) -> Figure:
 
     Raises ValueError for unsuitable tables, such as replays without phases or of several recordings.
     """
-    selection.require(replays, (*_PASS, "trace", *_METRICS), "replays")
-    selection.require(replay_passes, (*_PASS, *_METRICS), "replay_passes")
+    selection.require(replays, "replays")
     selection.require_one(replay_passes, "recording", "replay_passes")
     passes = replay_passes[replay_passes["phase"].notna()].reset_index(drop=True)
     if passes.empty:

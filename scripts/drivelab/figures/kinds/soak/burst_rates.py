@@ -24,7 +24,6 @@ FIGURES = (
             "cache that was free."
         ),
         tables=("cells",),
-        status="cells",
         when=("cache",),
         place=155,
     ),
@@ -36,15 +35,12 @@ FIGURES = (
             "rate falls, because the credits are used up. The area between both rates up to there is the credit."
         ),
         tables=("cells",),
-        status="cells",
         when=("credits",),
         place=156,
         options={"over_time": True},
     ),
 )
 
-_COLUMNS = ("recording", "kind", "step", "round", "workload", "read_share_pct", "phase_value", "runtime_s", "iops",
-            "bandwidth_mib_s")  # fmt: skip
 
 _MIB = 1 << 20
 
@@ -55,7 +51,6 @@ def burst_rates(cells: pd.DataFrame, *, over_time: bool = False) -> Figure:
 
     `cells` holds the soaks of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, _COLUMNS, "cells")
     selection.require_one(cells, "recording", "cells")
     found = bursts(named(cells))
     if not found:

@@ -23,13 +23,11 @@ FIGURES = (
             "drive gained in idle time. The first burst of each series directly follows the baseline."
         ),
         tables=("cells",),
-        status="cells",
         when=("idle_recovery",),
         place=150,
     ),
 )
 
-_COLUMNS = ("recording", "kind", "step", "elapsed_s", "runtime_s", "phase", "phase_value", "phase_pass", "pause_s")
 _SHADES = ("#f0f0f0", "#ffffff")
 _MOST_JOINED = 40
 _LEAST_SHARE = 0.02
@@ -45,7 +43,6 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     Of the writes before the first burst, the last part is shown, as long as the next baseline. `cells` holds the loops
     and soaks of one recording. Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*_COLUMNS, metric), "cells")
     selection.require_one(cells, "recording", "cells")
     rows = cells.assign(end_s=cells["elapsed_s"] + cells["runtime_s"]).sort_values("end_s")
     bursts = rows[(rows["kind"] == "loop") & rows["pause_s"].notna() & rows["phase_value"].notna()]

@@ -25,7 +25,6 @@ FIGURES = (
             "conditioning. A drive fill is the user capacity written once."
         ),
         tables=("cells", "drives"),
-        status="cells",
         when=("volume",),
         place=170,
         rows="soaks",
@@ -38,7 +37,6 @@ FIGURES = (
             "different speed reach the same wear at different times."
         ),
         tables=("cells", "drives"),
-        status="cells",
         when=("drives_volume",),
         place=355,
         rows="soaks",
@@ -54,8 +52,8 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str |
     with several capacities each line has a diamond at every drive fill. Marks are the write cliff, where the IOPS fall,
     and the level that each line settles at. Raises ValueError for unsuitable tables and a drive not in `drives`.
     """
-    soak = soak_lines.slices(cells, ("bytes_written", *((metric,) if metric else soak_lines.PANELS)))
-    selection.require(drives, ("drive", "capacity_bytes"), "drives")
+    soak = soak_lines.slices(cells)
+    selection.require(drives, "drives")
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
     written = volume(soak["bytes_written_total"].max())
 

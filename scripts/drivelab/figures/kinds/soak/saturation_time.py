@@ -22,7 +22,6 @@ FIGURES = (
             "rate falls, and the level that the drive sustains."
         ),
         tables=("cells",),
-        status="cells",
         when=("soak",),
         place=160,
         rows="soaks",
@@ -37,7 +36,7 @@ def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure
     Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
     fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
     """
-    soak = soak_lines.slices(cells, (metric,) if metric else soak_lines.PANELS)
+    soak = soak_lines.slices(cells)
     began = soak.groupby("recording")["elapsed_s"].transform("min")
     soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
     time = elapsed(soak["end_s"].max())

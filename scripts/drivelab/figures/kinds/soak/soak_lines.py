@@ -27,32 +27,10 @@ _MOST_EMPTY = 0.4
 """Maximum empty share of an axis that begins at 0."""
 
 PANELS = ("iops", "mean_latency_us")
-COLUMNS = (
-    "recording",
-    "drive",
-    "measurement",
-    "run",
-    "step",
-    "kind",
-    "pattern",
-    "read_share_pct",
-    "block_size_bytes",
-    "workload",
-    "round",
-    "elapsed_s",
-    "runtime_s",
-    "iops",
-    "read_ios",
-    "write_ios",
-    "bytes_written_total",
-    "filled",
-    "in_window",
-)
 
 
-def slices(cells: pd.DataFrame, columns: tuple[str, ...]) -> pd.DataFrame:
+def slices(cells: pd.DataFrame) -> pd.DataFrame:
     """Return the soaks' slices; raises ValueError for several measurements or workloads."""
-    selection.require(cells, (*COLUMNS, *columns), "cells")
     soak = selection.rows(cells, "cells", kind="soak")
     for column in ("measurement", "pattern", "read_share_pct", "block_size_bytes", "workload"):
         selection.require_one(soak, column, "cells")

@@ -22,7 +22,6 @@ FIGURES = (
             "the drive reached it again. If it did not, the figure says so."
         ),
         tables=("cells",),
-        status="cells",
         when=("stimulus",),
         place=210,
         rows="soaks",
@@ -30,8 +29,6 @@ FIGURES = (
 )
 
 _METRICS = ("bandwidth_mib_s", "mean_latency_us", "max_latency_us")
-_COLUMNS = ("recording", "kind", "step", "round", "workload", "threads", "queue_depth", "elapsed_s", "runtime_s",
-            "bytes_written")  # fmt: skip
 
 
 @style.styled
@@ -42,7 +39,6 @@ def stimulus(cells: pd.DataFrame) -> Figure:
     returned to that mean and to its settled level; a note says if it did not. `cells` holds the soaks of one recording.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, (*_COLUMNS, *_METRICS), "cells")
     soaks = selection.rows(cells, "cells", kind="soak")
     selection.require_one(soaks, "recording", "cells")
     soaks = soaks.assign(end_s=soaks["elapsed_s"] + soaks["runtime_s"] - soaks["elapsed_s"].min())

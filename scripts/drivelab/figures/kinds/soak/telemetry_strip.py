@@ -31,10 +31,6 @@ FIGURES = (
 )
 
 _PLACE = ["recording", "step", "round", "cell"]
-_TELEMETRY = ("recording", "time", "temperature_c", "temperature_limit_c", "thermal_1_s", "thermal_2_s", "cpu_pct",
-              "load_pct", "steal_pct")  # fmt: skip
-_CELLS = (*_PLACE, "kind", "workload", "started", "elapsed_s", "runtime_s", "iops", "throttled")
-_SERIES = (*_PLACE, "time_s", "iops")
 _HOST = {
     "cpu_pct": ("all programs", "-"),
     "load_pct": ("other programs", "--"),
@@ -53,9 +49,6 @@ def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.Dat
     Spans in which the drive throttled are shaded. What was not sampled has no panel; a note says if nothing was.
     Raises ValueError for unsuitable tables.
     """
-    selection.require(cells, _CELLS, "cells")
-    selection.require_columns(telemetry, _TELEMETRY, "telemetry")
-    selection.require_columns(series, _SERIES, "series")
     selection.require_one(cells, "recording", "cells")
     began = (cells["started"] - pd.to_timedelta(cells["elapsed_s"], unit="s")).min()
     samples = telemetry.assign(at_s=(telemetry["time"] - began).dt.total_seconds() if len(telemetry) else [])

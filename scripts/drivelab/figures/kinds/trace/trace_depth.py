@@ -26,9 +26,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("begin_s", "end_s", "queue_depth_mean", "queue_depth_max", "dispatch_depth_mean", "dispatch_depth_max")
-_FACTS = ("without_completion", "requests", "duration_s")
-
 
 @style.styled
 def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
@@ -36,8 +33,8 @@ def trace_depth(over_time: pd.DataFrame, overview: pd.DataFrame) -> Figure:
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(over_time, _COLUMNS, "trace_over_time")
-    selection.require(overview, _FACTS, "trace_overview")
+    selection.require(over_time, "trace_over_time")
+    selection.require(overview, "trace_overview")
     title, facts = "Queue depth over time", overview.iloc[0]
     if not facts["duration_s"]:
         return common.nothing(title, "The trace has no duration, so there is no depth over time.")

@@ -26,8 +26,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("begin_s", "end_s", "footprint_bytes", "working_set_bytes", "block_bytes")
-
 
 @style.styled
 def trace_footprint(over_time: pd.DataFrame) -> Figure:
@@ -35,7 +33,7 @@ def trace_footprint(over_time: pd.DataFrame) -> Figure:
 
     Raises ValueError for an unsuitable table.
     """
-    selection.require(over_time, _COLUMNS, "trace_over_time")
+    selection.require(over_time, "trace_over_time")
     title = "Footprint over time"
     largest = float(over_time["footprint_bytes"].max())
     if not largest:

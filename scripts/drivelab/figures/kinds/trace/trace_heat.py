@@ -32,7 +32,6 @@ _COLOURS = ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0.85, 0.0,
 """Dark means many; no colour is too pale for paper."""
 _FEW = 100
 """Below this count in the fullest cell, ticks at powers of ten are too few."""
-_COLUMNS = ("begin_s", "end_s", "low_bytes", "high_bytes", "reads", "writes")
 
 
 @style.styled
@@ -41,11 +40,10 @@ def trace_heat(heat: pd.DataFrame, over_time: pd.DataFrame) -> Figure:
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(over_time, ("begin_s", "end_s"), "trace_over_time")
+    selection.require(over_time, "trace_over_time")
     title = "Access over time and address"
     if heat.empty:
         return common.nothing(title, "The trace has no reads or writes of data.")
-    selection.require(heat, _COLUMNS, "trace_heat")
     edges, scale = common.edges_s(over_time), common.time(float(over_time["end_s"].iloc[-1]))
     low, high = int(heat["low_bytes"].min()), int(heat["high_bytes"].max())
     band = int(heat["high_bytes"].iloc[0] - heat["low_bytes"].iloc[0])

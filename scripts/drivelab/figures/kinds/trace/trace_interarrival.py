@@ -27,9 +27,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("low_ns", "high_ns", "requests")
-_FACTS = ("interarrival_mean_us", "interarrival_variation", "time_resolution_ns")
-
 
 @style.styled
 def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Figure:
@@ -37,12 +34,11 @@ def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Fi
 
     Raises ValueError for unsuitable tables.
     """
-    selection.require(overview, _FACTS, "trace_overview")
+    selection.require(overview, "trace_overview")
     title = "Time between arrivals"
     facts = overview.iloc[0]
     if interarrival.empty or not interarrival["high_ns"].max():
         return common.nothing(title, "All requests of the trace arrive at the same time.")
-    selection.require(interarrival, _COLUMNS, "trace_interarrival")
     figure = style.new_figure(title)
     axes = figure.subplots()
     bins = interarrival.sort_values("low_ns")

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style
+from drivelab.figures.base import style
 from drivelab.figures.base.quantities import format_latency
-from drivelab.figures.base.words import tell
 from drivelab.figures.kinds.trace import trace_common as common
 from drivelab.figures.registry import FigureKind
 
@@ -29,7 +28,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("operation", "phase", "low_ns", "high_ns", "requests")
 _PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to completed (D2C)"))
 
 
@@ -43,7 +41,6 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
     shown = [phase for phase, _ in _PHASES if (latency["phase"] == phase).any()] if len(latency) else []
     if not shown:
         return common.nothing(title, "The trace has no completion times, so latencies are unknown.")
-    selection.require(latency, _COLUMNS, "trace_latency")
     latency = latency[latency["phase"].isin(shown)]
     figure = style.new_figure(title)
     panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
@@ -73,19 +70,7 @@ def trace_latency(latency: pd.DataFrame) -> Figure:
             decades = np.log10(ends_us.max() / ends_us.min())
             axes.xaxis.set_major_locator(LogLocator(subs=(1,) if decades > 1.5 else (1, 3), numticks=8))
         axes.set_xlabel(f"{dict(_PHASES)[phase]}\n(µs, ms, s), log scale")
-    panels[0].set_yscale("log")
-    panels[0].set_ylim(1.0, smallest)  # inverted: the tail is at the top
-    nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
-    panels[0].yaxis.set_major_locator(FixedLocator(nines))
-    panels[0].yaxis.set_minor_locator(NullLocator())
-    panels[0].yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
-    tell(panels[0].yaxis, lambda share: f"{100 * (1 - share):.7g} %")
-    panels[0].set_ylabel("Faster requests (% of all), log scale")
+    ax.nines_axis(panels[0], smallest, "Faster requests (% of all), log scale")
     style.note(figure, "Latencies are of the drive and system on which the trace was captured")
     ax.legend(figure, panels[0], handles=list(handles.values()))
     return figure
-
-
-def _percentile(share: float) -> str:
-    digits = len(f"{1 / share:.0f}") - 1
-    return f"{100 * (1 - share):.{max(0, digits - 2)}f}"

@@ -25,7 +25,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("operation", "length_bytes", "requests")
 _MOST_BARS = 12
 _DIRECTIONS = ("read", "write")
 _HATCHES = {"read": "", "write": "///"}
@@ -37,7 +36,7 @@ def trace_sizes(sizes: pd.DataFrame) -> Figure:
 
     More than 12 lengths are grouped in classes that end at powers of two. Raises ValueError for an unsuitable table.
     """
-    selection.require(sizes, _COLUMNS, "trace_sizes")
+    selection.require(sizes, "trace_sizes")
     title = "Size mix"
     chosen = sizes[sizes["operation"].isin(_DIRECTIONS) & (sizes["length_bytes"] > 0)]
     if chosen.empty:

@@ -30,7 +30,6 @@ FIGURES = (
     ),
 )
 
-_COLUMNS = ("rank", "stream", "share_pct", "cumulative_pct", "main", "requests")
 _SHOWN = 9
 _OTHERS = "#b5b5b5"
 
@@ -42,11 +41,10 @@ def trace_streams(streams: pd.DataFrame, streams_over_time: pd.DataFrame, over_t
     From the tables `trace_streams`, `trace_streams_over_time` and `trace_over_time`. Streams with a star are the
     fewest that cover 80 % of the reads and writes. Raises ValueError for unsuitable tables.
     """
-    selection.require(over_time, ("begin_s", "end_s", "requests_per_s"), "trace_over_time")
+    selection.require(over_time, "trace_over_time")
     title = "I/O streams"
     if streams.empty:
         return common.nothing(title, "The trace has no reads or writes of data.")
-    selection.require(streams, _COLUMNS, "trace_streams")
     top = streams.sort_values("rank").head(_SHOWN)
     rest = streams[streams["rank"] > _SHOWN]
     names = [f"{stream.stream}{' *' if stream.main else ''}" for stream in top.itertuples()]

@@ -1,0 +1,94 @@
+"""`drivelab completion`: completion for a shell, and the man page, both made from the parser."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from drivelab.core.errors import UserError
+
+_SHELLS = ("bash", "zsh", "fish")
+_PAGE = "man"
+_Names = Callable[[], Iterable[str]]
+_Action = TypeVar("_Action", bound=argparse.Action)
+
+
+def add_parser(commands: Any) -> None:
+    """Register `completion`."""
+    parser = commands.add_parser(
+        "completion",
+        help="print completion for a shell, or the man page",
+        description='Prints what a shell needs to complete commands, options and names: eval "$(drivelab completion '
+        'bash)" in ~/.bashrc, the same with zsh in ~/.zshrc, drivelab completion fish | source in config.fish. With '
+        "man, prints the man page: drivelab completion man > ~/.local/share/man/man1/drivelab.1",
+    )
+    parser.add_argument("shell", choices=(*_SHELLS, _PAGE), help="what to print")
+    parser.set_defaults(handler=_print)
+
+
+def _print(options: argparse.Namespace) -> int:
+    if options.shell == _PAGE:
+        from drivelab.cli.main import parser
+        from drivelab.cli.man_page import man_page
+
+        print(man_page(parser()), end="")
+        return 0
+    from argcomplete import shellcode  # type: ignore[attr-defined]
+
+    print(shellcode(["drivelab"], shell=options.shell))
+    return 0
+
+
+def complete(parser: argparse.ArgumentParser) -> None:
+    """Answer the shell and exit, if it asks for completions."""
+    if "_ARGCOMPLETE" in os.environ:
+        from argcomplete import autocomplete
+
+        autocomplete(parser, always_complete_options=False)
+
+
+def completed_by(action: _Action, names: _Names) -> _Action:
+    """Let the shell complete an argument with the names that `names` returns."""
+
+    def completer(**_: Any) -> list[str]:
+        try:
+            return list(names())
+        except (UserError, OSError):
+            return []  # the command itself says what is wrong
+
+    action.completer = completer  # type: ignore[attr-defined]
+    return action
+
+
+def protocols() -> Iterable[str]:
+    """Return the names of the protocols."""
+    from drivelab.plan.grammar import PROTOCOLS
+    from drivelab.plan.places import ROOT
+
+    return sorted(path.stem for path in (ROOT / PROTOCOLS).glob("*.yaml"))
+
+
+def drives() -> Iterable[str]:
+    """Return the drives of config/drives.tsv."""
+    from drivelab.plan.drive_sheet import load_sheet
+    from drivelab.plan.places import ROOT
+
+    return load_sheet(ROOT / "config/drives.tsv")
+
+
+def traces() -> Iterable[str]:
+    """Return the traces of the catalogue."""
+    from drivelab.campaign.traces import TRACES
+    from drivelab.plan.places import ROOT
+
+    return sorted(path.stem for path in (ROOT / TRACES).glob("*.yaml"))
+
+
+def studies() -> Iterable[str]:
+    """Return the study files in config/."""
+    from drivelab.plan.places import ROOT
+
+    other = ("virtual_drives.yaml", "applications.yaml")
+    return sorted(f"config/{path.name}" for path in (ROOT / "config").glob("*.yaml") if path.name not in other)

@@ -1,0 +1,127 @@
+"""Columns of `cells` and rows of `latency_bins` from the result of one cell."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from drivelab.fio.document import Direction
+from drivelab.fio.result import FioResult, by_workload
+from drivelab.plan.cell import Cell
+from drivelab.plan.expressible import directions_of, names_of_workloads, workloads_of
+
+Rows = list[dict[str, Any]]
+_OF_WORKLOAD = (
+    "pattern", "block_size_bytes", "block_size_max_bytes", "threads", "queue_depth", "alignment_offset_bytes",
+    "range_bytes", "range_start", "range_share", "segments", "rate_iops", "entropy",
+)  # fmt: skip
+"""Columns that are fields of a cell with the same name."""
+_PERCENTILES = {
+    f"p{str(percent).replace('.', '')}_latency_us": percent for percent in (50, 90, 99, 99.9, 99.99, 99.999, 99.9999)
+}
+
+
+class Clock:
+    """Seconds since the first cell, and bytes written since then.
+
+    Times come from the measuring process's clock, which ignores steps of the host's clock; on the virtual clock, from
+    fio's time of day. If the clock was set back between two processes, the elapsed time does not advance.
+    """
+
+    def __init__(self) -> None:
+        self._first_s: float | None = None
+        self.elapsed_s = 0.0
+        self.bytes_written = 0
+
+    def pass_over(self, result: FioResult, facts: Mapping[str, Any]) -> float:
+        """Count a cell and return its start, Unix time in seconds."""
+        started_s = facts.get("started_s")
+        started_s = result.started.timestamp() if started_s is None else float(started_s)
+        self._first_s = started_s if self._first_s is None else self._first_s
+        self.elapsed_s = max(self.elapsed_s, started_s - self._first_s)
+        if math.isfinite(result.write.bytes):  # damaged evidence may have any value
+            self.bytes_written += max(int(result.write.bytes), 0)
+        return started_s
+
+
+def result_columns(
+    cell: Cell, result: FioResult, facts: Mapping[str, Any], clock: Clock, after_gap: bool
+) -> dict[str, Any]:
+    """Return the columns of workload, time and result of a cell; count it on the clock."""
+    started_s = clock.pass_over(result, facts)
+    return {
+        **_workload_columns(cell),
+        "started": pd.Timestamp(started_s, unit="s", tz="UTC").floor("ms"),
+        "elapsed_s": clock.elapsed_s,
+        "runtime_s": result.runtime_s,
+        "read_ios": result.read.ios,
+        "write_ios": result.write.ios,
+        "iops": result.iops,
+        "read_iops": result.read.iops,
+        "write_iops": result.write.iops,
+        "bandwidth_mib_s": result.bandwidth_mib_s,
+        "read_bandwidth_mib_s": result.read.bandwidth_mib_s,
+        "write_bandwidth_mib_s": result.write.bandwidth_mib_s,
+        "mean_latency_us": result.mean_latency_us,
+        "min_latency_us": result.min_latency_us,
+        "max_latency_us": result.max_latency_us,
+        **dict(zip(_PERCENTILES, result.percentiles_us(*_PERCENTILES.values()), strict=True)),
+        "read_mean_latency_us": result.read.mean_latency_us,
+        "write_mean_latency_us": result.write.mean_latency_us,
+        "bytes_written": result.write.bytes,
+        "bytes_written_total": clock.bytes_written,
+        "user_cpu_pct": result.user_cpu_pct,
+        "system_cpu_pct": result.system_cpu_pct,
+        "gap_ms": facts.get("gap_ms", math.nan),
+        "idle_ms": facts.get("idle_ms", math.nan),
+        "after_gap": after_gap,
+        "ended_by": facts.get("ended_by"),
+        "in_window": facts.get("in_window", False),
+    }
+
+
+def _workload_columns(cell: Cell) -> dict[str, Any]:
+    beside = None if cell.beside is None else " and ".join(Cell(**other).label for other in cell.beside)
+    return {**{name: getattr(cell, name) for name in _OF_WORKLOAD}, "read_share_pct": cell.read_share, "beside": beside}
+
+
+def columns_by_workload(cell: Cell, result: FioResult | None) -> dict[str, Any]:
+    """Return a value for each of several simultaneous workloads; null for one workload and for an unsound cell."""
+    names = ("ios", "iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us")
+    if cell.beside is None or result is None:
+        return {"workloads": None, **{f"workload_{name}": None for name in names}}
+    parts = by_workload(result, cell)
+    values = {f"workload_{name}": [float(getattr(part, name)) for part in parts] for name in names}
+    return {"workloads": names_of_workloads(cell), **values}
+
+
+def bin_rows(key: Mapping[str, Any], cell: Cell, result: FioResult) -> Rows:
+    """Return the rows of table `latency_bins` of a cell, each with `key`."""
+    place = {
+        **key,
+        "pattern": cell.pattern,
+        "read_share_pct": cell.read_share,
+        "block_size_bytes": cell.block_size_bytes,
+    }
+    rows: Rows = []
+    apart = len(result.parts) if result.parts else len(directions_of(cell) or ())
+    several = cell.beside is not None and apart == len(workloads_of(cell))  # damaged evidence may lack a workload
+    for number, part in enumerate(by_workload(result, cell) if several else (result,), 1):
+        of_part = {**place, "part": number if several else None}
+        for direction in part.directions:
+            if direction not in result.directions:
+                continue  # trims beside reads or writes
+            rows += _rows_of_direction({**of_part, "direction": direction}, part.directions[direction])
+    return rows
+
+
+def _rows_of_direction(place: Mapping[str, Any], part: Direction) -> Iterator[dict[str, Any]]:
+    most_ns = round(1000 * part.max_latency_us) if math.isfinite(part.max_latency_us) else max(part.bins, default=0)
+    capped: Counter[int] = Counter()
+    for latency_ns, count in sorted(part.bins.items()):
+        capped[min(latency_ns, most_ns)] += count
+    yield from ({**place, "latency_ns": latency_ns, "count": count} for latency_ns, count in capped.items())

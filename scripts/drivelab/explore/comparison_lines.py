@@ -1,0 +1,154 @@
+"""The values of a comparison as lines for people: workloads in words, one line for each workload and percentile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from drivelab.analysis.deltas.doubts import numbered
+from drivelab.analysis.deltas.inference import TWINS, compared
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
+from drivelab.core.units import format_percentage
+from drivelab.explore.compare import Comparison
+from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
+from drivelab.report.sentences import known_by_throughput, loaded, workload_words
+
+FAIL_ON: Mapping[str, tuple[str, ...]] = {
+    "slower": WORSE,
+    "different": (*WORSE, *BETTER),
+    "undecided": (CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED),
+}
+"""Outcomes that a check may refuse, by what the user asks for."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One value of both sides."""
+
+    measurement: str
+    workload: str
+    """In words, with the metric unless the unit says it."""
+    metric: str
+    basis: str
+    comparison: str
+    unit: str
+    delta: str
+    """In percent, positive if the comparison is better; empty if unknown."""
+    interval: str
+    outcome: str
+    reasons: tuple[int, ...]
+    """Numbers of the reasons that weaken the verdict, from 1; those of all values are left out."""
+    continues: bool
+    """Whether the line above has the same workload."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """All lines, and the reasons that weaken their verdicts."""
+
+    lines: tuple[Line, ...]
+    of_all: tuple[str, ...]
+    """Reasons that hold for every value."""
+    reasons: tuple[str, ...]
+    """The others; the first is number 1."""
+
+
+def lines(comparison: Comparison, *, every: bool) -> Lines:
+    """Return the lines of a comparison.
+
+    Metrics that say the same (IOPS, throughput, mean latency) have one line unless `every`.
+    """
+    deltas = comparison.deltas
+    marks, reasons = numbered(list(map(str, doubts)) for doubts in deltas["doubts"])
+    of_all = sorted(set.intersection(*map(set, marks)))
+    others = [note for note in range(1, len(reasons) + 1) if note not in of_all]
+    marks = [tuple(others.index(note) + 1 for note in of_row if note not in of_all) for of_row in marks]
+    found: list[Line] = []
+    place = None
+    for position in range(len(deltas)) if every else _main(deltas, marks):
+        row = next(deltas.iloc[[position]].itertuples())
+        again, place = place == (row.measurement, row.cell_label), (row.measurement, row.cell_label)
+        found.append(_line(row, comparison.loads.get(place), marks[position], again=again))
+    return Lines(tuple(found), tuple(reasons[note - 1] for note in of_all), tuple(reasons[note - 1] for note in others))
+
+
+def _line(delta: Any, load: str | None, reasons: tuple[int, ...], *, again: bool) -> Line:
+    values = [float("nan") if is_missing(value) else value for value in (delta.basis_value, delta.comparison_value)]
+    values, unit = scaled(values, unit_of(delta.metric, delta.unit))
+    metric = metric_name(delta.metric)
+    workload = capital(workload_words(loaded(delta.cell_label, load))).replace("\u00a0", " ")
+    return Line(
+        delta.measurement,
+        workload if delta.metric in ("iops", "bandwidth_mib_s") else f"{workload}: {metric}",
+        metric,
+        _shown(values[0]),
+        _shown(values[1]),
+        unit,
+        "" if delta.delta_pct != delta.delta_pct else f"{format_percentage(delta.delta_pct, signed=True)} %",
+        interval(delta.interval_low_pct, delta.interval_high_pct),
+        delta.outcome,
+        reasons,
+        again,
+    )
+
+
+def _shown(value: float) -> str:
+    return "" if value != value else number(value)
+
+
+def _main(deltas: Any, marks: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return the positions of the values without those of IOPS, throughput and mean latency that say the same."""
+    cells: dict[tuple[str, str], list[int]] = {}
+    for position, row in enumerate(deltas.itertuples()):
+        cells.setdefault((row.measurement, row.cell_label), []).append(position)
+    kept = []
+    for (_, label), positions in cells.items():
+        metrics = {position: deltas["metric"].iloc[position] for position in positions}
+        twins = [position for position in positions if compared(label, metrics[position]) == TWINS[0]]
+        first = "bandwidth_mib_s" if known_by_throughput(label) else TWINS[0]
+        main = next((position for position in twins if metrics[position] == first), (twins or positions)[0])
+        said = (deltas["outcome"].iloc[main], marks[main])
+        same = {position for position in twins if (deltas["outcome"].iloc[position], marks[position]) == said} - {main}
+        kept += [main, *(position for position in positions if position != main and position not in same)]
+    return kept
+
+
+def interval(low_pct: float, high_pct: float) -> str:
+    """Return an interval of a delta, as `+2.0 to +3.1 %`; empty if there is none."""
+    low, high = format_percentage(low_pct, signed=True), format_percentage(high_pct, signed=True)
+    return "" if low_pct != low_pct else f"{low} to {high} %"
+
+
+def largest(comparison: Comparison) -> str:
+    """Return the largest difference as `Random read 4 KiB, QD1: +20 % (+18 to +22 %, p = 0.001)`; empty without one.
+
+    Decided differences come first.
+    """
+    every = comparison.deltas
+    deltas = every.iloc[_main(every, [()] * len(every))]
+    deltas = deltas[deltas["delta_pct"].notna() & (deltas["delta_pct"] != 0)]
+    if deltas.empty:
+        return ""
+    decided = deltas[deltas["outcome"].isin((*BETTER, *WORSE))]
+    rows = deltas if decided.empty else decided
+    ratios = np.log1p(rows["delta_pct"].clip(lower=-99.99) / 100)  # so that -50 % is as large as +100 %
+    row = next(rows.loc[[ratios.abs().idxmax()]].itertuples())
+    line = _line(row, comparison.loads.get((row.measurement, row.cell_label)), (), again=False)
+    p = (
+        ""
+        if row.p_adjusted != row.p_adjusted
+        else "p < 0.001"
+        if row.p_adjusted < 0.001
+        else f"p = {row.p_adjusted:.2g}"
+    )
+    how_sure = ", ".join(filter(None, (line.interval, p)))
+    return f"{line.workload}: {line.delta}{f' ({how_sure})' if how_sure else ''}"
+
+
+def failing(comparison: Comparison, wanted: Sequence[str]) -> dict[str, int]:
+    """Return the number of values with a refused outcome, for each of `wanted` (keys of FAIL_ON) that has any."""
+    counts = {key: int(comparison.deltas["outcome"].isin(FAIL_ON[key]).sum()) for key in wanted}
+    return {key: count for key, count in counts.items() if count}

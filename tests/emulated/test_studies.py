@@ -1,0 +1,185 @@
+"""A whole study of a partition and of a rebuilding array on emulated NVMe drives, from purge to report.
+
+The stages run in the emulated machine, by the commands of the workflow's rules. Snakemake would take minutes to start
+there, so planning and everything after the recordings run on this host.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from emulation.machine import Machine
+from mini_project import Project
+
+from drivelab.recording.writer import read_journal
+
+pytestmark = pytest.mark.emulated
+
+DRIVE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU-A"
+PARTITION = "11111111-2222-4333-8444-555555555555"
+ARRAY = "11111111:22222222:33333333:44444444"
+SHEET = (
+    "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers\n"
+    f"part\t/dev/disk/by-partuuid/{PARTITION}\t{PARTITION}\tyes\t\tpartition\tEMU-A\n"
+    f"array\t/dev/md/study\t{ARRAY}\tyes\t\tarray\tEMU-B EMU-C\n"
+)
+PROTOCOL = """\
+name: writes
+title: Random writes
+source: a test
+description: a test
+class:
+  enterprise: {threads: 1, queue_depth: 2, active_range: 100%}
+  client: {threads: 1, queue_depth: 2, active_range: 100%}
+condition:
+  purge: required
+  fill: {pattern: sequential, block_size: 128KiB, capacity_multiple: 1, queue_depth: 4}
+measure:
+  - loop:
+      cells: {pattern: random, read_share: 0, block_size: 4KiB}
+      runtime: 1s
+      until: {rounds: 6}
+sources: {class: a test, condition: a test, loop: a test}
+"""
+STUDY = """\
+name: subjects
+results: results
+drives: [part, array]
+measurements:
+  - {protocol: writes, drives: [part]}
+  - {protocol: writes, drives: [array], array_state: rebuilding}
+"""
+PLAN = """
+from pathlib import Path
+from drivelab.campaign.planning import Campaign
+for planned in Campaign.load("config/subjects.yaml").plans:
+    Path(f"{planned.plan.drive}.json").write_text(planned.plan.to_json())
+    print(planned.plan.recording_path)
+"""
+EDGE_S = 1.0
+"""More than the time from the end of a cell to the reading of the array's state, on this slow machine."""
+
+
+def put(machine: Machine, path: str, content: str) -> None:
+    """Write a file in the guest, in pieces that its serial line takes."""
+    text = base64.b64encode(content.encode()).decode()
+    machine.run(f"mkdir -p $(dirname {path}) && : > {path}.b64")
+    for begin in range(0, len(text), 1024):
+        machine.run(f"printf %s {text[begin : begin + 1024]} >> {path}.b64")
+    machine.run(f"base64 -d {path}.b64 > {path}")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    project = Project(tmp_path_factory.mktemp("study") / "project")
+    for name, content in (("drives.tsv", SHEET), ("protocols/writes.yaml", PROTOCOL), ("subjects.yaml", STUDY)):
+        (project.folder / "config" / name).write_text(content)
+    return project
+
+
+@pytest.fixture(scope="module")
+def recordings(project: Project) -> dict[str, Path]:
+    """The places of the recordings by drive; makes the plans."""
+    done = project.python(PLAN)
+    assert done.returncode == 0, done.stderr
+    return {Path(line).parts[2]: project.folder / line for line in done.stdout.splitlines()}
+
+
+def measured(machine: Machine, project: Project, drive: str, command: str) -> dict[str, Any]:
+    """Run the stages in the guest, and bring the recording into the project; return facts.json of the guest."""
+    folder = f"/root/{drive}"
+    for name, content in (("plan.json", (project.folder / f"{drive}.json").read_text()), ("config/drives.tsv", SHEET)):
+        put(machine, f"{folder}/{name}", content)
+    machine.run(f"cd {folder} && python3 /guest/{command}", 600)
+    with tarfile.open(fileobj=io.BytesIO(machine.read(f"{folder}/recording.tar"))) as archive:
+        archive.extractall(project.folder, filter="data")
+    facts: dict[str, Any] = json.loads(machine.read(f"{folder}/facts.json"))
+    return facts
+
+
+@pytest.fixture(scope="module")
+def part(recordings: dict[str, Path], project: Project, stacked: Machine) -> dict[str, Any]:
+    return measured(stacked, project, "part", f"partition_run.py {DRIVE} {PARTITION}")
+
+
+@pytest.fixture(scope="module")
+def array(recordings: dict[str, Path], project: Project, stacked: Machine) -> dict[str, Any]:
+    return measured(stacked, project, "array", f"array_run.py {ARRAY}")
+
+
+@pytest.fixture(scope="module")
+def report(part: dict[str, Any], array: dict[str, Any], project: Project) -> str:
+    done = project.drivelab("run", "config/subjects.yaml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return (project.folder / "results/report/index.html").read_text()
+
+
+def lines(recording: Path, event: str) -> list[dict[str, Any]]:
+    return [line for line in read_journal(recording) if line["event"] == event]
+
+
+def test_everything_beside_the_partition_is_intact(part: dict[str, Any], recordings: dict[str, Path]) -> None:
+    before, after = part["beside"]
+    assert before == after
+    neighbours = lines(recordings["part"], "neighbours")
+    assert [(line["stage"], line["changed"]) for line in neighbours] == [
+        ("purge", []), ("precondition", []), ("measure", []),
+    ]  # fmt: skip
+
+
+def test_the_recording_describes_the_partition(part: dict[str, Any], recordings: dict[str, Path]) -> None:
+    recording = recordings["part"]
+    identity = json.loads((recording / "identity.json").read_text())
+    assert (identity["kind"], identity["serial"]) == ("partition", PARTITION)
+    assert [member["serial"] for member in identity["members"]] == ["EMU-A"]
+    assert identity["drive_write_cache"] in ("on", "off")
+    (purged,) = lines(recording, "purge")
+    assert (purged["method"], purged["title"]) == ("trim", "TRIM of the whole partition")
+    assert all(line["intact"] for line in lines(recording, "verdict"))
+
+
+def test_the_array_and_everything_beside_it_are_as_left(array: dict[str, Any]) -> None:
+    before, after = array["beside"]
+    assert before == after
+    assert array["members"], "the array has the same members"
+    assert array["state"] == "clean", "the rebuild has ended"
+
+
+def test_a_rebuild_between_the_stages_breaks_no_seal(array: dict[str, Any], recordings: dict[str, Path]) -> None:
+    recording = recordings["array"]
+    assert (recording / "recording.json").exists()
+    assert len(lines(recording, "purge")) == len(lines(recording, "fill")) == 1
+    assert [line["intact"] for line in lines(recording, "verdict")] == [True, True]
+    states = [(line["state"], line["missing"]) for line in lines(recording, "array")]
+    assert states == [("rebuilding", 1), ("clean", 0)]
+
+
+def test_cells_after_the_end_of_the_rebuild_are_tainted(
+    array: dict[str, Any], recordings: dict[str, Path], project: Project, report: str
+) -> None:
+    cells = lines(recordings["array"], "cell")
+    table = pd.read_parquet(next(project.folder.glob("results/tables/array/writes/*/cells.parquet")))
+    assert len(cells) == len(table) == 6
+    last_s, first_s = array["recovered_s"]
+    during = [cell["ended_s"] < last_s - EDGE_S for cell in cells]
+    after = [cell["started_s"] > first_s for cell in cells]
+    assert any(during)
+    assert any(after)
+    tainted = ["array: " in str(reason) for reason in table.sort_values("round")["taint_reason"]]
+    assert not any(t for t, clean in zip(tainted, during, strict=True) if clean), "the array was rebuilding"
+    assert all(t for t, other in zip(tainted, after, strict=True) if other), "the array was clean"
+
+
+def test_report_and_comparison_say_in_which_state_the_array_was(report: str, project: Project) -> None:
+    assert "TRIM of the whole partition" in report
+    assert "rebuilding, then clean" in report
+    compared = project.drivelab("compare", "part", "array", "--study", "config/subjects.yaml")
+    assert compared.returncode == 0, compared.stdout + compared.stderr
+    assert "array state (no array / rebuilding, then clean)" in " ".join(compared.stdout.split())
