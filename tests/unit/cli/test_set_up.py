@@ -95,6 +95,25 @@ def test_impossible_set_up_gives_reason_and_remedy(
     assert len(err.splitlines()) == 1
 
 
+def test_tests_need_the_tools_of_developers(checkout: Path) -> None:
+    (checkout / "requirements-dev.txt").write_text("requirements-dev.txt")
+    status, out, err = run(checkout, "test", "long")
+    assert (status, out) == (1, "")
+    assert err.endswith(
+        "and drivelab must be set up there: the packages for tests or for a cluster are missing or out of date. Run "
+        "'./drivelab setup' as the owner of the folder, or copy the project to a folder that you own.\n"
+    )
+    checkout.chmod(0o755)
+    (checkout / ".venv").chmod(0o755)
+    (checkout / ".venv/dev.stamp").write_text(digests(checkout, "requirements-dev.txt"))
+    assert run(checkout, "test", "long") == (0, "ran: test long\n", "")
+    assert run(checkout, "setup", "dev") == (
+        0,
+        "",
+        "drivelab: set up already\ndrivelab: set up for development already\n",
+    )
+
+
 def test_impossible_cluster_set_up_changes_nothing(checkout: Path) -> None:
     (checkout / "requirements-cluster.txt").touch()
     status, _, err = run(checkout, "setup", "cluster")
