@@ -30,6 +30,8 @@ MOST_TEXT = 300
 MOST_EVIDENCE = 40
 """Paths of evidence that a value lists; `evidence_count` counts all."""
 _WORKLOAD = re.compile(r"(?:RND|SEQ) (?P<size>\d{1,6}[KMG]?i?B) (?P<read>\d{1,3})/", re.ASCII)
+MOST_SAMPLES = 2_000
+"""Samples, and recordings, that a value lists."""
 _IMPORTED = "/imported-"
 _TEXTS = ("cell_label", "metric", "kind", "unit", "scope", "statistic", "verdict")
 _NUMBERS = ("value", "rse_pct", "spread_low", "spread_high", "interval_low", "interval_high", "mad", "asymptote_pct")
@@ -90,7 +92,7 @@ def model_of(drive: Mapping[str, Any]) -> Record:
     share = finite(drive.get("over_provisioning_pct")) if virtual else None
     capacity = finite(drive.get("capacity_bytes"))
     about: Record = {
-        "name": text(drive.get("model")) or "unknown model",
+        "name": text(drive.get("model")) or f"{text(drive.get('drive')) or 'drive'}, model not recorded",
         "capacity_bytes": None if capacity is None else int(capacity),
         "kind": kind,
         "over_provisioning_pct": share,
@@ -101,7 +103,7 @@ def model_of(drive: Mapping[str, Any]) -> Record:
         "" if kind == DRIVE.name else kind,
         "" if share is None else f"{share:g} % over-provisioning",
     ]
-    key = "\n".join([text(drive.get("model")), *map(str, list(about.values())[1:])])
+    key = "\n".join(map(str, about.values()))
     slug = re.sub(r"[^a-z0-9]+", "-", about["name"].casefold())[:40].strip("-")
     return {
         "id": f"{slug or 'model'}-{hashlib.sha256(key.encode()).hexdigest()[:8]}",
@@ -135,7 +137,7 @@ def _entries(
     keys = set(key_values(summary, _tracked(summary))[VALUE].itertuples(index=False, name=None))
     for (name, measurement), rows in summary.groupby(["drive", "measurement"], sort=True):
         first = rows.iloc[0].to_dict()
-        names = list(dict.fromkeys(str(name) for several in rows["recordings"] for name in several))
+        names = list(dict.fromkeys(str(name) for several in rows["recordings"] for name in several[:MOST_SAMPLES]))
         conditions, kinds = conditions_of(tables["conditions"], names)
         facets = {facet: text(value) for facet, value in facets_of(conditions, first).items()}
         values = [_value(row) for row in rows.to_dict("records")]
@@ -181,7 +183,6 @@ def _turn(variable: tuple[str, str]) -> tuple[Any, ...]:
 
 
 def _value(row: Mapping[str, Any]) -> Record:
-    evidence = [text(place) for place in row["evidence"]]
     return {
         **{name: text(row[name]) for name in _TEXTS},
         "words": text(workload_words(text(row["cell_label"]))),
@@ -189,15 +190,15 @@ def _value(row: Mapping[str, Any]) -> Record:
         "unit_words": text(unit_of(str(row["metric"]), row["unit"])),
         **{name: finite(row[name]) for name in _NUMBERS},
         "n": int(row["n"]),
-        "samples": [finite(sample) for sample in row["samples"]],
+        "samples": [finite(sample) for sample in row["samples"][:MOST_SAMPLES]],
         "fault": "" if row["verdict"] in FINE else text(row["verdict"]),
         "taint_reason": text(row["taint_reason"]),
         "reduced": bool(row["reduced"]),
         "virtual": bool(row["virtual"]),
         "clock": text(row["clock"]),
-        "recordings": [text(name) for name in row["recordings"]],
-        "evidence": evidence[:MOST_EVIDENCE],
-        "evidence_count": len(evidence),
+        "recordings": [text(name) for name in row["recordings"][:MOST_SAMPLES]],
+        "evidence": [text(place) for place in row["evidence"][:MOST_EVIDENCE]],
+        "evidence_count": len(row["evidence"]),
     }
 
 

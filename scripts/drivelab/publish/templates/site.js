@@ -70,7 +70,10 @@ function compared(block, basis, comparison, fewest) {
     const other = others.get(row[0]), cell = block.cells[row[0]];
     const change = difference(row[1], other[1], cell[4]);
     const doubts = [[basis, row], [comparison, other]].filter(([, one]) => one[5]).map(([entry, one]) => `${entry.name}: ${one[5]}`);
-    const statistic = (text) => text.replace(/, (?:geometric )?mean of \d+ recordings/, "").replace(/\b(median|mean|best) of \d+/g, "$1");
+    const loads = (text) => text.match(/, at (T\d+Q\d+(?: or T\d+Q\d+)*)/)?.[1] ?? "";
+    const statistic = (text) => text.replace(/, at T\d+Q\d+(?: or T\d+Q\d+)*/, "")
+      .replace(/, (?:geometric )?mean of \d+ recordings/, "").replace(/\b(median|mean|best) of \d+/g, "$1");
+    if (loads(row[6]) !== loads(other[6])) doubts.unshift(`at different loads: ${loads(row[6])} and ${loads(other[6])}`);
     if (statistic(row[6]) !== statistic(other[6])) doubts.unshift("different statistics");
     const made = {cell, row, other, change, verdict: NONE, low: null, high: null, doubts};
     if (Math.min(row[4], other[4]) < fewest) return {...made, verdict: "in these recordings"};
