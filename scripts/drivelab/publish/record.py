@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 import drivelab
+from drivelab.analysis.deltas.differences import NOT_RECORDED
 from drivelab.analysis.fleet_statistics import VALUE, Tracked, key_values
 from drivelab.analysis.verdict import FINE, NOT_STEADY, STEADY, TAINTED
 from drivelab.core.units import parse_size
@@ -27,6 +28,8 @@ from drivelab.report.sentences import workload_words
 
 MOST_TEXT = 300
 """Characters of a text that a site shows; real ones are shorter."""
+MOST_CONDITION = 2_000
+"""Characters of a condition: how a protocol was reduced takes several lines."""
 MOST_EVIDENCE = 40
 """Paths of evidence that a value lists; `evidence_count` counts all."""
 _WORKLOAD = re.compile(r"(?:RND|SEQ) (?P<size>\d{1,6}[KMG]?i?B) (?P<read>\d{1,3})/", re.ASCII)
@@ -64,13 +67,13 @@ def record_of(archived: Archived) -> Record:
     }
 
 
-def text(value: object) -> str:
-    """Return a text of an archive without control characters, at most MOST_TEXT long; empty for a missing one."""
+def text(value: object, most: int = MOST_TEXT) -> str:
+    """Return a text of an archive without control characters, at most `most` long; empty for a missing one."""
     if is_missing(value):
         return ""
     plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
     plain = plain.encode("utf-8", "replace").decode()
-    return plain if len(plain) <= MOST_TEXT else plain[: MOST_TEXT - 1] + "…"
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
 def finite(value: object) -> float | None:
@@ -139,7 +142,7 @@ def _entries(
         first = rows.iloc[0].to_dict()
         names = list(dict.fromkeys(str(name) for several in rows["recordings"] for name in several[:MOST_SAMPLES]))
         conditions, kinds = conditions_of(tables["conditions"], names)
-        facets = {facet: text(value) for facet, value in facets_of(conditions, first).items()}
+        facets = {facet: text(value) or NOT_RECORDED for facet, value in facets_of(conditions, first).items()}
         values = [_value(row) for row in rows.to_dict("records")]
         drive = drives.get(str(name), drives.get(str(name).partition("@")[0], {}))
         key = next((at for at, row in enumerate(rows[VALUE].itertuples(index=False, name=None)) if row in keys), 0)
@@ -159,7 +162,9 @@ def _entries(
             "facets": facets,
             "labels": labels_of(values, facets, len(names)),
             "recordings": [{"name": text(name), "sha256": archived.fingerprints.get(name)} for name in names],
-            "conditions": {text(facet): text(value) for facet, value in conditions.items()},
+            "conditions": {
+                text(facet): text(value, MOST_CONDITION) or NOT_RECORDED for facet, value in conditions.items()
+            },
             "key": key,
             "values": values,
         }
