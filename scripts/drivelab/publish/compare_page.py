@@ -72,7 +72,7 @@ def compare_page(
         "entries": [
             [entry["id"], entry["group"], entry["name"], entry["model"]["name"], entry["model"]["details"],
              entry["firmware"], entry["protocol"], entry["date"], entry["recordings"], entry["labels"],
-             entry["model"]["id"], entry["serial"]]
+             entry["measurement"], entry["serial"]]
             for entry in entries
         ],
         "groups": groups,

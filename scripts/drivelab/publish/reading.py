@@ -36,11 +36,14 @@ _REPORT = re.compile(r"(?P<home>results(?:/[^/]+)*?)/report/index\.html")
 _SUMS = re.compile(rf"results/(?:[^/]+/)*?recordings/(?P<recording>[^/]+/[^/]+/[^/]+)/{CHECKSUMS}")
 MOST_FILE_BYTES = 64 << 20
 """Size limit of each file that is read."""
-MOST_TABLE_BYTES = 256 << 20
+MOST_TABLE_BYTES = 128 << 20
 """Size limit of a table when it is unpacked."""
 MOST_ROWS = 200_000
 """Row limit of a table."""
+MOST_VALUES = 2_000
+"""Limit of the values of a drive in a measurement."""
 _MOST_HOMES = 2_000
+_OF_VALUE = ["drive", "measurement", "cell_label", "metric"]
 _EQUIV = re.compile(r"http-equiv", re.IGNORECASE)
 _POLICY = 'http-equiv="Content-Security-Policy"'
 
@@ -108,6 +111,7 @@ def read_archive(path: Path) -> Archived:
     for home, read in frames.items():
         if missing := [name for name in TABLES if name not in read]:
             raise UserError(f"{path}: {home} lacks the table '{missing[0]}'. Run the study again, then archive it.")
+        _refuse_values(path, home, read["summary"])
     sums = {match["recording"]: digest for name, digest in verdict.digests.items() if (match := _SUMS.fullmatch(name))}
     return Archived(verdict.digest, path.stat().st_size, verdict.top, about, frames, sums, html, why_not)
 
@@ -143,6 +147,15 @@ def _table(path: Path, name: str, file: Path | None, table: str) -> pd.DataFrame
         if about.num_rows > MOST_ROWS or unpacked > MOST_TABLE_BYTES:
             raise UserError(f"it has {about.num_rows:,} rows and {unpacked >> 20:,} MiB, too much for a site")
         return io.read(file, table)
+
+
+def _refuse_values(path: Path, home: str, summary: pd.DataFrame) -> None:
+    """Raise UserError for values that no study has: twice, or too many."""
+    if summary.duplicated(_OF_VALUE).any():
+        raise UserError(f"{path}: {home} holds a value twice. Leave this archive out.")
+    most = int(summary.groupby(_OF_VALUE[:2]).size().max()) if len(summary) else 0
+    if most > MOST_VALUES:
+        raise UserError(f"{path}: {home} holds a measurement with {most:,} values, too many. Leave this archive out.")
 
 
 @contextmanager

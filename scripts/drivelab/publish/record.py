@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 import drivelab
+from drivelab.analysis.deltas.differences import NOT_RECORDED
 from drivelab.analysis.fleet_statistics import VALUE, Tracked, key_values
 from drivelab.analysis.verdict import FINE, NOT_STEADY, STEADY, TAINTED
 from drivelab.core.units import parse_size
@@ -27,9 +28,13 @@ from drivelab.report.sentences import workload_words
 
 MOST_TEXT = 300
 """Characters of a text that a site shows; real ones are shorter."""
+MOST_CONDITION = 2_000
+"""Characters of a condition: how a protocol was reduced takes several lines."""
 MOST_EVIDENCE = 40
 """Paths of evidence that a value lists; `evidence_count` counts all."""
 _WORKLOAD = re.compile(r"(?:RND|SEQ) (?P<size>\d{1,6}[KMG]?i?B) (?P<read>\d{1,3})/", re.ASCII)
+MOST_SAMPLES = 2_000
+"""Samples, and recordings, that a value lists."""
 _IMPORTED = "/imported-"
 _TEXTS = ("cell_label", "metric", "kind", "unit", "scope", "statistic", "verdict")
 _NUMBERS = ("value", "rse_pct", "spread_low", "spread_high", "interval_low", "interval_high", "mad", "asymptote_pct")
@@ -62,13 +67,13 @@ def record_of(archived: Archived) -> Record:
     }
 
 
-def text(value: object) -> str:
-    """Return a text of an archive without control characters, at most MOST_TEXT long; empty for a missing one."""
+def text(value: object, most: int = MOST_TEXT) -> str:
+    """Return a text of an archive without control characters, at most `most` long; empty for a missing one."""
     if is_missing(value):
         return ""
     plain = "".join(letter if letter.isprintable() else " " for letter in str(value))
     plain = plain.encode("utf-8", "replace").decode()
-    return plain if len(plain) <= MOST_TEXT else plain[: MOST_TEXT - 1] + "…"
+    return plain if len(plain) <= most else plain[: most - 1] + "…"
 
 
 def finite(value: object) -> float | None:
@@ -90,7 +95,7 @@ def model_of(drive: Mapping[str, Any]) -> Record:
     share = finite(drive.get("over_provisioning_pct")) if virtual else None
     capacity = finite(drive.get("capacity_bytes"))
     about: Record = {
-        "name": text(drive.get("model")) or "unknown model",
+        "name": text(drive.get("model")) or f"{text(drive.get('drive')) or 'drive'}, model not recorded",
         "capacity_bytes": None if capacity is None else int(capacity),
         "kind": kind,
         "over_provisioning_pct": share,
@@ -101,7 +106,7 @@ def model_of(drive: Mapping[str, Any]) -> Record:
         "" if kind == DRIVE.name else kind,
         "" if share is None else f"{share:g} % over-provisioning",
     ]
-    key = "\n".join([text(drive.get("model")), *map(str, list(about.values())[1:])])
+    key = "\n".join(map(str, about.values()))
     slug = re.sub(r"[^a-z0-9]+", "-", about["name"].casefold())[:40].strip("-")
     return {
         "id": f"{slug or 'model'}-{hashlib.sha256(key.encode()).hexdigest()[:8]}",
@@ -135,9 +140,9 @@ def _entries(
     keys = set(key_values(summary, _tracked(summary))[VALUE].itertuples(index=False, name=None))
     for (name, measurement), rows in summary.groupby(["drive", "measurement"], sort=True):
         first = rows.iloc[0].to_dict()
-        names = list(dict.fromkeys(str(name) for several in rows["recordings"] for name in several))
+        names = list(dict.fromkeys(str(name) for several in rows["recordings"] for name in several[:MOST_SAMPLES]))
         conditions, kinds = conditions_of(tables["conditions"], names)
-        facets = {facet: text(value) for facet, value in facets_of(conditions, first).items()}
+        facets = {facet: text(value) or NOT_RECORDED for facet, value in facets_of(conditions, first).items()}
         values = [_value(row) for row in rows.to_dict("records")]
         drive = drives.get(str(name), drives.get(str(name).partition("@")[0], {}))
         key = next((at for at, row in enumerate(rows[VALUE].itertuples(index=False, name=None)) if row in keys), 0)
@@ -157,7 +162,9 @@ def _entries(
             "facets": facets,
             "labels": labels_of(values, facets, len(names)),
             "recordings": [{"name": text(name), "sha256": archived.fingerprints.get(name)} for name in names],
-            "conditions": {text(facet): text(value) for facet, value in conditions.items()},
+            "conditions": {
+                text(facet): text(value, MOST_CONDITION) or NOT_RECORDED for facet, value in conditions.items()
+            },
             "key": key,
             "values": values,
         }
@@ -181,7 +188,6 @@ def _turn(variable: tuple[str, str]) -> tuple[Any, ...]:
 
 
 def _value(row: Mapping[str, Any]) -> Record:
-    evidence = [text(place) for place in row["evidence"]]
     return {
         **{name: text(row[name]) for name in _TEXTS},
         "words": text(workload_words(text(row["cell_label"]))),
@@ -189,15 +195,15 @@ def _value(row: Mapping[str, Any]) -> Record:
         "unit_words": text(unit_of(str(row["metric"]), row["unit"])),
         **{name: finite(row[name]) for name in _NUMBERS},
         "n": int(row["n"]),
-        "samples": [finite(sample) for sample in row["samples"]],
+        "samples": [finite(sample) for sample in row["samples"][:MOST_SAMPLES]],
         "fault": "" if row["verdict"] in FINE else text(row["verdict"]),
         "taint_reason": text(row["taint_reason"]),
         "reduced": bool(row["reduced"]),
         "virtual": bool(row["virtual"]),
         "clock": text(row["clock"]),
-        "recordings": [text(name) for name in row["recordings"]],
-        "evidence": evidence[:MOST_EVIDENCE],
-        "evidence_count": len(evidence),
+        "recordings": [text(name) for name in row["recordings"][:MOST_SAMPLES]],
+        "evidence": [text(place) for place in row["evidence"][:MOST_EVIDENCE]],
+        "evidence_count": len(row["evidence"]),
     }
 
 

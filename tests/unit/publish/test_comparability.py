@@ -50,6 +50,12 @@ def test_other_conditions_and_drives_may_differ(tmp_path: Path) -> None:
     assert reasons(one["facets"], two["facets"]) == []
 
 
+def test_what_is_not_recorded_is_said(tmp_path: Path) -> None:
+    one, two = entries(tmp_path, Result("a"), Result("b", conditions={"I/O path": "not recorded"}))
+    assert reasons(one["facets"], two["facets"]) == ["I/O path differs: direct and not recorded"]
+    assert two["conditions"]["I/O path"] == "not recorded"
+
+
 def test_equal_facets_give_equal_groups() -> None:
     row = summary_rows(PLAIN)[0]
     assert group_of(facets_of({"steps": "1"}, row)) == group_of(facets_of({"kernel": "6.1", "steps": "1"}, row))

@@ -81,7 +81,7 @@ def test_texts_are_cut_and_cleaned() -> None:
     assert len(text("x" * 10_000)) == 300
     assert text(None) == text(float("nan")) == ""
     assert re.fullmatch(r"[a-z0-9-]+", model_of({"model": "../../\u0130 <b>"})["id"])
-    assert model_of({})["name"] == "unknown model"
+    assert model_of({"drive": "old"})["name"] == "old, model not recorded"
 
 
 @pytest.mark.parametrize("name", ["../evil", "results/../../evil", "/etc/passwd", "a//b", "a\x1b[2J", "a\u202eb"])
@@ -127,11 +127,21 @@ def test_too_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(UserError, match="16 rows"):
         read_archive(tmp_path / "a.tar.gz")
     monkeypatch.undo()
+    monkeypatch.setattr(reading, "MOST_VALUES", len(VALUES) - 1)
+    with pytest.raises(UserError, match="with 3 values"):
+        read_archive(tmp_path / "a.tar.gz")
+    monkeypatch.undo()
     monkeypatch.setattr(reading, "MOST_FILE_BYTES", 40_000)
     archived = read_archive(tmp_path / "a.tar.gz")
     assert (archived.report, archived.without_report[:19]) == ("", "the report has more")
     monkeypatch.setattr(reading, "MOST_FILE_BYTES", 100)
     with pytest.raises(UserError, match="Leave this archive out"):
+        read_archive(tmp_path / "a.tar.gz")
+
+
+def test_a_value_twice_is_refused(tmp_path: Path) -> None:
+    made_archive(tmp_path / "a.tar.gz", Result(), Result())
+    with pytest.raises(UserError, match="holds a value twice"):
         read_archive(tmp_path / "a.tar.gz")
 
 

@@ -70,7 +70,10 @@ function compared(block, basis, comparison, fewest) {
     const other = others.get(row[0]), cell = block.cells[row[0]];
     const change = difference(row[1], other[1], cell[4]);
     const doubts = [[basis, row], [comparison, other]].filter(([, one]) => one[5]).map(([entry, one]) => `${entry.name}: ${one[5]}`);
-    const statistic = (text) => text.replace(/, (?:geometric )?mean of \d+ recordings/, "").replace(/\b(median|mean|best) of \d+/g, "$1");
+    const loads = (text) => text.match(/, at (T\d+Q\d+(?: or T\d+Q\d+)*)/)?.[1] ?? "";
+    const statistic = (text) => text.replace(/, at T\d+Q\d+(?: or T\d+Q\d+)*/, "")
+      .replace(/, (?:geometric )?mean of \d+ recordings/, "").replace(/\b(median|mean|best) of \d+/g, "$1");
+    if (loads(row[6]) !== loads(other[6])) doubts.unshift(`at different loads: ${loads(row[6])} and ${loads(other[6])}`);
     if (statistic(row[6]) !== statistic(other[6])) doubts.unshift("different statistics");
     const made = {cell, row, other, change, verdict: NONE, low: null, high: null, doubts};
     if (Math.min(row[4], other[4]) < fewest) return {...made, verdict: "in these recordings"};
@@ -197,13 +200,13 @@ function picker(side, legend, entries, changed) {
   const box = element("input", {type: "search", autocomplete: "off", placeholder: "Filter: model, firmware, protocol …", ariaLabel: `Filter, ${legend}`});
   const list = element("select", {size: matchMedia("(max-width: 40rem)").matches ? 5 : 8, ariaLabel: legend});
   const told = element("p", {className: "picked quiet", ariaLive: "polite"});
-  const texts = entries.map((entry) => [entry.drive, entry.model, entry.details, entry.firmware, entry.protocol, entry.date, entry.name, entry.serial, ...entry.labels].join(" ").toLowerCase());
+  const texts = entries.map((entry) => [entry.drive, entry.model, entry.details, entry.firmware, entry.protocol, entry.measurement, entry.date, entry.name, entry.serial, ...entry.labels].join(" ").toLowerCase());
   let chosen = null;
   const fill = () => {
     const words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fitting = entries.filter((entry, place) => words.every((word) => texts[place].includes(word)));
     list.replaceChildren(...fitting.slice(0, MOST_OPTIONS).map((entry) => element("option", {value: entry.id, selected: entry === chosen},
-      `${entry.name} · ${entry.protocol}`)));
+      `${entry.name} · ${entry.measurement}`)));
     tell(fitting.length);
   };
   const tell = (count) => {
@@ -230,7 +233,7 @@ async function compareTwo() {
   const place = document.getElementById("pickers");
   if (!place) return;
   const head = JSON.parse(await unpacked(document.getElementById("entries").textContent));
-  const names = ["id", "group", "name", "model", "details", "firmware", "protocol", "date", "recordings", "labels", "page", "serial"];
+  const names = ["id", "group", "name", "model", "details", "firmware", "protocol", "date", "recordings", "labels", "measurement", "serial"];
   const entries = head.entries.map((row) => Object.fromEntries(row.map((value, at) => [names[at], value])));
   const byId = new Map(entries.map((entry) => [entry.id, entry]));
   const chosen = {a: null, b: null};
