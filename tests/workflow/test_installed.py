@@ -24,7 +24,6 @@ drives: [op7, op28]
 traces:
   sqlite: {shipped: sqlite-inserts}
 measurements:
-  - {protocol: pts-latency, scale: demo}
   - {protocol: trace-replay, scale: demo, trace: sqlite}
 """
 WATCH = """\
@@ -103,7 +102,8 @@ def test_study_runs_in_a_new_project_without_the_checkout(installed: Installatio
     for command in (["study", "check", "config/small.yaml"], ["plan", "config/small.yaml"],
                     ["plan", "config/demo.yaml"], ["run", "config/small.yaml"],
                     ["query", "--results", "results/small", "SELECT * FROM summary"],
-                    ["trace", "list"], ["doctor"]):  # fmt: skip
+                    ["report", "config/small.yaml"], ["trace", "info", "traces/sqlite-inserts.parquet"],
+                    ["doctor"]):  # fmt: skip
         done = installed.run("drivelab", *command, cwd=project / "config" if command[0] == "plan" else project)
         assert done.returncode in ((0, 1) if command == ["doctor"] else (0,)), (command, done.stdout, done.stderr)
     assert (project / "results/small/report/index.html").exists()

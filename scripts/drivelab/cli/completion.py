@@ -90,5 +90,5 @@ def studies() -> Iterable[str]:
     """Return the study files in config/."""
     from drivelab.plan.places import ROOT
 
-    other = ("virtual_drives.yaml", "applications.yaml")
+    other = ("applications.yaml", "config.yaml", "virtual_drives.yaml")
     return sorted(f"config/{path.name}" for path in (ROOT / "config").glob("*.yaml") if path.name not in other)
