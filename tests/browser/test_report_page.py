@@ -15,6 +15,7 @@ from page_contrast import FAINT, LEAST_CONTRAST, LEAST_CONTRAST_LARGE
 from playwright.sync_api import Locator, Page, expect
 
 PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
+FIRST_SCREEN = 900  # px from the top
 PHONE = {"width": 360, "height": 740}
 
 # Position of a chart's point in the window, and its values.
@@ -341,7 +342,39 @@ def test_on_a_phone_the_contents_are_one_touch_away(show: Callable[..., Any]) ->
 def test_a_page_leads_to_the_comparison_of_its_measurement(shown: Any) -> None:
     link = shown.page.get_by_role("link", name="pts-iops: drives compared").first
     link.click()
-    in_view(shown.page.locator("#comparison > h3", has_text="pts-iops"))
+    in_view(shown.page.locator("#comparison > h4", has_text="pts-iops").first)
+
+
+def test_the_first_screen_has_sentence_chart_table_and_labels(shown: Any) -> None:
+    """In this order, and the comparison before any page of a drive."""
+    page = shown.page
+    parts = ("#verdict .lead", "#verdict figure", "#at-a-glance", ".badges", "#comparison", "section.page")
+    tops = [box["y"] if (box := page.locator(part).first.bounding_box()) else None for part in parts]
+    assert None not in tops
+    assert tops[1] <= FIRST_SCREEN
+    assert tops == sorted(tops), dict(zip(parts, tops, strict=True))
+    badge = page.locator(".badge").first
+    expect(badge.locator("p").first).to_be_hidden()
+    badge.locator("summary").focus()
+    page.keyboard.press("Enter")
+    expect(badge.locator("p").first).to_be_visible()
+
+
+def test_a_table_that_scrolls_sideways_says_so(show: Callable[..., Any]) -> None:
+    page = show(viewport=PHONE).page
+    silent = page.locator(".scroll:visible").evaluate_all(
+        "all => all.filter((one) => one.scrollWidth > one.clientWidth + 1 && one.previousElementSibling.hidden)"
+        ".map((one) => one.textContent.slice(0, 60))"
+    )
+    assert silent == []
+    assert page.locator(".sideways:visible").count() > 0
+
+
+def test_a_wide_window_has_two_columns_of_charts(show: Callable[..., Any]) -> None:
+    columns = "one => getComputedStyle(one).gridTemplateColumns.split(' ').length"
+    for width, wanted in ((1100, 2), (1099, 1)):
+        page = show(viewport={"width": width, "height": 900}).page
+        assert page.locator(".figures:has(> :nth-child(2))").first.evaluate(columns) == wanted
 
 
 def test_a_print_has_the_pictures(shown: Any) -> None:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from drivelab.analysis.deltas.doubts import DISTURBED
+from drivelab.criteria.taint import causes
+
 EXCLUDED = "data excluded"
 ALSO_DIFFERS = "unintended differences"
 NOT_RECORDED = "conditions not recorded"
@@ -14,6 +17,7 @@ IMPORTED = "imported"
 PARTIAL = "partial replay"
 NOT_STEADY = "not steady"
 NOT_REPEATABLE = "not repeatable"
+BUSY = "busy machine"
 TAINTED = "tainted"
 FEW_RECORDINGS = "too few recordings"
 SINGLE_RECORDING = "single recording"
@@ -24,7 +28,7 @@ VIRTUAL_CLOCK = "virtual clock"
 VIRTUAL = "virtual drive"
 REDUCED = "reduced"
 LABELS = (
-    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, TAINTED, FEW_RECORDINGS,
+    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED, FEW_RECORDINGS,
     SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
 )  # fmt: skip
 """Most severe first."""
@@ -45,6 +49,11 @@ def is_imported(recordings: Iterable[str]) -> bool:
     return all("/imported-" in name for name in recordings)
 
 
+def is_busy(taint_reason: object) -> bool:
+    """Return whether other programs or virtual machines used the host, and nothing else disturbed the value."""
+    return isinstance(taint_reason, str) and set(causes([taint_reason])) <= DISTURBED
+
+
 def limited(values: pd.DataFrame, conditions: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Return the rows of table `summary` that each label concerns, most severe label first.
 
@@ -54,7 +63,8 @@ def limited(values: pd.DataFrame, conditions: pd.DataFrame) -> dict[str, pd.Data
     tests = zip(values["drive"], values["measurement"], strict=True)
     concerned = {
         IMPORTED: values["recordings"].map(is_imported),
-        TAINTED: values["taint_reason"].notna(),
+        BUSY: values["taint_reason"].map(is_busy),
+        TAINTED: values["taint_reason"].notna() & ~values["taint_reason"].map(is_busy),
         SINGLE_RECORDING: values["recordings"].str.len() == 1,
         NOT_PURGED: [test in unpurged for test in tests],
         VIRTUAL_CLOCK: values["clock"].str.contains("virtual"),

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from drivelab.analysis.deltas.doubts import numbered
-from drivelab.analysis.deltas.inference import TWINS, compared
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
 from drivelab.core.units import format_percentage
 from drivelab.explore.compare import Comparison
+from drivelab.report.main_values import Value, main_values
 from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
-from drivelab.report.sentences import known_by_throughput, loaded, workload_words
+from drivelab.report.sentences import loaded, workload_words
 
 FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "slower": WORSE,
@@ -99,21 +100,11 @@ def _shown(value: float) -> str:
     return "" if value != value else number(value)
 
 
-def _main(deltas: Any, marks: Sequence[tuple[int, ...]]) -> list[int]:
-    """Return the positions of the values without those of IOPS, throughput and mean latency that say the same."""
-    cells: dict[tuple[str, str], list[int]] = {}
-    for position, row in enumerate(deltas.itertuples()):
-        cells.setdefault((row.measurement, row.cell_label), []).append(position)
-    kept = []
-    for (_, label), positions in cells.items():
-        metrics = {position: deltas["metric"].iloc[position] for position in positions}
-        twins = [position for position in positions if compared(label, metrics[position]) == TWINS[0]]
-        first = "bandwidth_mib_s" if known_by_throughput(label) else TWINS[0]
-        main = next((position for position in twins if metrics[position] == first), (twins or positions)[0])
-        said = (deltas["outcome"].iloc[main], marks[main])
-        same = {position for position in twins if (deltas["outcome"].iloc[position], marks[position]) == said} - {main}
-        kept += [main, *(position for position in positions if position != main and position not in same)]
-    return kept
+def _main(deltas: pd.DataFrame, marks: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return the positions of the values without twins that say the same."""
+    rows = zip(deltas["measurement"], deltas["cell_label"], deltas["metric"], deltas["outcome"], marks, strict=True)
+    return list(main_values([Value(place, label, metric, (outcome, of_row))
+                             for place, label, metric, outcome, of_row in rows]))  # fmt: skip
 
 
 def interval(low_pct: float, high_pct: float) -> str:

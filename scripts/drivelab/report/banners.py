@@ -136,9 +136,20 @@ def _not_repeatable(inputs: Inputs) -> _Concern:
     )
 
 
+def _busy(inputs: Inputs) -> _Concern:
+    return _disturbed(inputs, [row for row in _all_tainted(inputs) if limits.is_busy(row.get("taint_reason"))])
+
+
 def _tainted(inputs: Inputs) -> _Concern:
+    return _disturbed(inputs, [row for row in _all_tainted(inputs) if not limits.is_busy(row.get("taint_reason"))])
+
+
+def _all_tainted(inputs: Inputs) -> list[Row]:
     frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
-    rows = [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
+    return [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
+
+
+def _disturbed(inputs: Inputs, rows: list[Row]) -> _Concern:
     keys, reasons = _keys(inputs, rows), []
     for key in keys:
         tainted = [row for row in rows if (row["drive"], row["measurement"]) == key]
@@ -230,10 +241,16 @@ _LIMITS = {
         "the cause.",
         _not_repeatable,
     ),
+    limits.BUSY: _Limit(
+        "busy", "Measured on a busy machine",
+        "Other programs or virtual machines used the host during these cells. The results may be too slow. Repeat the "
+        "measurement on an idle host.",
+        _busy,
+    ),
     limits.TAINTED: _Limit(
         "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
-        "wrote to it or used the host. The results may be too slow.",
+        "wrote to it. The results may be too slow.",
         _tainted,
     ),
     limits.FEW_RECORDINGS: _Limit(

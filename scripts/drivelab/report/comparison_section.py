@@ -8,6 +8,7 @@ from typing import Any
 
 from drivelab.report.header import array_state, capacity, fill, fio, idle_after_purge, memory, purge
 from drivelab.report.inputs import Inputs, Row, each
+from drivelab.report.main_values import main_question
 from drivelab.report.numbers import (
     DASH,
     MISSING,
@@ -101,6 +102,10 @@ def comparison_tables(inputs: Inputs) -> tuple[Table, ...]:
             for table in (scores(inputs, name), *deltas_tables(inputs, name), variation_table(inputs, name))
         ]
     tables += [*capacity_tables(inputs), *size_tables(inputs)]
+    tables = [
+        replace(table, question=main_question(inputs, table.group)) if table and table.group and not table.question
+        else table for table in tables
+    ]  # fmt: skip
     drives = {
         name: {k: each(show, inputs.drive(name).get(c)) for k, (c, show) in _DRIVE.items()} for name in inputs.drives
     }
@@ -151,26 +156,31 @@ def scores(inputs: Inputs, measurement: str) -> Table | None:
 
 
 def _attributes(anchor: str, caption: str, columns: Mapping[str, Mapping[str, str]]) -> Table | None:
-    """Return attributes of drives or hosts; the last column says which rows differ."""
+    """Return the attributes of drives or hosts that differ; a note has those that are the same or not recorded."""
     if not columns:
         return None
-    rows = []
+    rows, same, missing = [], [], []
+    several = len(columns) > 1
     for name in next(iter(columns.values())):
         values = [attributes[name] for attributes in columns.values()]
-        differs = len(set(values)) > 1
-        cells = [Cell(value, tone="missing" if value == MISSING else "") for value in values]
-        if len(columns) > 1:
-            same = MISSING if values[0] == MISSING else "same"
-            mark = "identity" if name in _IDENTITY else "differs" if differs else same
-            cells.append(Cell(mark, tone="mark" if mark == "differs" else ""))
-        rows.append((Cell(name), *cells))
-    last = [Column("Differs?", numeric=False)] if len(columns) > 1 else []
+        if set(values) == {MISSING}:
+            missing.append(name)
+        elif several and len(set(values)) == 1:
+            same.append(f"{name} {values[0]}")
+        else:
+            cells = [Cell(value, tone="missing" if value == MISSING else "") for value in values]
+            mark = Cell("identity") if name in _IDENTITY else Cell("differs", tone="mark")
+            rows.append((Cell(name), *cells, *([mark] if several else [])))
+    last = [Column("Differs?", numeric=False)] if several else []
+    notes = ["An unintended difference may explain a delta."] if several else []
+    notes += [f"The same: {'; '.join(same)}."] if same else []
+    notes += [f"Not recorded: {', '.join(missing)}."] if missing else []
     return Table(
         id=anchor,
         caption=caption,
         columns=(Column("", numeric=False), *(Column(name, numeric=False) for name in columns), *last),
         rows=tuple(rows),
-        note="An unintended difference may explain a delta." if last else "",
+        note=" ".join(notes),
     )
 
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison_section import comparison_tables
+from drivelab.report.first_screen import FirstScreen
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key, each
+from drivelab.report.main_values import main_question
 from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, quantity, size, text
 from drivelab.report.picture import picture
 from drivelab.report.results import determination, result_tables
 from drivelab.report.sections.findings import findings_of, findings_table
 from drivelab.report.sections.replay_result import result_table
 from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms, verdict_table
-from drivelab.report.view import Banner, Fact, Link, Page, Report
+from drivelab.report.view import TAILS, Banner, Fact, Figure, Link, Page, Report
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -69,6 +72,7 @@ def build(
             )
     starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
     limits = banners(inputs)
+    first_screen = FirstScreen(inputs)
     shown, left_out = first_headlines_of_each(headlines(inputs))
     return Report(
         title=str(study.get("title") or study.get("name") or "Performance study"),
@@ -77,6 +81,9 @@ def build(
         measured=f"measured from {moment(min(starts))}" if starts else "time of measurement not recorded",
         drives=names(list(inputs.drives)),
         identities=tuple(_identity(inputs, drive) for drive in inputs.drives),
+        sentence=first_screen.sentence(),
+        chart=first_screen.chart,
+        glance=first_screen.table(),
         lead=lead(inputs),
         labels=tuple(Link(banner.label, banner.id) for banner in limits),
         headlines=shown,
@@ -87,12 +94,22 @@ def build(
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),
         comparison_tables=comparison_tables(inputs),
-        comparison_figures=tuple(picture(f) for f in listed if not f.get("drive") and not f.get("trace")),
+        comparison_figures=tuple(_compared(inputs, f) for f in listed if not f.get("drive") and not f.get("trace")),
         trace_figures=tuple(picture(figure) for figure in listed if figure.get("trace")),
         score_formula=SCORE_FORMULA,
         rse_limit=percent(study.get("rse_threshold_pct")),
         sources=tuple(dict.fromkeys([*_protocol_sources(plans), *_METHODS])),
     )
+
+
+_OF_TAILS = ("nines_of_drives", "between_nines_of_drives", "exceedance_of_drives", "tail")
+"""Figures of tail latency."""
+
+
+def _compared(inputs: Inputs, figure: Mapping[str, Any]) -> Figure:
+    drawn = picture(figure)
+    question = main_question(inputs, drawn.group) if drawn.group else ""
+    return replace(drawn, question=TAILS if figure["name"] in _OF_TAILS else question)
 
 
 def _identity(inputs: Inputs, drive: str) -> Fact:

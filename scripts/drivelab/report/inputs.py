@@ -109,6 +109,17 @@ class Inputs:
         return tuple(dict.fromkeys(measurement for _, measurement in self.keys))
 
     @cached_property
+    def of_applications(self) -> frozenset[str]:
+        """Measurements that replay traces or run applications."""
+        rows = (*self.tables["replays"], *self.tables["application_runs"])
+        return frozenset(str(row["measurement"]) for row in rows)
+
+    @cached_property
+    def of_saturation(self) -> frozenset[str]:
+        """Measurements with a soak that saturates a drive."""
+        return frozenset(str(row["measurement"]) for row in self.tables["saturation"])
+
+    @cached_property
     def anchors(self) -> Mapping[Key, str]:
         """Anchor of each page, unique and safe in a URL."""
         anchors: dict[Key, str] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -135,10 +135,25 @@ def quantity(value: Any, unit: str) -> str:
 
 def scaled(values: Sequence[float], unit: str) -> tuple[list[float], str]:
     """Return values of one unit in the largest unit of time in which none is below 1: ms instead of µs."""
+    divisor, unit = time_scale(values, unit)
+    return [value / divisor for value in values], unit
+
+
+def time_scale(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """Return the divisor and the unit of `scaled`."""
+    divisor = 1.0
     for larger in ("ms", "s"):
-        if unit in ("µs", "ms") and values and min(values) >= 1000:
-            values, unit = [value / 1000 for value in values], larger
-    return list(values), unit
+        if unit in ("µs", "ms") and values and min(values) >= 1000 * divisor:
+            divisor, unit = 1000 * divisor, larger
+    return divisor, unit
+
+
+def quantities(values: Sequence[Any], unit: str, show: Callable[[Any], str] = number) -> list[str]:
+    """Format values of one unit together: `383 ms` and `410 ms` instead of microseconds."""
+    known = [float(value) for value in values if not is_missing(value)]
+    shown, unit = scaled(known, unit)
+    texts = iter(f"{show(value)}{_NBSP * bool(unit)}{unit}" for value in shown)
+    return [MISSING if is_missing(value) else next(texts) for value in values]
 
 
 def size(size_bytes: Any) -> str:

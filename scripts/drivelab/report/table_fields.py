@@ -9,7 +9,19 @@ from typing import Any
 
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import TONES, delta_words, interval, outcome
-from drivelab.report.numbers import DASH, amount, duration, is_missing, number, percent, quantity
+from drivelab.report.numbers import (
+    DASH,
+    amount,
+    duration,
+    heading,
+    is_missing,
+    metric_name,
+    number,
+    percent,
+    quantities,
+    quantity,
+    unit_of,
+)
 from drivelab.report.sections.proof import delta_proof, value_proof
 from drivelab.report.sentences import Reasons
 from drivelab.report.view import Cell, Proof
@@ -54,10 +66,25 @@ def summary_cell(row: Row | None, small: str = "") -> Cell:
     return Cell(DASH) if row is None else value_cell(row["value"], value_proof(row), small)
 
 
-def side_cell(inputs: Inputs, delta: Row, side: str) -> Cell:
-    """Return one side of a delta; `side` is `basis` or `comparison`."""
-    row = inputs.summary_of(str(delta[side]), delta["measurement"], delta["cell_label"], delta["metric"])
-    return value_cell(delta[f"{side}_value"], None if row is None else value_proof(row))
+def side_cells(inputs: Inputs, delta: Row) -> tuple[Cell, Cell]:
+    """Return basis and comparison of a delta in one unit, with their provenance and full values."""
+    sides = ("basis", "comparison")
+    values = [delta[f"{side}_value"] for side in sides]
+    metric = str(delta["metric"])
+    unit = unit_of(metric, delta["unit"])
+    texts = quantities(values, "" if unit == metric_name(metric) else unit)
+    cells = []
+    for side, value, text in zip(sides, values, texts, strict=True):
+        row = inputs.summary_of(str(delta[side]), delta["measurement"], delta["cell_label"], metric)
+        cells.append(replace(value_cell(value, None if row is None else value_proof(row)), text=text))
+    return cells[0], cells[1]
+
+
+def metric_cell(delta: Row) -> Cell:
+    """Return the name of a delta's metric; a download also has the unit of its values."""
+    metric, unit = str(delta["metric"]), delta["unit"]
+    return Cell(metric_name(metric), small="lower is better" if delta["kind"] == "time" else "",
+                download=heading(metric, unit))  # fmt: skip
 
 
 def longest_of(deltas: Iterable[Row]) -> float:

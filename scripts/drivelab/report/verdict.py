@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, IN_RECORDINGS, NOT_COMPARED, SAME, direction
+from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
@@ -21,9 +22,9 @@ from drivelab.report.measurement_outcome import (
     tested,
     within_margin,
 )
-from drivelab.report.numbers import DASH, heading, is_missing, names, percent, quantity
+from drivelab.report.numbers import DASH, is_missing, names, percent, quantity
 from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
-from drivelab.report.table_fields import judged_cell, longest_of, side_cell
+from drivelab.report.table_fields import judged_cell, longest_of, metric_cell, side_cells
 from drivelab.report.view import SHOWN, Cell, Column, Headline, Table
 from drivelab.tables.labels import SCORE
 
@@ -35,21 +36,31 @@ _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_
 
 def headline_deltas(inputs: Inputs) -> list[Row]:
     """Return the main deltas: of tracked variables, else of the most telling metric of each cell."""
+    return _headline(inputs, inputs.tables["deltas"])
+
+
+def headline_values(inputs: Inputs) -> list[Row]:
+    """Return the rows of `summary` that are chosen like the main deltas, also of a single drive."""
+    return _headline(inputs, inputs.tables["summary"])
+
+
+def _headline(inputs: Inputs, rows: list[Row]) -> list[Row]:
     replayed = {row["measurement"] for row in inputs.tables["replays"]}
-    chosen = [row for row in inputs.tables["deltas"] if row["protocol"] == SCORE]
+    chosen = [row for row in rows if row["protocol"] == SCORE]
+    by_measurement = grouped(rows, lambda row: row["measurement"])
     for measurement in inputs.measurements:
-        deltas = inputs.deltas_of(measurement)
-        tracked = [row for variable in inputs.tracked(measurement) for row in deltas
+        of_one = by_measurement.get(measurement, [])
+        tracked = [row for variable in inputs.tracked(measurement) for row in of_one
                    if (row["cell_label"], row["metric"]) == variable]  # fmt: skip
-        chosen += tracked or _most_telling(deltas, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
+        chosen += tracked or _most_telling(of_one, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
     return chosen
 
 
-def _most_telling(deltas: list[Row], preferred: tuple[str, ...]) -> Iterator[Row]:
-    labels = list(dict.fromkeys(row["cell_label"] for row in deltas))
+def _most_telling(of_one: list[Row], preferred: tuple[str, ...]) -> Iterator[Row]:
+    labels = list(dict.fromkeys(row["cell_label"] for row in of_one))
     sets = [label for label in labels if label.startswith("set of ")]
     for label in sets or labels:  # a set represents its traces
-        rows = [row for row in deltas if row["cell_label"] == label]
+        rows = [row for row in of_one if row["cell_label"] == label]
         metrics = {row["metric"] for row in rows}
         best = next((metric for metric in preferred if metric in metrics), rows[0]["metric"])
         yield from (row for row in rows if row["metric"] == best)
@@ -110,8 +121,8 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
     of_models = [row for row in inputs.tables["model_deltas"] if _subject(row) in headline]
     return (
         *limits,
-        *(f"As models: {_lead(inputs, rows)}" for rows in _by_comparison(of_models)),
-        *(_lead(inputs, rows) for rows in _by_comparison(deltas)),
+        *(f"As models: {lead_of(inputs, rows)}" for rows in _by_comparison(of_models)),
+        *(lead_of(inputs, rows) for rows in _by_comparison(deltas)),
     )
 
 
@@ -131,7 +142,8 @@ def _by_comparison(deltas: list[Row]) -> list[list[Row]]:
     return [[row for row in deltas if row["comparison"] == name] for name in names_compared]
 
 
-def _lead(inputs: Inputs, deltas: list[Row]) -> str:
+def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
+    """Return the verdict on one compared drive in one sentence, and what would settle it in another."""
     deltas = _comparisons(deltas)
     drive, basis, total = deltas[0]["comparison"], deltas[0]["basis"], len(deltas)
     few = [delta for delta in deltas if in_few_recordings(delta)]
@@ -290,17 +302,17 @@ def verdict_table(inputs: Inputs) -> Table | None:
     for delta in deltas:
         by_subject.setdefault(_subject(delta), {})[delta["comparison"]] = delta
     rows = []
-    for (measurement, label, metric), by_drive in by_subject.items():
+    for (measurement, label, _metric), by_drive in by_subject.items():
         first = next(iter(by_drive.values()))
         compared = [by_drive.get(drive) for drive in others]
         rows.append(
             (
                 Cell(label, small=measurement),
                 *(judged_cell(inputs, delta, longest, reasons) if delta else Cell(DASH) for delta in compared),
-                Cell(heading(metric, first["unit"])),
-                side_cell(inputs, first, "basis"),
+                metric_cell(first),
+                side_cells(inputs, first)[0],
                 *(
-                    side_cell(inputs, delta, "comparison") if delta else Cell("not measured", tone="missing")
+                    side_cells(inputs, delta)[1] if delta else Cell("not measured", tone="missing")
                     for delta in compared
                 ),
             )

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from drivelab.analysis.verdict import BETTER, DELTA_VERDICTS, IN_RECORDINGS, WORSE, direction
 from drivelab.report.numbers import DASH
+
+QUESTIONS = ("Throughput", "Latency", "Tail latency", "Saturation", "Applications")
+"""Questions of the comparison, in the order of the report."""
+THROUGHPUT, LATENCY, TAILS, SATURATION, APPLICATIONS = QUESTIONS
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Cell:
     value: float | None = None
     """The number in full precision, for sorting and downloads."""
     proof: Proof | None = None
+    download: str = ""
+    """Text of the field in a download; empty for `value` or `text`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,8 @@ class Column:
 
     text: str
     numeric: bool = True
+    download: str = ""
+    """Heading in a download, if its values have another unit; empty for `text`."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,8 @@ class Table:
     collapsed: bool = False
     group: str = ""
     """In the comparison: the measurement; empty for tables of the whole study."""
+    question: str = ""
+    """In the comparison: the question that the table answers, one of QUESTIONS."""
 
     @property
     def parts(self) -> tuple[Table, ...]:
@@ -135,6 +145,8 @@ class Figure:
     recording: str = ""
     """Recording or trace whose figures share one time axis; empty for figures over several."""
     group: str = ""
+    """As in a table."""
+    question: str = ""
     """As in a table."""
 
 
@@ -206,9 +218,10 @@ class Page:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of the drives in one measurement."""
+    """What one measurement answers to one question of the comparison."""
 
     id: str
+    question: str
     measurement: str
     figures: tuple[Figure, ...]
     tables: tuple[Table, ...]
@@ -239,7 +252,14 @@ class Report:
     drives: str
     identities: tuple[Fact, ...]
     """Model, capacity and firmware of each drive, or "not recorded"; the basis comes first."""
+    sentence: str
+    """Who is faster, at what, by how much and how sure; empty if there is no value."""
+    chart: Callable[[], Figure | None]
+    """Draws the absolute values of the headline tests side by side; None without values. It takes half a second."""
+    glance: Table | None
+    """At most three headline tests; None without values."""
     lead: tuple[str, ...]
+    """The verdict on each compared drive."""
     labels: tuple[Link, ...]
     headlines: tuple[Headline, ...]
     headlines_left_out: tuple[Headline, ...]
@@ -280,20 +300,23 @@ class Report:
 
     @property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """Figures and tables of the comparison by measurement, in the order of the pages.
+        """Figures and tables of the comparison by question, then by measurement, in the order of the pages.
 
         Content about all measurements NAME.VALUE of a test is under NAME, before them.
         """
-        groups = [*(f.group for f in self.comparison_figures), *(table.group for table in self.comparison_tables)]
-        named = set(groups) - {""}
+        every: tuple[Figure | Table, ...] = (*self.comparison_figures, *self.comparison_tables)
+        named = {(part.question, part.group) for part in every if part.group}
         of_pages = ((page.measurement.partition(".")[0], page.measurement) for page in self.pages)
-        ordered = [*chain.from_iterable(of_pages), *groups]
+        measurements = dict.fromkeys((*chain.from_iterable(of_pages), *(part.group for part in every)))
+        questions = (*QUESTIONS, *(question for question, _ in sorted(named) if question not in QUESTIONS))
+        ordered = [(question, name) for question in questions for name in measurements if (question, name) in named]
         return tuple(
             Comparison(
                 f"comparison-{place}",
+                question,
                 measurement,
-                tuple(figure for figure in self.comparison_figures if figure.group == measurement),
-                tuple(table for table in self.comparison_tables if table.group == measurement),
+                tuple(f for f in self.comparison_figures if (f.question, f.group) == (question, measurement)),
+                tuple(t for t in self.comparison_tables if (t.question, t.group) == (question, measurement)),
             )
-            for place, measurement in enumerate((name for name in dict.fromkeys(ordered) if name in named), start=1)
+            for place, (question, measurement) in enumerate(dict.fromkeys(ordered), start=1)
         )

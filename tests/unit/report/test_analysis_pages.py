@@ -317,6 +317,6 @@ def test_repeats_and_samples_are_shown_separately(tables: Tables, study: dict[st
     report = build(tables, study, plans, [], None)
     page = next(p for p in report.pages if (p.drive, p.measurement) == ("op7", "pts-iops"))
     assert {(row[-2].text, row[-2].small) for row in page.tables[-1].rows} == {("1", "5 rounds")}
-    (table,) = (t for t in report.comparison_tables if t.group == "pts-iops" and t.id.startswith("deltas-"))
+    (table,) = (t for t in report.comparison_tables if t.group == "pts-iops" and t.id == "deltas-1")
     facts = dict(table.rows[0][1].proof.facts)  # type: ignore[union-attr]
     assert [facts[drive].partition(", ")[2] for drive in ("op7", "op28")] == ["n = 1, scatter of 5 rounds"] * 2

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from drivelab.analysis.deltas.doubts import numbered
 from drivelab.analysis.verdict import FAULTS
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.measurement_outcome import taint_mark
-from drivelab.report.numbers import DASH, capital, heading, is_missing, metric_order, number, percent, text
+from drivelab.report.numbers import (
+    DASH,
+    capital,
+    heading,
+    is_missing,
+    metric_order,
+    number,
+    percent,
+    text,
+    time_scale,
+    unit_of,
+)
 from drivelab.report.sections.proof import deviation, scatter
 from drivelab.report.sections.replay_result import is_replay, score_formula
 from drivelab.report.sentences import mark
@@ -30,6 +42,7 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
     by_cell: dict[tuple[str, str], dict[str, Row]] = {}
     for row in summary:
         by_cell.setdefault((row["cell_label"], row["statistic"]), {})[row["metric"]] = row
+    scales = {metric: _scale(metric, unit, summary) for metric, unit in metrics}
     marks, reasons = numbered(_reasons(by_metric.values()) for by_metric in by_cell.values())
     rows = []
     for ((label, statistic), by_metric), reason_numbers in zip(by_cell.items(), marks, strict=True):
@@ -40,7 +53,7 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         rows.append(
             (
                 Cell(str(label), small=str(statistic)),
-                *(summary_cell(by_metric.get(metric), _spread(by_metric.get(metric))) for metric, _ in metrics),
+                *(_value(by_metric.get(metric), scales[metric][0]) for metric, _ in metrics),
                 Cell("; ".join(counts), small="; ".join(scatters)),
                 Cell(verdict, tone="bad" if verdicts.keys() & set(FAULTS) else ""),
             )
@@ -50,7 +63,13 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
         caption="All values of this test",
         columns=(
             Column("Cell", numeric=False),
-            *(Column(capital(heading(metric, unit))) for metric, unit in metrics),
+            *(
+                Column(
+                    capital(heading(metric, unit)).replace(unit_of(metric, unit), scales[metric][1]),
+                    download=capital(heading(metric, unit)),
+                )
+                for metric, unit in metrics
+            ),
             Column("n"),
             Column("Verdict", numeric=False),
         ),
@@ -72,17 +91,34 @@ def _reasons(rows: Iterable[Row]) -> list[str]:
     return [f"tainted ({reason.replace('; ', ', ')})" for reason in reasons]
 
 
-def _spread(row: Row | None) -> str:
+def _scale(metric: str, unit: str, summary: list[Row]) -> tuple[float, str]:
+    """Return the divisor and the unit of the values of a metric."""
+    known = [row["value"] for row in summary if row["metric"] == metric and not is_missing(row["value"])]
+    return time_scale(known, unit_of(metric, unit))
+
+
+def _value(row: Row | None, divisor: float) -> Cell:
+    """Return a value with its spread, divided for reading; its download and provenance have the stored value."""
+    if row is None or is_missing(row["value"]):
+        return summary_cell(row)
+    shown = {name: row[name] / divisor for name in _IN_UNIT if not is_missing(row.get(name))}
+    mad = "" if is_missing(row.get("mad")) else f"MAD\u00a0{number(deviation(row) / divisor)}"
+    return replace(summary_cell(row, _spread({**row, **shown}, mad)), text=number(row["value"] / divisor))
+
+
+_IN_UNIT = ("spread_low", "spread_high", "interval_low", "interval_high")
+"""Columns in the unit of the value."""
+
+
+def _spread(row: Row, mad: str) -> str:
     """Return the line below a value: sample range, interval, deviation and standard error."""
-    if row is None:
-        return ""
     parts = []
     if not is_missing(row["spread_low"]) and not is_missing(row["spread_high"]):
         parts.append(f"{number(row['spread_low'])}{DASH}{number(row['spread_high'])}")
     if not is_missing(row.get("interval_low")) and not is_missing(row.get("interval_high")):
         parts.append(f"95\u00a0%:\u00a0{number(row['interval_low'])}{DASH}{number(row['interval_high'])}")
-    if not is_missing(row.get("mad")):
-        parts.append(f"MAD\u00a0{number(deviation(row))}")
+    if mad:
+        parts.append(mad)
     if not is_missing(row["rse_pct"]):
         parts.append(f"RSE\u00a0{percent(row['rse_pct'])}")
     return ", ".join(parts)

@@ -3,67 +3,94 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
-from drivelab.analysis.verdict import BETTER, SAME, WORSE
+from drivelab.analysis.deltas.doubts import numbered
+from drivelab.analysis.deltas.inference import compared
 from drivelab.core.units import format_size
 from drivelab.criteria.inert import CANNOT_ACT, reason
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import footnote, outcome, taint_mark, taint_reasons
+from drivelab.report.main_values import Value, main_values, question_of
+from drivelab.report.measurement_outcome import footnote, outcome, taint_mark, taint_reasons, whys
 from drivelab.report.numbers import DASH, heading, is_missing, metric_order, size, text
 from drivelab.report.sections.replay_result import score_formula
 from drivelab.report.sentences import Reasons
-from drivelab.report.table_fields import delta_cell, longest_of, side_cell, summary_cell, verdict_cell
-from drivelab.report.view import Cell, Column, Table
+from drivelab.report.table_fields import (
+    delta_cell,
+    longest_of,
+    metric_cell,
+    side_cells,
+    summary_cell,
+    verdict_cell,
+)
+from drivelab.report.view import QUESTIONS, Cell, Column, Table
 
 _MANY_ROWS = 30
 _BARS = "Bars have a logarithmic scale."
-_ADJECTIVES = {"time": ("quicker", "slower"), "speed": ("faster", "slower")}
 
 
 def deltas_tables(inputs: Inputs, measurement: str) -> Iterator[Table]:
-    """Yield the deltas of the drives, then those of the models, if there are any."""
+    """Yield the deltas of the drives, then those of the models, question by question.
+
+    Metrics that say the same as the main one of their cell are in a folded table.
+    """
     of_models = [row for row in inputs.tables["model_deltas"] if row["measurement"] == measurement]
-    for deltas, prefix, compared in ((inputs.deltas_of(measurement), "", "drive"), (of_models, "model-", "model")):
-        if deltas:
-            yield _deltas_table(inputs, measurement, deltas, prefix, compared)
+    for deltas, models in ((inputs.deltas_of(measurement), False), (of_models, True)):
+        marks, _ = numbered(map(whys, deltas))
+        values = [Value(row["comparison"], row["cell_label"], row["metric"], (outcome(row), of_row))
+                  for row, of_row in zip(deltas, marks, strict=True)]  # fmt: skip
+        tracked = frozenset(
+            (row["comparison"], *variable) for row in deltas for variable in inputs.tracked(measurement)
+        )
+        others = {twin: main for main, twins in main_values(values, tracked).items() for twin in twins}
+        main: dict[str, list[Row]] = {}
+        same: dict[str, list[Row]] = {}
+        for position, row in enumerate(deltas):
+            shown = deltas[others.get(position, position)]
+            of_one = same if position in others else main
+            of_one.setdefault(question_of(inputs, measurement, shown["metric"]), []).append(row)
+        for place, (question, rows) in enumerate(sorted(main.items(), key=lambda item: QUESTIONS.index(item[0]))):
+            table = _deltas_table(inputs, measurement, rows, models, f"-{place + 1}" if place else "")
+            yield replace(table, question=question)
+            if question in same:
+                table = _deltas_table(inputs, measurement, same[question], models, f"-{place + 1}-same")
+                caption = f"{measurement}: the same comparisons by other metrics of each cell"
+                yield replace(table, question=question, collapsed=True, caption=caption)
 
 
-def _deltas_table(inputs: Inputs, measurement: str, deltas: list[Row], prefix: str, compared: str) -> Table:
+def _deltas_table(inputs: Inputs, measurement: str, deltas: list[Row], models: bool, suffix: str) -> Table:
     """Return a row for each value and compared drive or model, metric by metric."""
     longest = longest_of(deltas)
     others = list(dict.fromkeys(row["comparison"] for row in deltas))
     several = len(others) > 1
     basis = deltas[0]["basis"]
     places = {label: place for place, label in enumerate(dict.fromkeys(row["cell_label"] for row in deltas))}
-    ordered = sorted(
-        deltas, key=lambda row: (metric_order(row["metric"]), places[row["cell_label"]], row["comparison"])
-    )
+    ordered = sorted(deltas, key=lambda row: (
+        metric_order(compared(row["cell_label"], row["metric"])), places[row["cell_label"]], row["comparison"],
+        metric_order(row["metric"])))  # fmt: skip
     reasons = Reasons(inputs, ordered)
     recordings = [
         name for row in inputs.tables["summary"] if row["measurement"] == measurement for name in row["recordings"]
     ]
     return Table(
-        id=f"{prefix}deltas-{inputs.measurements.index(measurement) + 1}",
-        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis{' (models)' if prefix else ''}",
+        id=f"{'model-' if models else ''}deltas-{inputs.measurements.index(measurement) + 1}{suffix}",
+        caption=f"{measurement}: {', '.join(others)} against {basis}, the basis{' (models)' if models else ''}",
         columns=(
             Column("Cell", numeric=False),
             Column("Δ"),
             Column("Verdict", numeric=False),
             Column("Metric", numeric=False),
             Column(f"{basis} (basis)"),
-            Column(f"Compared {compared}" if several else str(deltas[0]["comparison"])),
-            Column("Direction", numeric=False),
+            Column(f"Compared {'model' if models else 'drive'}" if several else str(deltas[0]["comparison"])),
         ),
         rows=tuple(
             (
                 Cell(str(row["cell_label"]), small=str(row["comparison"]) if several else ""),
                 delta_cell(inputs, row, longest),
                 verdict_cell(row, reasons),
-                Cell(heading(row["metric"], row["unit"]), small="lower is better" if row["kind"] == "time" else ""),
-                side_cell(inputs, row, "basis"),
-                side_cell(inputs, row, "comparison"),
-                Cell(_direction(row)),
+                metric_cell(row),
+                *side_cells(inputs, row),
             )
             for row in ordered
         ),
@@ -72,15 +99,6 @@ def _deltas_table(inputs: Inputs, measurement: str, deltas: list[Row], prefix: s
         sources=inputs.sources(recordings),
         collapsed=len(deltas) > _MANY_ROWS,
     )
-
-
-def _direction(row: Row) -> str:
-    """Return the direction of a certain difference, worded for its metric."""
-    verdict = outcome(row)
-    if verdict not in (*BETTER, *WORSE):
-        return "none" if verdict == SAME else "undecided"
-    better, worse = _ADJECTIVES.get(row["kind"], ("better", "worse"))
-    return f"{row['comparison']} {better if verdict in BETTER else worse}"
 
 
 def differences_tables(inputs: Inputs) -> tuple[Table, ...]:

@@ -22,6 +22,7 @@ function save(name, text) {
 
 /** What is behind a field: the number in full, or else its words without what stands below them. */
 function valueOf(cell) {
+  if (cell.dataset.csv !== undefined) return cell.dataset.csv;
   if (cell.dataset.v !== undefined) return cell.dataset.v;
   const told = cell.cloneNode(true);
   for (const button of told.querySelectorAll("button:not(.sort)")) button.remove();
@@ -82,7 +83,11 @@ function equip(table) {
   }
   const csv = element("button", {type: "button", className: "csv", ariaLabel: `Download as CSV: ${caption}`}, "CSV");
   csv.addEventListener("click", () => save(`${table.id}.csv`, csvOf(table)));
-  table.closest(".scroll").after(element("p", {className: "tools"}, csv));
+  const scroll = table.closest(".scroll");
+  const sideways = element("p", {className: "sideways", hidden: true}, "Scroll the table sideways for more columns \u2192");
+  scroll.before(sideways);
+  new ResizeObserver(() => (sideways.hidden = scroll.scrollWidth <= scroll.clientWidth + 1)).observe(scroll);
+  scroll.after(element("p", {className: "tools"}, csv));
   for (const row of original) {
     if (!row.querySelector("[data-p]")) continue;
     const label = `Where the numbers of ${row.cells[0].firstChild.textContent.trim()} come from`;

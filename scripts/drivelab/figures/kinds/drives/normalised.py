@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -45,6 +46,8 @@ _CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _THICKNESS = 0.84
 _BAR_IN = 0.16
+_PALE = 0.35
+"""Strength of the colour of a bar without a verdict."""
 _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
 """Hatches that tell drives apart without colour; of lines, as dots take a hundred times the bytes."""
 
@@ -79,8 +82,11 @@ def normalised(deltas: pd.DataFrame) -> Figure:
                 "linewidth": 0.5, "label": drive}
         for place, (drive, look) in enumerate(looks.items())
     }  # fmt: skip
-    pale = {drive: {**fill, "facecolor": "white", "edgecolor": fill["facecolor"], "label": f"{drive}, {CANNOT_TELL}"}
-            for drive, fill in fills.items()}  # fmt: skip
+    pale = {
+        drive: {**fill, "facecolor": _tint(fill["facecolor"]), "edgecolor": fill["facecolor"],
+                "label": f"{drive}, {CANNOT_TELL}"}
+        for drive, fill in fills.items()
+    }  # fmt: skip
     for axes, metric in zip(panels, metrics, strict=True):
         part = shown[shown["metric"] == metric]
         log, end = _scale(axes, part)
@@ -98,9 +104,15 @@ def normalised(deltas: pd.DataFrame) -> Figure:
     panels[0].set_ylim(len(cells) - 0.5, -0.5)
     handles = [Patch(**fill) for fill in fills.values()]
     if not shown["decided"].all():
-        handles.append(Patch(facecolor="white", edgecolor=style.MUTED, label=f"pale: {CANNOT_TELL}"))
+        handles.append(Patch(facecolor=_tint(to_rgb(style.MUTED)), edgecolor=style.MUTED, label=f"pale: {CANNOT_TELL}"))
     ax.legend(figure, panels[0], handles=handles)
     return figure
+
+
+def _tint(colour: style.Colour) -> style.Colour:
+    """Return a paler shade of a colour that still differs from white paper."""
+    red, green, blue = (1 - _PALE * (1 - part) for part in colour)
+    return red, green, blue
 
 
 def _scale(axes: Axes, part: pd.DataFrame) -> tuple[bool, float]:

@@ -1,0 +1,263 @@
+"""The first screen of the report: one sentence, one chart of absolute values, a table of three lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+import pandas as pd
+
+from drivelab.analysis.deltas.doubts import DISTURBED, taint_causes
+from drivelab.analysis.deltas.inference import TWINS
+from drivelab.analysis.verdict import DECIDED, IN_RECORDINGS, NOT_COMPARED
+from drivelab.criteria.taint import causes
+from drivelab.figures.base.overlay import among
+from drivelab.figures.base.style import note, svg
+from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.main_values import question_of
+from drivelab.report.measurement_outcome import (
+    TONES,
+    comparable,
+    delta_words,
+    in_few_recordings,
+    interval,
+    outcome,
+    whys,
+)
+from drivelab.report.numbers import capital, is_missing, metric_name, percent, quantities, rounded, unit_of
+from drivelab.report.picture import picture
+from drivelab.report.sections.proof import value_proof
+from drivelab.report.sentences import known_by_throughput, loaded, workload_words
+from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of
+from drivelab.report.view import Cell, Column, Figure, Table
+from drivelab.tables.labels import KINDS, demand
+
+Subject = tuple[str, str, str]
+"""Measurement, cell label and metric."""
+BUSY = "measured on a busy machine"
+_LINES = 3
+_THREADS = re.compile(r"(, QD\d+) \(\d+ threads . \d+\)")
+"""The split of a queue depth over threads, which the first screen leaves out."""
+_MOST_GROUPS, _MOST_BARS, _MOST_PANELS = 4, 16, 3
+_MOST_COLUMNS = 4
+"""With more drives than this, the table shows the best one and the basis."""
+
+
+class FirstScreen:
+    """The headline tests of a study, the best telling ones first."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self._values: dict[Subject, dict[str, Row]] = {}
+        for row in headline_values(inputs):
+            if known_by_throughput(row["cell_label"]) and row["metric"] in TWINS:
+                row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], "bandwidth_mib_s") or row
+            if not is_missing(row["value"]):
+                self._values.setdefault(_subject(row), {})[row["drive"]] = row
+        self._deltas = {
+            (_subject(row), row["comparison"]): row for row in inputs.tables["deltas"] if _subject(row) in self._values
+        }
+        self._loads = _loads(inputs)
+        subjects = list(self._values)
+        first_of_each = {question_of(inputs, subject[0], subject[2]): subject for subject in reversed(subjects)}
+        self.subjects = sorted(subjects, key=lambda subject: subject not in first_of_each.values())
+        """One of each question first, then the others, each in the order of the study."""
+
+    def sentence(self) -> str:
+        """Return who is faster, at what, by how much and how sure that is, in one sentence.
+
+        Another sentence says what would give a verdict, if there is none. Without values it is empty.
+        """
+        if not self.subjects:
+            return ""
+        subject = next(iter(self._values))  # the first of the study, by which the protocol finds steady state
+        values = self._values[subject]
+        compared = {drive: delta for (of, drive), delta in self._deltas.items() if of == subject}
+        at = f"at {self.words(subject)}"
+        if not compared:
+            drive, row = next(iter(values.items()))
+            only = f"{drive} reaches {self._quantity(subject, [row])[0]} {at}{_interval(subject, row)}"
+            return f"{only}{f', {BUSY}' if _busy_value(row) else ''}."
+        best = best_first(self._frame([subject]))[0]
+        delta = compared.get(best) or max(compared.values(), key=lambda row: row["delta_pct"] or 0.0)
+        of_drive = [row for row in headline_deltas(self.inputs) if row["comparison"] == delta["comparison"]]
+        verdict = lead_of(self.inputs, of_drive)
+        pair = [values[name] for name in (delta["comparison"], delta["basis"]) if name in values]
+        if len(pair) < 2:
+            return verdict
+        numbers = self._quantity(subject, pair)
+        if len(compared) > 1:
+            return self._best_of_many(subject, best, delta, numbers, at)
+        first, _, rest = verdict.partition(". ")
+        first = first.removesuffix(".")
+        if outcome(delta) == NOT_COMPARED or not comparable(delta):
+            return verdict
+        if outcome(delta) in DECIDED or in_few_recordings(delta):
+            sure = f" ({_how_sure(self.inputs, delta)})" if interval(delta) else ""
+            return f"{first}; {at}, {_versus(numbers)}{sure}.{f' {rest}' if rest else ''}"
+        busy = f", {BUSY}" if _is_busy(delta) else ""
+        return (
+            f"{delta['comparison']} reaches {numbers[0]} and {delta['basis']} {numbers[1]} {at} "
+            f"(Δ {delta_words(delta)}){busy}. {verdict}"
+        )
+
+    def _best_of_many(self, subject: Subject, best: str, delta: Row, numbers: list[str], at: str) -> str:
+        basis, drives = delta["basis"], len(self._values[subject])
+        few = "In these recordings, " if in_few_recordings(delta) else ""
+        if best == basis:
+            value = self._quantity(subject, [self._values[subject][basis]])[0]
+            return f"{few}{basis}, the basis, has the best value of {drives} drives {at}: {value}."
+        sure = f", {_how_sure(self.inputs, delta)}" if interval(delta) else ""
+        unsure = "" if few or outcome(delta) in DECIDED else f", {BUSY}" if _is_busy(delta) else ", no verdict"
+        return (
+            f"{few}{best} has the best value of {drives} drives {at}: {numbers[0]}, against {numbers[1]} of {basis}, "
+            f"the basis (Δ {delta_words(delta)}{sure}{unsure})."
+        )
+
+    def words(self, subject: Subject) -> str:
+        """Return a workload in words; if several measurements have it, what tells them apart follows."""
+        measurement, label, metric = subject
+        words = workload_words(loaded(label, self._loads.get((measurement, label)))).replace("\u00a0", " ")
+        words = _THREADS.sub(r"\1", words)
+        first = next(other for other in self._values if other[1:] == (label, metric))
+        if subject == first:
+            return words
+        return f"{words}, saturated" if measurement in self.inputs.of_saturation else f"{words} ({measurement})"
+
+    def chart(self) -> Figure | None:
+        """Return the bars of the headline tests, side by side; None without values."""
+        chosen = self._chosen()
+        if not chosen:
+            return None
+        values = self._frame(chosen)
+        drives = best_first(values)
+        if len(drives) > _MOST_BARS:
+            shown = {*drives[: _MOST_BARS - 1], self.inputs.study.get("basis")}
+            values = values[values["drive"].isin(shown)]
+        with among(self.inputs.drives):
+            drawing = side_by_side(values)
+        if any(
+            map(_busy_value, (self._values[subject][drive] for subject in chosen for drive in self._values[subject]))
+        ):
+            note(drawing, BUSY)
+        left_out = len(drives) - values["drive"].nunique()
+        if left_out:
+            note(drawing, f"the best of {len(drives)} drives, and the basis")
+        caption = (
+            "Headline tests; whiskers are 95 % confidence intervals over recordings, from three recordings on. "
+            f"{'The best drive on average is on top. ' if len(drives) > 1 else ''}The comparison has all tests."
+        )
+        return picture({"name": "side_by_side", "title": "Measured values", "caption": caption, "svg": svg(drawing)})
+
+    def _chosen(self) -> list[Subject]:
+        """Return the subjects of the chart: as many as fit, at most three metrics, in the order of the study."""
+        chosen: list[Subject] = []
+        for subject in self.subjects:
+            metrics = {metric for *_, metric in [*chosen, subject]}
+            bars = sum(len(self._values[one]) for one in [*chosen, subject])
+            if chosen and (len(chosen) == _MOST_GROUPS or bars > _MOST_BARS or len(metrics) > _MOST_PANELS):
+                continue
+            chosen.append(subject)
+        return [subject for subject in self._values if subject in chosen]
+
+    def _frame(self, subjects: Sequence[Subject]) -> pd.DataFrame:
+        return pd.DataFrame(
+            [
+                {"workload": self.words(subject), "metric": subject[2], "unit": unit_of(subject[2], row["unit"]),
+                 "lower_is_better": KINDS.get(subject[2]) == "time",
+                 **{name: row.get(name) for name in ("drive", "value", "interval_low", "interval_high",
+                                                     "reduced", "virtual", "clock")}}
+                for subject in subjects for row in self._values[subject].values()
+            ]
+        ).astype({"value": float, "interval_low": float, "interval_high": float})  # fmt: skip
+
+    def table(self) -> Table | None:
+        """Return the values of at most three headline tests, one of each question first; None without values."""
+        subjects = [subject for subject in self._values if subject in self.subjects[:_LINES]]
+        if not subjects:
+            return None
+        drives = best_first(self._frame(list(self._values)))
+        basis = self.inputs.study.get("basis")
+        if len(drives) > _MOST_COLUMNS:
+            drives = list(dict.fromkeys((drives[0], *(name for name in drives if name == basis), drives[-1])))
+        rows = []
+        for subject in subjects:
+            values = self._values[subject]
+            present = [drive for drive in drives if drive in values]
+            texts = dict(zip(present, self._quantity(subject, [values[drive] for drive in present]), strict=True))
+            name = "" if KINDS.get(subject[2]) == "speed" else f"{metric_name(subject[2])}; lower is better"
+            rows.append(
+                (
+                    Cell(capital(self.words(subject)), small=name),
+                    *(self._cell(subject, drive, texts.get(drive)) for drive in drives),
+                )
+            )
+        names = (f"{drive} (basis)" if drive == basis and len(drives) > 1 else drive for drive in drives)
+        return Table(
+            id="at-a-glance",
+            caption="Headline tests at a glance",
+            columns=(Column("", numeric=False), *map(Column, names)),
+            rows=tuple(rows),
+        )
+
+    def _cell(self, subject: Subject, drive: str, text: str | None) -> Cell:
+        if text is None:
+            return Cell("not measured", tone="missing")
+        row, delta = self._values[subject][drive], self._deltas.get((subject, drive))
+        small, tone = "", ""
+        if delta is not None:
+            verdict = IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
+            small, tone = f"Δ {delta_words(delta)}, {verdict}", TONES.get(verdict, "")
+        if _busy_value(row):
+            small = "; ".join(filter(None, (small, BUSY)))
+        return Cell(text, small=small, tone=tone, value=float(row["value"]), proof=value_proof(row))
+
+    def _quantity(self, subject: Subject, rows: Sequence[Row]) -> list[str]:
+        return quantities([row["value"] for row in rows], unit_of(subject[2], rows[0]["unit"]), rounded)
+
+
+def _subject(row: Row) -> Subject:
+    return str(row["measurement"]), str(row["cell_label"]), str(row["metric"])
+
+
+def _loads(inputs: Inputs) -> dict[tuple[str, str], str]:
+    """Return threads and queue depth of each cell that has the same ones on all drives."""
+    cells = inputs.frame("cells")
+    if cells.empty or not {"threads", "queue_depth"} <= set(cells):
+        return {}
+    rows = cells[["measurement", "cell_label", "threads", "queue_depth"]].drop_duplicates()
+    counts = Counter(zip(rows["measurement"], rows["cell_label"], strict=True))
+    return {
+        (row.measurement, row.cell_label): demand(int(row.threads), int(row.queue_depth))
+        for row in rows.dropna().itertuples()
+        if counts[row.measurement, row.cell_label] == 1
+    }
+
+
+def _versus(numbers: Sequence[str]) -> str:
+    """Return two quantities of one unit as `2,310 vs 1,430 IOPS`."""
+    first, second = numbers
+    number, _, unit = first.partition("\u00a0")
+    return f"{number} vs {second}" if second.endswith(unit) else f"{first} vs {second}"
+
+
+def _how_sure(inputs: Inputs, delta: Row) -> str:
+    return ", ".join(filter(None, (f"Δ {interval(delta)}", confidence(inputs))))
+
+
+def _interval(subject: Subject, row: Row) -> str:
+    if is_missing(row.get("interval_low")) or is_missing(row.get("interval_high")):
+        return ""
+    ends = quantities([row["interval_low"], row["interval_high"]], unit_of(subject[2], row["unit"]), rounded)
+    return f" ({percent(95)} interval: {ends[0].partition(chr(0xA0))[0]} to {ends[1]})"
+
+
+def _is_busy(delta: Row) -> bool:
+    return any(DISTURBED & set(taint_causes(doubt)) for doubt in whys(delta))
+
+
+def _busy_value(row: Row) -> bool:
+    reason = row.get("taint_reason")
+    return not is_missing(reason) and bool(DISTURBED & set(causes([str(reason)])))

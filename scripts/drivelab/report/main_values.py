@@ -1,0 +1,67 @@
+"""Which of several values that say the same is shown, and which question each value answers."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from drivelab.analysis.deltas.inference import TWINS, compared
+from drivelab.report.inputs import Inputs
+from drivelab.report.sentences import known_by_throughput
+from drivelab.report.view import APPLICATIONS, LATENCY, SATURATION, TAILS, THROUGHPUT
+
+_LATENCIES = ("mean_latency_us", "read_mean_latency_us", "write_mean_latency_us", "p50_latency_us", "p90_latency_us",
+              "best_mean_latency_us")  # fmt: skip
+
+
+def question_of(inputs: Inputs, measurement: str, metric: str) -> str:
+    """Return the question that a value answers: by its measurement, else by its metric."""
+    if measurement in inputs.of_applications:
+        return APPLICATIONS
+    if metric not in _LATENCIES and metric.endswith("_us"):
+        return TAILS
+    if measurement in inputs.of_saturation:
+        return SATURATION
+    return LATENCY if metric in _LATENCIES else THROUGHPUT
+
+
+def main_question(inputs: Inputs, measurement: str) -> str:
+    """Return the question of a measurement: that of the first variable by which it finds steady state, or of IOPS."""
+    return question_of(inputs, measurement, next((metric for _, metric in inputs.tracked(measurement)), "iops"))
+
+
+@dataclass(frozen=True)
+class Value:
+    """What identifies a value of a comparison, and what is said about it."""
+
+    place: Hashable
+    """Measurement, or compared drive."""
+    cell_label: str
+    metric: str
+    said: Hashable = None
+    """Verdict and reasons: a twin with others is shown by itself."""
+
+
+def main_values(
+    values: Sequence[Value], tracked: frozenset[tuple[Hashable, str, str]] = frozenset()
+) -> dict[int, list[int]]:
+    """Return the positions of the values to show, each with the positions of the twins that say the same.
+
+    IOPS, throughput and mean latency of a cell are one comparison. The main one is the tracked metric, else throughput
+    for large blocks and IOPS for small blocks, else the first present. `tracked` has (place, cell label, metric). Cells
+    keep their order, and so do the other values of a cell, after the main one.
+    """
+    cells: dict[tuple[Hashable, str], list[int]] = {}
+    for position, value in enumerate(values):
+        cells.setdefault((value.place, value.cell_label), []).append(position)
+    shown: dict[int, list[int]] = {}
+    for (place, label), positions in cells.items():
+        twins = [position for position in positions if compared(label, values[position].metric) == TWINS[0]]
+        known_by = "bandwidth_mib_s" if known_by_throughput(label) else TWINS[0]
+        ranked = sorted(twins, key=lambda position: (
+            (place, label, values[position].metric) not in tracked, values[position].metric != known_by))  # fmt: skip
+        main = (ranked or positions)[0]
+        same = [position for position in twins if position != main and values[position].said == values[main].said]
+        shown[main] = same
+        shown |= {position: [] for position in positions if position != main and position not in same}
+    return shown
