@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import sys
 import textwrap
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from drivelab.core.units import counted, format_amount
 from drivelab.plan.places import ROOT
 
 DEFAULT_SHEET = ROOT / "config/drives.tsv"
-_WIDTH = 100
+_WIDEST = 100
 _MODEL_WIDTH = 36
 _INDENT = "    "
 
@@ -219,7 +220,8 @@ def listing(drives: list[dict[str, Any]]) -> str:
 
 
 def remarks(drive: dict[str, Any]) -> list[str]:
-    """Return remarks on a drive, in lines of at most 100 columns."""
+    """Return remarks on a drive, in lines of at most 100 columns or the width of the terminal."""
+    width = min(_WIDEST, shutil.get_terminal_size((_WIDEST, 0)).columns)
     known = [f"{key} {drive[key]}" for key in ("serial", "firmware") if drive[key]]
     sentences = [", ".join((*known, _sheet_entry(drive))), verdict(drive)]
     if drive["kind"] != "drive":
@@ -236,7 +238,9 @@ def remarks(drive: dict[str, Any]) -> list[str]:
     return [
         line
         for sentence in sentences
-        for line in textwrap.wrap(sentence, _WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT)
+        for line in textwrap.wrap(
+            sentence, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
+        )
     ]
 
 
