@@ -29,7 +29,7 @@ import sys
 from pathlib import Path
 import drivelab.cli.quick as quick
 from drivelab.cli.main import main
-quick._project = lambda: Path(sys.argv[1])
+quick.project_or_home = lambda: Path(sys.argv[1])
 sys.exit(main(["quick", *sys.argv[2:]]))
 """
 """A quick look in a project of the test, as a process to kill."""
@@ -54,7 +54,7 @@ def loops(_possible: str | None) -> None:
 @pytest.fixture
 def short(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose quick looks take seconds: one round without a warm-up."""
-    monkeypatch.setattr("drivelab.cli.quick._project", lambda: project)
+    monkeypatch.setattr("drivelab.cli.quick.project_or_home", lambda: project)
     for name in ("quick", "quick-reads"):
         path = project / f"config/protocols/{name}.yaml"
         text = path.read_text().replace("cold_rounds: 1", "cold_rounds: 0").replace("runtime: 2s", "runtime: 200ms")
@@ -89,7 +89,10 @@ def test_a_folder_keeps_what_is_in_it(
     assert main(["quick", str(folder), "--size", "32MiB", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
     (place,) = result["places"]
-    assert result["warnings_before"] == ["The machine is busy."]
+    busy, small = result["warnings_before"]
+    assert busy == "The machine is busy."
+    assert small.startswith("The test file has only 32 MiB.")
+    assert "Give a larger --size" in small, "there is space enough"
     assert "The machine is busy." in (short / result["page"]).read_text()
     assert [path.name for path in folder.iterdir()] == ["letter.txt"]
     assert (folder / "letter.txt").read_text() == "Dear Sir"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.plan.places import COMMAND, ROOT
 
@@ -91,8 +92,7 @@ def command(host: Host, via: str) -> list[str]:
 
 def _ask(host: Host, via: str) -> Answer:
     try:
-        done = subprocess.run(command(host, via), capture_output=True, text=True, timeout=_LONGEST_S, check=False,
-                              stdin=subprocess.DEVNULL)  # fmt: skip
+        done = programs.run(command(host, via), timeout=_LONGEST_S)
     except FileNotFoundError as error:
         raise UserError(f"{error.filename} is not installed here; install it, or choose another --via") from None
     except subprocess.TimeoutExpired:
