@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.deltas.doubts import numbered
+from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
 from drivelab.core.units import format_percentage
 from drivelab.explore.compare import Comparison
-from drivelab.report.main_values import Value, main_values
 from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
 from drivelab.report.sentences import loaded, workload_words
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from drivelab.report.comparison_questions import main_question
 from drivelab.report.header import array_state, capacity, fill, fio, idle_after_purge, memory, purge
 from drivelab.report.inputs import Inputs, Row, each
-from drivelab.report.main_values import main_question
 from drivelab.report.numbers import (
     DASH,
     MISSING,

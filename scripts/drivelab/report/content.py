@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
+from drivelab.report.comparison_questions import main_question
 from drivelab.report.comparison_section import comparison_tables
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key, each
-from drivelab.report.main_values import main_question
 from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, quantity, size, text
 from drivelab.report.picture import picture
 from drivelab.report.results import determination, result_tables

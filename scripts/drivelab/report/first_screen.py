@@ -15,8 +15,8 @@ from drivelab.criteria.taint import causes
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
+from drivelab.report.comparison_questions import question_of
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.main_values import question_of
 from drivelab.report.measurement_outcome import (
     TONES,
     comparable,
@@ -29,10 +29,10 @@ from drivelab.report.measurement_outcome import (
 from drivelab.report.numbers import capital, is_missing, metric_name, percent, quantities, rounded, unit_of
 from drivelab.report.picture import picture
 from drivelab.report.sections.proof import value_proof
-from drivelab.report.sentences import known_by_throughput, loaded, workload_words
+from drivelab.report.sentences import loaded, workload_words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of
 from drivelab.report.view import Cell, Column, Figure, Table
-from drivelab.tables.labels import KINDS, demand
+from drivelab.tables.labels import KINDS, demand, known_by_throughput
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
@@ -100,7 +100,7 @@ class FirstScreen:
         busy = f", {BUSY}" if _is_busy(delta) else ""
         return (
             f"{delta['comparison']} reaches {numbers[0]} and {delta['basis']} {numbers[1]} {at} "
-            f"(Δ {delta_words(delta)}){busy}. {verdict}"
+            f"(Δ\u00a0{delta_words(delta)}){busy}. {verdict}"
         )
 
     def _best_of_many(self, subject: Subject, best: str, delta: Row, numbers: list[str], at: str) -> str:
@@ -113,13 +113,13 @@ class FirstScreen:
         unsure = "" if few or outcome(delta) in DECIDED else f", {BUSY}" if _is_busy(delta) else ", no verdict"
         return (
             f"{few}{best} has the best value of {drives} drives {at}: {numbers[0]}, against {numbers[1]} of {basis}, "
-            f"the basis (Δ {delta_words(delta)}{sure}{unsure})."
+            f"the basis (Δ\u00a0{delta_words(delta)}{sure}{unsure})."
         )
 
     def words(self, subject: Subject) -> str:
         """Return a workload in words; if several measurements have it, what tells them apart follows."""
         measurement, label, metric = subject
-        words = workload_words(loaded(label, self._loads.get((measurement, label)))).replace("\u00a0", " ")
+        words = workload_words(loaded(label, self._loads.get((measurement, label))))
         words = _THREADS.sub(r"\1", words)
         first = next(other for other in self._values if other[1:] == (label, metric))
         if subject == first:
@@ -209,7 +209,7 @@ class FirstScreen:
         small, tone = "", ""
         if delta is not None:
             verdict = IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
-            small, tone = f"Δ {delta_words(delta)}, {verdict}", TONES.get(verdict, "")
+            small, tone = f"Δ\u00a0{delta_words(delta)}, {verdict}", TONES.get(verdict, "")
         if _busy_value(row):
             small = "; ".join(filter(None, (small, BUSY)))
         return Cell(text, small=small, tone=tone, value=float(row["value"]), proof=value_proof(row))
@@ -244,7 +244,7 @@ def _versus(numbers: Sequence[str]) -> str:
 
 
 def _how_sure(inputs: Inputs, delta: Row) -> str:
-    return ", ".join(filter(None, (f"Δ {interval(delta)}", confidence(inputs))))
+    return ", ".join(filter(None, (f"Δ\u00a0{interval(delta)}", confidence(inputs))))
 
 
 def _interval(subject: Subject, row: Row) -> str:

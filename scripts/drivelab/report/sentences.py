@@ -31,7 +31,6 @@ _NOTATION = re.compile(
 )
 _IN_TEXT = re.compile(r"\b(?:RND|SEQ) \S+ \d+/\d+(?: T\d+Q\d+)?")
 _DEMAND = re.compile(r"\bT\d+Q\d+\b")
-_LARGE_BLOCK_BYTES = 64 << 10
 _LARGE = 10
 """Multiples from here on need no decimals."""
 
@@ -97,12 +96,6 @@ def loaded(label: str, load: str | None) -> str:
         return label
     workload, comma, turn = label.partition(",")
     return f"{workload} {load}{comma}{turn}"
-
-
-def known_by_throughput(label: str) -> bool:
-    """Return whether people know a workload by its throughput instead of its IOPS: blocks of 64 KiB and more."""
-    match = _NOTATION.fullmatch(label)
-    return match is not None and parse_size(match["least"]) >= _LARGE_BLOCK_BYTES
 
 
 def comparative(deltas: Iterable[Row], better: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
@@ -9,6 +10,7 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.core.units import parse_size
 from drivelab.criteria.soundness import sound
 from drivelab.plan.cell import Cell, fills, pause_s
 
@@ -36,6 +38,8 @@ UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
 KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}
 """Kind of each metric: more is better for speed and score, less is better for time."""
 
+_BLOCK_SIZE = re.compile(r"(?:RND|SEQ) (\d+[KMGT]?i?B)(?:-\d+[KMGT]?i?B)?(?: mix)? \d+/\d+")
+_LARGE_BLOCK_BYTES = 64 << 10
 _NAMED_BY = [
     "recording", "kind", "step", "cell", "workload", "threads", "queue_depth", "phase", "phase_value", "phase_pass",
     "point",
@@ -53,6 +57,12 @@ def workload(
     """
     largest = None if pd.isna(block_size_max_bytes) else int(block_size_max_bytes)  # type: ignore[arg-type]
     return Cell(pattern, read_share_pct, block_size_bytes, 1, 1, block_size_max_bytes=largest).workload
+
+
+def known_by_throughput(label: str) -> bool:
+    """Return whether people know a workload by its throughput instead of its IOPS: blocks of 64 KiB and more."""
+    match = _BLOCK_SIZE.match(label)
+    return match is not None and parse_size(match[1]) >= _LARGE_BLOCK_BYTES
 
 
 def demand(threads: int, queue_depth: int) -> str:

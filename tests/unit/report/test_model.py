@@ -43,7 +43,7 @@ def sentences(report: Report) -> list[str]:
 
 def rows(table: Table | None) -> dict[str, list[str]]:
     assert table is not None
-    return {row[0].text: [plain(cell.text) for cell in row[1:]] for row in table.rows}
+    return {plain(row[0].text): [plain(cell.text) for cell in row[1:]] for row in table.rows}
 
 
 def test_headlines_show_tracked_variables_else_one_metric_per_test(report: Report) -> None:

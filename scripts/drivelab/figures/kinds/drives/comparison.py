@@ -27,10 +27,10 @@ FIGURES = (
         name="comparison",
         title="Comparison of the drives",
         caption=(
-            "Delta of each drive against the basis for each cell, for as many metrics as fit. Positive is "
-            "better for speeds and for times. Whiskers are confidence intervals. The band is the margin "
-            "within which drives are the same. Hollow dots have no verdict. The verdict of each cell is on "
-            "the right."
+            "Delta of each drive against the basis for each cell, for as many metrics as fit; metrics "
+            "that say the same share a row. Positive is better for speeds and for times. Whiskers are confidence "
+            "intervals. The band is the margin within which drives are the same. Hollow dots have no verdict. The "
+            "verdict of each cell is on the right."
         ),
         tables=("deltas",),
         status="summary",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.figures.base import overlay, selection
 from drivelab.figures.base.quantities import short_name
 
@@ -29,7 +30,10 @@ def checked(deltas: pd.DataFrame) -> str:
 
 
 def most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
-    """Return all deltas, or those of as many metrics as fit on a page, at least one metric."""
+    """Return the deltas without metrics that repeat another one, of as many metrics as fit on a page, at least one."""
+    columns = (deltas[name] for name in ("measurement", "comparison", "cell_label", "metric", "verdict"))
+    values = [Value((test, drive), *others) for test, drive, *others in zip(*columns, strict=True)]
+    deltas = deltas.iloc[sorted(main_values(values))]
     kept: list[str] = []
     lines = 0
     for metric in by_weight(deltas):
