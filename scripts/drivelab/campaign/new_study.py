@@ -19,7 +19,7 @@ from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.file_system import LEAST_BYTES
 from drivelab.plan.fitting import UnfitError
-from drivelab.plan.grammar import PROTOCOLS, load, protocol_path
+from drivelab.plan.grammar import load, protocol_names, protocol_path
 from drivelab.plan.places import COMMAND
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.plan.yaml_file import load_yaml
@@ -118,7 +118,7 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
         able = [
             row.drive for row in sheet.values() if row.destructive and _is_valid(path, name, [row.drive], wanted, wish)
         ]
-        known = sorted((file.stem for file in PROTOCOLS.glob("*.yaml")), key=lambda stem: (stem not in START, stem))
+        known = sorted(protocol_names(), key=lambda stem: (stem not in START, stem))
         fitting = [protocol for protocol in known if _is_valid(path, name, chosen, [protocol], wish)]
         advice = [
             f"{kind} ({option} {' '.join(names[:_NAMED])})"

@@ -22,7 +22,7 @@ def positions(plans: Iterable[Plan], seed: int | None, drives: Sequence[str] | N
     the seed also randomises each run within a drive. The drives are then not in blocks: drift over time looks like a
     difference between drives, but is independent of their names.
     """
-    hosts = grouped(plans, lambda plan: host_of(plan))
+    hosts = grouped(plans, host_of)
     if seed is not None:
         for host, of_host in hosts.items():
             of_host.sort(key=lambda plan, host=host: (plan.run, _lot(seed, host, plan), plan.recording))  # type: ignore[misc]

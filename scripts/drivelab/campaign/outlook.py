@@ -11,7 +11,7 @@ from drivelab.campaign.estimate import Estimate, assumed_mib_s, estimate
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.subjects import capacity_bytes_of
 from drivelab.core.grouping import grouped
-from drivelab.core.units import format_amount, format_duration
+from drivelab.core.units import format_amount, format_duration, format_span
 from drivelab.drives import holders, identity, signatures, sysfs
 from drivelab.drives.openers import Host
 from drivelab.plan.hosts import host_of, this_host
@@ -86,8 +86,8 @@ class Outlook:
         if self.to_do == 0:
             return [f"{head}: all measurements are recorded, nothing will be written"]
         span = self.estimate
-        written = _span(format_amount(span.least_bytes), format_amount(span.most_bytes))
-        time = _span(format_duration(span.least_s), format_duration(span.most_s))
+        written = format_span(span.least_bytes, span.most_bytes, format_amount)
+        time = format_span(span.least_s, span.most_s, format_duration)
         holds = ", ".join(self.holds) or "all data"
         if self.attached and not self.holds:
             holds += "; no file system or partition table was found"
@@ -127,11 +127,7 @@ class Outlook:
             "under 0.01 %" if share < 0.01 else f"{share:.2g} %" if share < 99.5 else f"{share:,.0f} %"
             for share in shares
         )
-        return f", {_span(least, most)} of its rated {self.endurance_bytes / 1e12:g} TB"
-
-
-def _span(least: str, most: str) -> str:
-    return least if least == most else f"{least} to {most}"
+        return f", {format_span(least, most, str)} of its rated {self.endurance_bytes / 1e12:g} TB"
 
 
 def outlook(campaign: Campaign) -> list[Outlook]:

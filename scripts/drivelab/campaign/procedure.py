@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from drivelab.campaign.estimate import Estimate, Trace, estimate, rest_estimate
-from drivelab.core.units import format_amount, format_duration, format_size
+from drivelab.core.units import format_amount, format_duration, format_size, format_span
 from drivelab.plan.cell import COMPOSITE, Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
@@ -57,18 +57,13 @@ class Part:
     def time(self) -> str:
         if self.estimate is None:
             return "unknown"
-        return _span(self.estimate.least_s, self.estimate.most_s, format_seconds)
+        return format_span(self.estimate.least_s, self.estimate.most_s, format_seconds)
 
     @property
     def written(self) -> str:
         if self.estimate is None:
             return "unknown"
-        return _span(self.estimate.least_bytes, self.estimate.most_bytes, format_amount)
-
-
-def _span(least: float, most: float, format_value: Any) -> str:
-    low, high = format_value(least), format_value(most)
-    return low if low == high else f"{low} to {high}"
+        return format_span(self.estimate.least_bytes, self.estimate.most_bytes, format_amount)
 
 
 def procedure(resolved: Resolved, subject: Subject) -> tuple[Part, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from drivelab.campaign.procedure import Part, Subject, procedure, total
@@ -67,14 +67,6 @@ def entries(protocols: Iterable[Protocol], subject: Subject) -> list[Entry]:
     found = [_entry(protocol, subject) for protocol in protocols]
     order = [*FAMILIES, _OWN]
     return sorted(found, key=lambda entry: (order.index(entry.family), not entry.start, entry.name))
-
-
-def by_family(listed: Iterable[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    """Yield each family with its protocols."""
-    groups: dict[str, list[Entry]] = {}
-    for entry in listed:
-        groups.setdefault(entry.family, []).append(entry)
-    yield from groups.items()
 
 
 def _entry(protocol: Protocol, subject: Subject) -> Entry:

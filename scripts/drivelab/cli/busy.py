@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivelab.campaign.planning import Campaign
+from drivelab.cli.run import ASK, CONTINUE, WAIT
 from drivelab.host.stack.stack import disks, layers
 from drivelab.quick.before import disturbances
 
-ASK, WAIT, CONTINUE = "ask", "wait", "continue"
-CHOICES = (ASK, WAIT, CONTINUE)
 _QUESTION = "Wait until the machine is idle (w), continue now (c), or stop (s)? [w] "
 
 

@@ -64,10 +64,10 @@ def completed_by(action: _Action, names: _Names) -> _Action:
 
 def protocols() -> Iterable[str]:
     """Return the names of the protocols."""
-    from drivelab.plan.grammar import PROTOCOLS
+    from drivelab.plan.grammar import PROTOCOLS, protocol_names
     from drivelab.plan.places import ROOT
 
-    return sorted(path.stem for path in (ROOT / PROTOCOLS).glob("*.yaml"))
+    return protocol_names(ROOT / PROTOCOLS)
 
 
 def drives() -> Iterable[str]:
@@ -82,8 +82,9 @@ def traces() -> Iterable[str]:
     """Return the traces of the catalogue."""
     from drivelab.campaign.traces import TRACES
     from drivelab.plan.places import ROOT
+    from drivelab.trace.trace_catalogue import names
 
-    return sorted(path.stem for path in (ROOT / TRACES).glob("*.yaml"))
+    return names(ROOT / TRACES)
 
 
 def studies() -> Iterable[str]:

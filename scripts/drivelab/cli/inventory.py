@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import subprocess
 from collections.abc import Sequence
@@ -14,10 +13,10 @@ from typing import Any
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.plan.drive_sheet import HOST_NAME
 from drivelab.plan.places import COMMAND, ROOT
 
 VIA = ("ssh", "slurm")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST_S = 120
 _AT_A_TIME = 16
 
@@ -53,7 +52,7 @@ def hosts_in(path: Path) -> list[Host]:
         name, _, folder = line.partition("#")[0].strip().partition(" ")
         if not name:
             continue
-        if not _NAME.fullmatch(name):
+        if not HOST_NAME.fullmatch(name):
             raise UserError(f"{path} line {number}: '{name}' cannot be the name of a host; write one name a line")
         if name in {host.name for host in hosts}:
             raise UserError(f"{path} line {number}: host '{name}' is listed twice; remove one")

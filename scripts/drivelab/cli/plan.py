@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.run import in_project
-from drivelab.core.units import counted, format_amount, format_duration, format_percentage
+from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
 
 if TYPE_CHECKING:
@@ -100,15 +100,11 @@ def _table(rows: Sequence[Outlook]) -> None:
         shown.add_column(name, justify=justify)  # type: ignore[arg-type]
     for test in (test for row in rows for test in row.tests):
         span = test.estimate
-        left = [_span(span.least_s, span.most_s, format_duration),
-                _span(span.least_bytes, span.most_bytes, format_amount)] if test.to_do else ["", ""]  # fmt: skip
+        left = [format_span(span.least_s, span.most_s, format_duration),
+                format_span(span.least_bytes, span.most_bytes, format_amount)] if test.to_do else ["", ""]  # fmt: skip
         texts = (test.drive, test.measurement, str(test.runs), str(test.to_do or "none"), *left)
         shown.add_row(*map(Text, texts), "reduced" if test.reduced else "")
     print_table(shown, wide_console())
-
-
-def _span(least: float, most: float, words: Callable[[float], str]) -> str:
-    return words(least) if words(least) == words(most) else f"{words(least)} to {words(most)}"
 
 
 def growth_lines(campaign: Campaign) -> list[str]:

@@ -99,6 +99,7 @@ def _list(options: argparse.Namespace) -> int:
     from rich.text import Text
 
     from drivelab.campaign import protocol_list, protocol_page
+    from drivelab.core.grouping import grouped
     from drivelab.core.terminal import print_table, wide_console
     from drivelab.plan.grammar import PROTOCOLS, load
 
@@ -114,7 +115,7 @@ def _list(options: argparse.Namespace) -> int:
         return 0
     console = wide_console()
     width = max(len(entry.name) for entry in listed) + 2
-    for family, members in protocol_list.by_family(listed):
+    for family, members in grouped(listed, lambda entry: entry.family).items():
         shown = Table(box=None, pad_edge=False, show_header=False)
         for column in range(4):
             shown.add_column(justify="right" if column in (1, 2) else "left", no_wrap=column < 3)

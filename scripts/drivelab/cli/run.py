@@ -13,6 +13,9 @@ from drivelab.plan.places import ROOT, require_project
 from drivelab.plan.restored import restored_folder
 from drivelab.plan.study import DEFAULT_STUDY
 
+ASK, WAIT, CONTINUE = "ask", "wait", "continue"
+WHEN_BUSY = (ASK, WAIT, CONTINUE)
+"""What to do if other programs use the machine."""
 DEMO_STUDY = "config/demo.yaml"
 
 
@@ -32,8 +35,8 @@ def _common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cores", type=_count, default=os.cpu_count() or 1, help="CPU cores for the analysis")
     parser.add_argument(
         "--when-busy",
-        choices=("ask", "wait", "continue"),
-        default="ask",
+        choices=WHEN_BUSY,
+        default=ASK,
         help="what to do if other programs use the machine (default: ask on a terminal, otherwise continue)",
     )
     parser.add_argument("--profile", type=Path, help="Snakemake profile, such as profiles/slurm")

@@ -6,8 +6,8 @@ import errno
 import os
 import stat
 import tempfile
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from drivelab.core.errors import UserError
 
@@ -23,7 +23,7 @@ def real_path(path: Path | str) -> Path:
     return Path(os.path.realpath(path))
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading; raises OSError with a readable reason for anything else.
 
     A pipe would block until a writer opens it, and a device such as /dev/zero has no end. The kind is checked after

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from drivelab.core.errors import UserError
 
+_Value = TypeVar("_Value")
 _SIZE = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _AMOUNT = {**_SIZE, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15}
 _DURATION_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -97,6 +99,12 @@ def format_percentage(value_pct: float, signed: bool = False) -> str:
 def counted(number: int, thing: str) -> str:
     """Return a count with its noun: `1 drive`, `3 drives`."""
     return f"{number} {thing}{'' if number == 1 else 's'}"
+
+
+def format_span(least: _Value, most: _Value, words: Callable[[_Value], str]) -> str:
+    """Return `LEAST to MOST` in words, or one of them if both are the same in words."""
+    low, high = words(least), words(most)
+    return low if low == high else f"{low} to {high}"
 
 
 def some(names: Sequence[str], most: int) -> str:

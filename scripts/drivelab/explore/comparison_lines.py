@@ -128,15 +128,14 @@ def largest(comparison: Comparison) -> str:
     ratios = np.log1p(rows["delta_pct"].clip(lower=-99.99) / 100)  # so that -50 % is as large as +100 %
     row = next(rows.loc[[ratios.abs().idxmax()]].itertuples())
     line = _line(row, comparison.loads.get((row.measurement, row.cell_label)), (), again=False)
-    p = (
-        ""
-        if row.p_adjusted != row.p_adjusted
-        else "p < 0.001"
-        if row.p_adjusted < 0.001
-        else f"p = {row.p_adjusted:.2g}"
-    )
-    how_sure = ", ".join(filter(None, (line.interval, p)))
+    how_sure = ", ".join(filter(None, (line.interval, _p_words(row.p_adjusted))))
     return f"{line.workload}: {line.delta}{f' ({how_sure})' if how_sure else ''}"
+
+
+def _p_words(p_value: float) -> str:
+    if p_value != p_value:
+        return ""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
 def failing(comparison: Comparison, wanted: Sequence[str]) -> dict[str, int]:

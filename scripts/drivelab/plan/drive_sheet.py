@@ -37,7 +37,7 @@ OPTIONAL = (ENDURANCE, OVER_PROVISIONING, HOST, FIRMWARE, MODEL, KIND, MEMBERS, 
 _MOST_OVER_PROVISIONING_PCT = 400
 """No drive has more: a larger number is a capacity or a number of bytes."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_HOST = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+HOST_NAME = re.compile(r"(?!any$)[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
 _MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,60}")
 _NUMBER = re.compile(r"\d{1,12}(\.\d+)?", re.ASCII)
 
@@ -192,7 +192,7 @@ def _over_provisioning(text: str, source: str) -> float | None:
 
 
 def _host(text: str, source: str) -> str | None:
-    if text and not _HOST.fullmatch(text):
+    if text and not HOST_NAME.fullmatch(text):
         raise UserError(
             f"{source}: {HOST} is '{text}'; write the machine's name as uname -n prints it there, or leave the "
             "field empty for the host that runs the study"

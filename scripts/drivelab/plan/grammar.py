@@ -151,12 +151,16 @@ class _Layer:
     place: Place
 
 
+def protocol_names(folder: Path = PROTOCOLS) -> list[str]:
+    """Return the names of all protocols in a folder."""
+    return sorted(file.stem for file in folder.glob("*.yaml"))
+
+
 def protocol_path(name: str, source: str = "", folder: Path = PROTOCOLS) -> Path:
     """Return the file of a protocol; raise UserError that begins with `source` if there is none."""
     path = folder / f"{name}.yaml"
     if path.parent != folder or not path.exists():
-        known = sorted(file.stem for file in folder.glob("*.yaml"))
-        raise UserError(f"{source}there is no protocol '{name}'; {suggestion(name, known)}")
+        raise UserError(f"{source}there is no protocol '{name}'; {suggestion(name, protocol_names(folder))}")
     return path
 
 

@@ -40,7 +40,7 @@ def refuse_elsewhere(plan: Plan) -> None:
 
 def still_elsewhere(plans: Iterable[Plan]) -> str:
     """Return a sentence per host on the measurements left there; empty if none are left."""
-    to_do = grouped(plans, lambda plan: host_of(plan))
+    to_do = grouped(plans, host_of)
     return " ".join(
         f"Still to measure on host '{host}', and left out until the recordings are in {_folder(plans)}: "
         f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({counted(len(plans), 'measurement')})."

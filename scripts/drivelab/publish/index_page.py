@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from drivelab.analysis import limits
+from drivelab.core.grouping import grouped
+from drivelab.core.units import some
 from drivelab.publish.pages import page, strip
 from drivelab.report.numbers import names, number
 
@@ -35,16 +38,13 @@ def index_page(
 
 
 def _models(entries: Sequence[Entry]) -> list[dict[str, Any]]:
-    by_model: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_model.setdefault(entry["model"]["id"], []).append(entry)
     rows = []
-    for of_model in by_model.values():
+    for of_model in grouped(entries, lambda entry: str(entry["model"]["id"])).values():
         model = of_model[0]["model"]
-        limits = [label for label in ("virtual drive", "reduced", "imported")
+        shared = [label for label in (limits.VIRTUAL, limits.REDUCED, limits.IMPORTED)
                   if all(label in entry["labels"] for entry in of_model)]  # fmt: skip
         rows.append(
-            {"id": model["id"], "name": model["name"], "details": model["details"], "limits": limits,
+            {"id": model["id"], "name": model["name"], "details": model["details"], "limits": shared,
              "firmware": _some({entry["firmware"] for entry in of_model}),
              "protocols": sorted({entry["protocol"] for entry in of_model}),
              "drives": len({(entry["serial"] or entry["drive"]) for entry in of_model}),
@@ -57,11 +57,8 @@ def _models(entries: Sequence[Entry]) -> list[dict[str, Any]]:
 
 def _tests(entries: Sequence[Entry], groups: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
     """Return the groups with their results, best first, those with most results first."""
-    by_value: dict[tuple[str, ...], list[Entry]] = {}
-    for entry in entries:
-        if entry["key"]["value"] is not None:
-            key = entry["key"]
-            by_value.setdefault((entry["group"], key["cell_label"], key["metric"]), []).append(entry)
+    known = (entry for entry in entries if entry["key"]["value"] is not None)
+    by_value = grouped(known, lambda entry: (entry["group"], entry["key"]["cell_label"], entry["key"]["metric"]))
     tests: list[dict[str, Any]] = []
     for (group, *_), rows in by_value.items():
         key = rows[0]["key"]
@@ -88,5 +85,4 @@ def _study(study: Mapping[str, Any]) -> dict[str, Any]:
 
 def _some(several: set[str]) -> str:
     known = sorted(filter(None, several))
-    extra = len(known) - _SHORT
-    return f"{', '.join(known[:_SHORT])} and {extra} more" if extra > 0 else names(known) if known else ""
+    return some(known, _SHORT) if len(known) > _SHORT else names(known) if known else ""

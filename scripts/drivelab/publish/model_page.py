@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from drivelab.core.grouping import grouped
 from drivelab.publish.comparability import SEVERAL, reasons
 from drivelab.publish.pages import page, strip
 from drivelab.report.numbers import number, percent
@@ -27,14 +28,11 @@ Entry = dict[str, Any]
 
 def model_page(title: str, entries: Iterable[Entry], groups: Mapping[str, Mapping[str, str]]) -> str:
     """Return the HTML of a model; `entries` are all its results with their values."""
-    by_group: dict[str, list[Entry]] = {}
-    for entry in entries:
-        by_group.setdefault(entry["group"], []).append(_slim(entry))
+    by_group = grouped(map(_slim, entries), lambda entry: str(entry["group"]))
     for of_group in by_group.values():
         of_group.sort(key=lambda entry: (entry["date"], entry["sha256"], entry["id"]), reverse=True)
-    protocols: dict[str, list[str]] = {}
-    for group in sorted(by_group, key=lambda name: (-len(by_group[name]), name)):
-        protocols.setdefault(groups[group]["protocol"], []).append(group)
+    largest_first = sorted(by_group, key=lambda name: (-len(by_group[name]), name))
+    protocols = grouped(largest_first, lambda name: groups[name]["protocol"])
     proofs: list[list[Any]] = []
     sections = [
         {"id": f"protocol-{place}", "protocol": protocol,

@@ -9,11 +9,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from drivelab.analysis import limits
 from drivelab.report.html import own_script, packed_json, policy
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _OF_REPORTS = Path(__file__).parents[1] / "report/templates"
-_GRAVE = frozenset({"tainted", "not steady", "not purged"})
+_GRAVE = frozenset({limits.TAINTED, limits.NOT_STEADY, limits.NOT_PURGED})
 
 
 def page(template: str, title: str, values: Mapping[str, Any]) -> str:

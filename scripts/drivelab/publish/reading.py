@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from drivelab.archive.container import CHUNK_BYTES, DamagedError, Reader
+from drivelab.archive.container import DamagedError, Reader
 from drivelab.archive.crate import METADATA
 from drivelab.archive.restore import refuse_names
 from drivelab.archive.verify import Verdict, below_top, verify
@@ -70,11 +70,8 @@ class Archived:
 
 def digest_of(path: Path) -> str:
     """Return the SHA-256 of an archive; raises OSError for anything but a regular file."""
-    digest = hashlib.sha256()
     with open_regular(path) as file:
-        while chunk := file.read(CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_archive(path: Path) -> Archived:

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 import drivelab
+from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import NOT_RECORDED
 from drivelab.analysis.fleet_statistics import VALUE, Tracked, key_values
 from drivelab.analysis.verdict import FINE, NOT_STEADY, STEADY, TAINTED
@@ -35,7 +36,6 @@ MOST_EVIDENCE = 40
 _WORKLOAD = re.compile(r"(?:RND|SEQ) (?P<size>\d{1,6}[KMG]?i?B) (?P<read>\d{1,3})/", re.ASCII)
 MOST_SAMPLES = 2_000
 """Samples, and recordings, that a value lists."""
-_IMPORTED = "/imported-"
 _TEXTS = ("cell_label", "metric", "kind", "unit", "scope", "statistic", "verdict")
 _NUMBERS = ("value", "rse_pct", "spread_low", "spread_high", "interval_low", "interval_high", "mad", "asymptote_pct")
 
@@ -119,14 +119,14 @@ def labels_of(rows: list[Record], facets: Mapping[str, str], recordings: int) ->
     """Return what limits the values of an entry, gravest first."""
     verdicts = {row["verdict"] for row in rows}
     labels = {
-        "reduced": facets["reduced"] == "yes",
-        "virtual drive": facets["virtual"] == "yes",
-        "virtual clock": "virtual" in facets["clock"],
-        "not purged": facets["purged"] == "no",
-        "imported": all(_IMPORTED in name for row in rows for name in row["recordings"]),
-        "tainted": any(row["taint_reason"] for row in rows) or TAINTED in verdicts,
-        "not steady": NOT_STEADY in verdicts,
-        "single recording": recordings == 1,
+        limits.REDUCED: facets["reduced"] == "yes",
+        limits.VIRTUAL: facets["virtual"] == "yes",
+        limits.VIRTUAL_CLOCK: "virtual" in facets["clock"],
+        limits.NOT_PURGED: facets["purged"] == "no",
+        limits.IMPORTED: all(limits.is_imported(row["recordings"]) for row in rows),
+        limits.TAINTED: any(row["taint_reason"] for row in rows) or TAINTED in verdicts,
+        limits.NOT_STEADY: NOT_STEADY in verdicts,
+        limits.SINGLE_RECORDING: recordings == 1,
         "two recordings": 1 < recordings < FEWEST,
     }
     return [label for label, applies in labels.items() if applies]

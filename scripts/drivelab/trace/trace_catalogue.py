@@ -40,12 +40,16 @@ def load(folder: Path = TRACES) -> dict[str, Entry]:
     return {path.stem: _entry(path) for path in sorted(folder.glob("*.yaml"))}
 
 
+def names(folder: Path = TRACES) -> list[str]:
+    """Return the names of all traces in a catalogue."""
+    return sorted(file.stem for file in folder.glob("*.yaml"))
+
+
 def entry(name: str, folder: Path = TRACES) -> Entry:
     """Load one entry; raise UserError with the known names if it is missing."""
     path = folder / f"{name}.yaml"
     if path.parent != folder or not path.is_file():
-        known = sorted(file.stem for file in folder.glob("*.yaml"))
-        raise UserError(f"trace '{name}' is not in the catalogue {folder}; {suggestion(name, known)}")
+        raise UserError(f"trace '{name}' is not in the catalogue {folder}; {suggestion(name, names(folder))}")
     return _entry(path)
 
 

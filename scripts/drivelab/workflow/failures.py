@@ -34,9 +34,7 @@ def explain(logs: Path, status: int) -> None:
     if shutil.disk_usage(logs).free < _LEAST_FREE_BYTES:
         sentences = [f"{SAID}{logs.parent}: No space left on device; free some space and run again to continue"]
     if status < 0:
-        sentences.append(
-            f"{SAID}Snakemake was killed by signal {-status}; finished measurements are kept, run again to continue"
-        )
+        sentences.append(f"{SAID}Snakemake was killed by signal {-status}; {_RESUME}")
     if len(sentences) > _MOST_SENTENCES:
         sentences = [
             *sentences[:_MOST_SENTENCES],

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from drivelab.campaign.planning import Campaign
-from drivelab.cli.busy import ASK, CONTINUE, WAIT, settle
+from drivelab.cli.busy import settle
+from drivelab.cli.run import ASK, CONTINUE, WAIT
 from drivelab.drives.openers import Host
 from drivelab.quick import before
 

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from drivelab.analysis.deltas.inference import TWINS, compared
+from drivelab.core.grouping import grouped
 from drivelab.tables.labels import known_by_throughput
 
 
@@ -30,9 +31,7 @@ def main_values(
     for large blocks and IOPS for small blocks, else the first present. `tracked` has (place, cell label, metric). Cells
     keep their order, and so do the other values of a cell, after the main one.
     """
-    cells: dict[tuple[Hashable, str], list[int]] = {}
-    for position, value in enumerate(values):
-        cells.setdefault((value.place, value.cell_label), []).append(position)
+    cells = grouped(range(len(values)), lambda position: (values[position].place, values[position].cell_label))
     shown: dict[int, list[int]] = {}
     for (place, label), positions in cells.items():
         twins = [position for position in positions if compared(label, values[position].metric) == TWINS[0]]

@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from drivelab.core.units import format_factor
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import AXES, Quantity, quantity, short_name
@@ -121,16 +122,11 @@ def _bars(axes: Axes, rows: pd.DataFrame, y: Sequence[float], drive: str, looks:
     lengths = rows["value"].to_numpy(dtype=float)
     low, high = (rows[name].to_numpy(dtype=float) for name in ("interval_low", "interval_high"))
     bars = axes.barh(y, lengths, _BAR_IN * _BARS, color=looks[drive].colour, label=drive, gid="value")
-    say(bars, [f"95 % interval: {_three_digits(a)} to {_three_digits(b)}" if a == a and b == b else "No interval"
+    say(bars, [f"95 % interval: {format_factor(a)} to {format_factor(b)}" if a == a and b == b else "No interval"
                for a, b in zip(low, high, strict=True)])  # fmt: skip
     nothing = np.full(len(rows), np.nan)
     axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
               color=style.INK, linewidth=1.4, gid="interval", label=f"{drive}, interval")  # fmt: skip
     for place, length, end in zip(y, lengths, np.fmax(high, lengths), strict=True):
-        axes.annotate(_three_digits(length), (end, place), (5, 0), textcoords="offset points", ha="left",
+        axes.annotate(format_factor(length), (end, place), (5, 0), textcoords="offset points", ha="left",
                       va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip
-
-
-def _three_digits(value: float) -> str:
-    """Return a value as in the sentences of the report: `2,310`, `12.8`."""
-    return f"{float(f'{value:.3g}'):,g}"
