@@ -67,12 +67,13 @@ class Command:
 
 
 def classified(line: str) -> Command:
-    """Return the treatment of a line by the tables above; other lines are run."""
+    """Return the treatment of a line by the tables above, whatever its comment says; other lines are run."""
+    command = line.partition(" # ")[0].rstrip()
     for pattern, test, why in NOT_RUN:
-        if re.search(pattern, line):
+        if re.search(pattern, command):
             return Command(line, "parsed", f"{why}; run by {test}")
     for pattern, why in ELSEWHERE:
-        if re.match(pattern, line):
+        if re.match(pattern, command):
             return Command(line, "elsewhere", why)
     return Command(line, "run")
 

@@ -39,6 +39,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
         guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
     )
     monkeypatch.setattr(manage, "find_by_device", lambda device: None)
+    monkeypatch.setenv("COLUMNS", "100")  # whatever the terminal of the tests has
     return facts
 
 

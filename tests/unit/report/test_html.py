@@ -189,6 +189,12 @@ def test_each_number_of_the_results_links_to_its_provenance(html: str, tables: d
         assert all(place.startswith(tuple(f"{recording}/" for recording in recordings)) for place in places)
 
 
+def test_a_number_that_only_the_first_screen_shows_has_its_provenance(report: Report) -> None:
+    alone = replace(report, pages=(), verdict_table=None, findings=None, comparison_tables=())
+    assert alone.glance is not None
+    assert re.search(r'<td[^>]* data-p="0"', render(alone))
+
+
 def test_the_report_contains_the_fio_jobs(tables: Any, study: Any, plans: Any, tmp_path: Path) -> None:
     report = build(tables, study, plans, {}, None)
     name = "op7/pts-iops/1a2b3c4d5e6f-run1"

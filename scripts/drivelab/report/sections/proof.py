@@ -190,7 +190,7 @@ _PARTS_OF_RECORDING = 3
 
 def tables_of(report: Report) -> Iterator[Table]:
     """Yield every table of a report."""
-    yield from filter(None, (report.verdict_table, report.findings))
+    yield from filter(None, (report.glance, report.verdict_table, report.findings))
     for page in report.pages:
         yield from filter(None, (page.result, page.determination, page.findings))
         yield from page.tables
