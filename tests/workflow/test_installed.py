@@ -16,16 +16,6 @@ from drivelab.plan.places import ROOT
 
 SOURCES = ("Snakefile", "workflow", "profiles", "config", "traces", "scripts", "tools", "pyproject.toml", "README.md",
            "LICENSE")  # fmt: skip
-STUDY = """\
-name: small
-clock: virtual
-basis: op7
-drives: [op7, op28]
-traces:
-  sqlite: {shipped: sqlite-inserts}
-measurements:
-  - {protocol: trace-replay, scale: demo, trace: sqlite}
-"""
 WATCH = """\
 import os, sys
 def note(event, arguments):
@@ -93,21 +83,21 @@ def test_wheel_has_everything_that_the_checkout_ships(installed: Installation) -
     assert not any("__pycache__" in name or name.startswith("tests/") for name in names)
 
 
-def test_study_runs_in_a_new_project_without_the_checkout(installed: Installation) -> None:
+def test_the_demo_runs_in_a_new_project_without_the_checkout(installed: Installation) -> None:
     done = installed.run("drivelab", "init", "mine", cwd=installed.folder)
     assert done.returncode == 0, done.stderr
     assert "cd mine\n  drivelab demo" in done.stdout
     project = installed.folder / "mine"
-    (project / "config/small.yaml").write_text(STUDY)
-    for command in (["study", "check", "config/small.yaml"], ["plan", "config/small.yaml"],
-                    ["plan", "config/demo.yaml"], ["run", "config/small.yaml"],
-                    ["query", "--results", "results/small", "SELECT * FROM summary"],
-                    ["report", "config/small.yaml"], ["trace", "info", "traces/sqlite-inserts.parquet"],
+    demo = project / "config/demo.yaml"
+    (project / "config/simulated.yaml").write_text(f"{demo.read_text()}clock: virtual\n")
+    for command in (["study", "check", "config/simulated.yaml"], ["plan", "config/demo.yaml"],
+                    ["run", "config/simulated.yaml"], ["query", "SELECT * FROM summary"],
+                    ["report", "config/simulated.yaml"], ["trace", "info", "traces/sqlite-inserts.parquet"],
                     ["doctor"]):  # fmt: skip
         done = installed.run("drivelab", *command, cwd=project / "config" if command[0] == "plan" else project)
         assert done.returncode in ((0, 1) if command == ["doctor"] else (0,)), (command, done.stdout, done.stderr)
-    assert (project / "results/small/report/index.html").exists()
-    plain = ["snakemake", "-n", "--config", "study=config/small.yaml"]
+    assert (project / "results/report/index.html").exists()
+    plain = ["snakemake", "-n", "--config", "study=config/simulated.yaml"]
     done = installed.run(str(installed.python), "-m", *plain, cwd=project)
     assert "Nothing to be done" in done.stdout + done.stderr
     done = installed.run(str(installed.python), "-m", "drivelab.native", cwd=project)
