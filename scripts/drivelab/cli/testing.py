@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
@@ -92,7 +93,9 @@ def _run(*command: str) -> int:
 
 
 def _start(*command: str, **options: Any) -> subprocess.Popen[Any]:
-    return start(command, signal="INT", cwd=ROOT, **({"stdin": None} | options))
+    # Container images set this variable: each of the many processes would compile all modules again.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return start(command, signal="INT", cwd=ROOT, env=environment, **({"stdin": None} | options))
 
 
 def _end(process: subprocess.Popen[Any]) -> int:
