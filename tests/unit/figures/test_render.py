@@ -80,13 +80,14 @@ def windowed_bins(made: ModuleType) -> pd.DataFrame:
     )  # fmt: skip
 
 
-PHASES = (("degradation", 3), ("steady", 2), ("recovery", 2))
+PHASES = (("degradation", 2), ("steady", 1), ("recovery", 1))
+EIGHT_TRACES: dict[str, Any] = {"traces": tuple(f"trace-{i}" for i in range(8)), "runs": 1}
 REPLAYS: dict[str, dict[str, Any]] = {
     "one trace": {},
     "as soon as possible": {"asap": True},
     "partial": {"partial": True, "lost": 3},
     "3 traces": {"traces": ("boot", "sqlite", "compile")},
-    "8 traces": {"traces": tuple(f"trace-{i}" for i in range(8)), "runs": 1},
+    "8 traces": EIGHT_TRACES,
     "in phases": {"phases": PHASES},
 }
 CASES: Mapping[str, Callable[[ModuleType], Case]] = {
@@ -220,7 +221,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "replay, 1 drive": lambda m: ("replay", m.replayed(runs=7), {}),
     "replay, 2 drives": lambda m: ("replay", m.replayed("op7", "op28"), {}),
     "replay, 8 drives with long names": lambda m: ("replay", m.replayed(*(f"{m.LONG_NAME}-{i}" for i in range(8))), {}),
-    "replay, set": lambda m: ("replay", m.replayed(traces=tuple(f"trace-{i}" for i in range(7))), {}),
+    "replay, set": lambda m: ("replay", m.replayed(**EIGHT_TRACES), {}),
     "replay, set in phases": lambda m: ("replay", m.replayed(traces=("a", "b"), phases=PHASES), {}),
     **{
         f"{name}, {case}": lambda m, name=name, options=options: (name, m.replayed(**options), {})
@@ -229,7 +230,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     },
     "phases, 1 trace": lambda m: ("replay_phases", m.replayed(phases=PHASES), {}),
     "phases, 3 traces": lambda m: ("replay_phases", m.replayed(traces=("a", "b", "c"), phases=PHASES), {}),
-    "phases, 7 traces": lambda m: ("replay_phases", m.replayed(traces=tuple("abcdefg"), phases=PHASES[:2]), {}),
+    "phases, 7 traces": lambda m: ("replay_phases", m.replayed(traces=tuple("abcdefg"), phases=(("steady", 1), ("recovery", 1))), {}),
     "repeats, 4 cells": lambda m: ("repeats", {"cells": frames.repeated(), "steady_state": frames.NO_WINDOWS}, {}),
     "repeats, 24 cells, one round": lambda m: (
         "repeats",
