@@ -230,7 +230,11 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     },
     "phases, 1 trace": lambda m: ("replay_phases", m.replayed(phases=PHASES), {}),
     "phases, 3 traces": lambda m: ("replay_phases", m.replayed(traces=("a", "b", "c"), phases=PHASES), {}),
-    "phases, 7 traces": lambda m: ("replay_phases", m.replayed(traces=tuple("abcdefg"), phases=(("steady", 1), ("recovery", 1))), {}),
+    "phases, 7 traces": lambda m: (
+        "replay_phases",
+        m.replayed(traces=tuple("abcdefg"), phases=(("steady", 1), ("recovery", 1))),
+        {},
+    ),
     "repeats, 4 cells": lambda m: ("repeats", {"cells": frames.repeated(), "steady_state": frames.NO_WINDOWS}, {}),
     "repeats, 24 cells, one round": lambda m: (
         "repeats",
