@@ -47,6 +47,7 @@ COMMAND = [sys.executable, "-c", "import sys; from drivelab.cli.main import main
 def growing(folder: Path) -> Project:
     project = Project(folder)
     (project.folder / project.study).write_text(STUDY)
+    project.end_with_tables()
     return project
 
 
