@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -32,9 +33,16 @@ pytestmark = pytest.mark.device
 ROOT = Path(__file__).resolve().parents[2]
 CAPACITY_BYTES = 64 * 2**20
 ARTEFACTS = ROOT / "build/test-artefacts"
-ROUNDS = 6
-"""Most rounds of the loop, one more than a window: its shape is the same in every round."""
-PROTOCOLS = ("pts-iops", "pts-write-saturation", "pts-idle-recovery", "pts-cross-stimulus-recovery")
+PROTOCOLS: dict[str, dict[str, Any]] = {
+    # One more round than a window: the shape is the same in every round.
+    "pts-iops": {"loop": {"until": {"steady_state": {"max_rounds": 6}}}},
+    "pts-write-saturation": {},
+    "pts-idle-recovery": {"repeat": {"over": {"time": ["3s", "8s"]}}},
+    "pts-cross-stimulus-recovery": {
+        "soak": [{"slice": "1s", "until": {"time": time}} for time in ("25s", "6s", "12s")]
+    },
+}
+"""Protocols, and settings that shorten them beyond their demo scale."""
 STAGES = """\
 import sys
 from pathlib import Path
@@ -82,8 +90,7 @@ def planned() -> list[Planned]:
     models.write_text(models.read_text() + yaml.safe_dump(more))
     rows = (f"{name}\tvirtual:{name}\tVIRTUAL-{name.upper()}\tyes\t\n" for name in PROTOCOLS)
     sheet.write_text(sheet.read_text() + "".join(rows))
-    measurements: list[dict[str, object]] = [{"protocol": name, "scale": "demo"} for name in PROTOCOLS]
-    measurements[PROTOCOLS.index("pts-iops")]["set"] = {"loop": {"until": {"steady_state": {"max_rounds": ROUNDS}}}}
+    measurements = [{"protocol": name, "scale": "demo", "set": settings} for name, settings in PROTOCOLS.items()]
     study = {"name": "shapes", "clock": "wall", "drives": list(PROTOCOLS), "measurements": measurements,
              "concurrency": len(PROTOCOLS)}  # fmt: skip
     Path("config/shapes.yaml").write_text(yaml.safe_dump(study))
