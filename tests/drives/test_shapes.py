@@ -112,7 +112,7 @@ def tables_and_figures(entry: Planned) -> Tables:
     ARTEFACTS.mkdir(parents=True, exist_ok=True)
     for kind in kinds(entry):
         stems = {figure: ARTEFACTS / f"{entry.plan.measurement}-{figure}" for figure in FIGURES_OF[kind]}
-        sheets.draw(stems, tables, f"op7, {entry.plan.measurement}")
+        sheets.draw(stems, tables, f"op7, {entry.plan.measurement}", png=False)
     return tables
 
 

@@ -71,11 +71,12 @@ def _beside(marker: str, *arguments: str) -> int:
 
     The device tests run in two processes, in each one after another. One has those that use what this machine has once.
     """
+    places = [] if any(map(_is_path, arguments)) else ["tests/drives"]
     with ExitStack() as running:
         outputs = [running.enter_context(tempfile.TemporaryFile("w+")) for _ in DEVICES]
         devices = [
             running.enter_context(
-                _start(*_PYTEST, "-m", f"{marker}{which}", *arguments, stdout=output, stderr=output)
+                _start(*_PYTEST, "-m", f"{marker}{which}", *places, *arguments, stdout=output, stderr=output)
             )
             for which, output in zip(DEVICES, outputs, strict=True)
         ]  # fmt: skip
