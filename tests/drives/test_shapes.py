@@ -20,6 +20,7 @@ import yaml
 from drivelab.analysis.values.saturation_values import find_cliff
 from drivelab.campaign.planning import Campaign, Planned
 from drivelab.collect.collect import collect
+from drivelab.core.units import parse_size
 from drivelab.figures.base import sheets
 from drivelab.plan.plan import Plan
 from drivelab.tables.windows import windows_table
@@ -31,7 +32,9 @@ from drivelab.workflow.layout import Layout
 pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).resolve().parents[2]
-CAPACITY_BYTES = 64 * 2**20
+SLOWNESS = 4
+"""The drives are op7-512e, so much slower and smaller: they change as fast, and need less of the processor."""
+CAPACITY_BYTES = 64 * 2**20 // SLOWNESS
 ARTEFACTS = ROOT / "build/test-artefacts"
 PROTOCOLS: dict[str, dict[str, Any]] = {
     # One more round than a window: the shape is the same in every round.
@@ -86,7 +89,13 @@ def planned() -> list[Planned]:
     """Plan each protocol on a drive like op7-512e, which has known shapes, with the protocol's name."""
     models, sheet = Path("config/virtual_drives.yaml"), Path("config/drives.tsv")
     op7 = yaml.safe_load(models.read_text())["op7-512e"]
-    more = {name: {**op7, "serial": f"VIRTUAL-{name.upper()}"} for name in PROTOCOLS}
+    times = [name for name in op7 if name.endswith("_us") and name not in ("erase_us", "idle_after_us")]
+    slower = {
+        **{name: op7[name] * SLOWNESS for name in times},
+        **{name: f"{parse_size(op7[name]) // SLOWNESS}B" for name in ("capacity", "slc_cache", "write_buffer")},
+        "pages_per_block": op7["pages_per_block"] // SLOWNESS,  # so a page's share of an erase is as much slower
+    }
+    more = {name: {**op7, **slower, "serial": f"VIRTUAL-{name.upper()}"} for name in PROTOCOLS}
     models.write_text(models.read_text() + yaml.safe_dump(more))
     rows = (f"{name}\tvirtual:{name}\tVIRTUAL-{name.upper()}\tyes\t\n" for name in PROTOCOLS)
     sheet.write_text(sheet.read_text() + "".join(rows))
