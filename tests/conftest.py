@@ -40,6 +40,13 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         session.config.pluginmanager.register(Progress(terminal.write))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a device test in another folder, because `drivelab test` looks for them in tests/drives only."""
+    for item in items:
+        if item.get_closest_marker("device") and not item.path.is_relative_to(ROOT / "tests/drives"):
+            raise pytest.UsageError(f"{item.nodeid} is marked 'device', but is not in tests/drives")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Fail a skipped test on a machine with everything that tests need."""

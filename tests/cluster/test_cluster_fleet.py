@@ -33,7 +33,6 @@ class ClusterFleet(ClusterProject):
         self.edit(self.study, "drives: [op7, op28, op7-512e]", "fleet: true\ndrives: [op7, op28]")
         self.edit(self.study, "read_share: [100, 65, 35, 0], block_size: [4KiB, 8KiB, 16KiB, 32KiB, 64KiB]",
                   "read_share: [100, 0], block_size: [4KiB]")  # fmt: skip
-        self.edit("scripts/drivelab/workflow/load.py", '"png", "yes"', '"png", "no"')
         with (folder / self.study).open("a") as study:
             study.write(_SOAK)
 

@@ -28,7 +28,7 @@ from drivelab.trace.capturing.tracer import RUN
 from drivelab.virtual import manage
 from drivelab.workflow.check import check_engines
 
-pytestmark = [pytest.mark.device, pytest.mark.usefixtures("run_directory")]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("run_directory")]
 
 ONCE: dict[str, Any] = {"cold_runs": 0, "until": {"passes": 1}, "fill": None}
 

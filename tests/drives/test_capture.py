@@ -31,6 +31,7 @@ from drivelab.trace.parquet_schema import read_trace
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
+    pytest.mark.single,
     pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
     pytest.mark.usefixtures("tracer_untouched"),
 ]

@@ -19,6 +19,7 @@ from drivelab.trace.capturing import capture, tracer
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [
     pytest.mark.device,
+    pytest.mark.single,
     pytest.mark.skipif(capture.possible() is not None, reason=f"no capture here: {capture.possible()}"),
 ]
 UNMOUNTED = f"while mountpoint -q {tracer.TRACING}; do umount {tracer.TRACING} || exit; done; "

@@ -34,7 +34,7 @@ from drivelab.run.measure import measure
 from drivelab.trace.capturing.tracer import RUN
 from drivelab.virtual import manage
 
-pytestmark = [pytest.mark.device, pytest.mark.usefixtures("run_directory")]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("run_directory")]
 
 MIB = 1 << 20
 CAPACITY = {"ext4": "32MiB", "xfs": "320MiB", "btrfs": "256MiB", "f2fs": "128MiB"}

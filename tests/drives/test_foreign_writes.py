@@ -18,7 +18,7 @@ from drivelab.run.fio_cell import Bench
 from drivelab.run.measure import measure
 from drivelab.virtual import manage
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 FOREIGN_BYTES = 8 << 20
 
 LOOP = """\

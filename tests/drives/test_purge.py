@@ -49,8 +49,8 @@ def attach(tmp_path: Path, run_directory: Path) -> Iterator[Attach]:
 
 
 @pytest.fixture(autouse=True)
-def _no_serial(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Loop devices have no serial, so replace it. Close what a test holds open after the test."""
+def _no_serial(monkeypatch: pytest.MonkeyPatch, run_directory: Path) -> Iterator[None]:
+    """Loop devices have no serial, so replace it. Close what a test holds open before the drives are stopped."""
     monkeypatch.setattr("drivelab.drives.purge.verification.actual_serial", lambda device, name: "LOOP")
     yield
     for opened in OPENED:

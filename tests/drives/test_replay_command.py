@@ -27,7 +27,7 @@ from drivelab.run.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 MIB = 1 << 20
 MAIN = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 SHEET = "drive\tdevice\tserial\tdestructive\tnote\n"

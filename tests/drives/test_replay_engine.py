@@ -20,7 +20,7 @@ from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 
 pytest_plugins = ("capture_fixtures",)
 

@@ -15,7 +15,7 @@ from drivelab.replay.outcome import write_outcome
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 pytest_plugins = ("capture_fixtures",)
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from writers import mapping, writer
 
 from drivelab.core.errors import UserError
 from drivelab.core.lock import exclusive
-from drivelab.drives import target
+from drivelab.drives import guard, target
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
@@ -36,6 +36,12 @@ def loop(file: Path) -> Iterator[str]:
     device = done.stdout.strip()
     yield device
     subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests in which a device stays in use: do not wait until it is free."""
+    monkeypatch.setattr(guard, "PASSING_S", 0.0)
 
 
 def refused(path: str | Path, *, destroy: bool = True) -> str:
@@ -94,6 +100,7 @@ def mounted(device: str, folder: Path, *, namespace: bool) -> subprocess.Popen[b
     return process
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("namespace", [False, True])
 @pytest.mark.parametrize("way", ["path", "hard link", "deleted", "second loop device", "node of another name"])
 def test_a_mounted_image_is_refused_through_any_path(
@@ -146,6 +153,7 @@ def test_a_loop_device_over_a_file_of_another_user(file: Path, loop: str) -> Non
     assert "belongs to another user" in refused(loop)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_loop_device_over_a_device(loop: str) -> None:
     command = ["losetup", "--find", "--show", loop]
     upper = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
@@ -161,6 +169,7 @@ def test_a_file_that_another_process_has_mapped(file: Path) -> None:
         assert f"has {file} mapped for writing" in refused(file)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_mounted_loop_device(loop: str, tmp_path: Path) -> None:
     subprocess.run(["mkfs.ext4", "-q", loop], check=True)
     (tmp_path / "mount").mkdir()

@@ -25,7 +25,7 @@ from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing import tracer
 
 pytest_plugins = ("capture_fixtures",)
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 
 
 @pytest.fixture

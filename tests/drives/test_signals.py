@@ -31,7 +31,7 @@ from drivelab.replay.outcome import read_outcome
 from drivelab.trace.capturing import tracer
 from drivelab.virtual import manage
 
-pytestmark = [pytest.mark.device, pytest.mark.long]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.long]
 pytest_plugins = ("capture_fixtures",)
 SEED = int(os.environ.get("SIGNALS_SEED", "19"))
 ALL = int(os.environ.get("SIGNALS", "50"))

@@ -21,7 +21,7 @@ from drivelab.trace.capturing import mounts
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
-pytestmark = [pytest.mark.device, pytest.mark.usefixtures("run_directory")]
+pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("run_directory")]
 
 MIB = 1 << 20
 FILL = {"pattern": "sequential", "block_size_bytes": MIB, "capacity_multiple": 1, "queue_depth": 4}

@@ -27,7 +27,7 @@ from drivelab.trace.capturing import mounts
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.single]
 
 PROTOCOL = protocol("1s", "3s", "2s", queue_depth=2)
 MODEL = "{{serial: TOGETHER-{0}, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}}"

@@ -76,9 +76,9 @@ measurements:
 """
 MEASUREMENTS = 3
 KINDS = {
-    "run": 3, "snakemake": 4, "measure": 9, "precondition": 2, "purge": 1, "server": 2, "fork": 2, "any": 1, "all": 1,
+    "run": 1, "snakemake": 2, "measure": 4, "precondition": 1, "purge": 1, "server": 1, "fork": 1, "any": 1, "all": 1,
 }  # fmt: skip
-"""Number of kills per kind of process in twenty-five: `all` is the whole tree at once, `any` a random process of it."""
+"""Number of kills per kind of process in thirteen: `all` is the whole tree at once, `any` a random process of it."""
 _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTERM], [signal.SIGINT],
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
@@ -205,7 +205,7 @@ class Monkey:
             self._random.shuffle(deck)
             self._deck += deck
         del self._deck[kills:]
-        self._faults = list(range(5, kills, 10))
+        self._faults = list(range(3, kills, 6))
         self.tally = Tally()
 
     def play(self) -> Tally:

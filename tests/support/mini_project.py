@@ -77,8 +77,12 @@ def _plan(folder: Path, environment: dict[str, str], study: str, output: Path) -
     main(["--cores", "2", "--config", f"study={study}", "--nocolor", "--dry-run"])
 
 
+PNG_OFF = ("scripts/drivelab/workflow/load.py", '"png", "yes"', '"png", "no"')
+"""PNG files take a third of the time of figures."""
+
+
 class Project:
-    """A copy of the project with a study `config/mini.yaml`."""
+    """A copy of the project with a study `config/mini.yaml`, whose figures are drawn as SVG only."""
 
     study = "config/mini.yaml"
 
@@ -87,6 +91,7 @@ class Project:
         for name in ("config", "traces", "workflow", "profiles", "scripts"):
             shutil.copytree(ROOT / name, folder / name)
         shutil.copy(ROOT / "Snakefile", folder)
+        self.edit(*PNG_OFF)
         (folder / "config/mini.yaml").write_text(STUDY)
 
     def copied(self, folder: Path) -> Project:
@@ -195,6 +200,17 @@ class Project:
         text = path.read_text()
         assert old in text, f"{old!r} is not in {file}"
         path.write_text(text.replace(old, new, 1))
+
+    def with_png(self) -> Project:
+        file, on, off = PNG_OFF
+        self.edit(file, off, on)
+        return self
+
+    def end_with_tables(self) -> None:
+        """Let studies of the copy end with their tables, for tests to which figures and report would only add time."""
+        targets = 'return [*self.of_every_recording("recordings/RECORDING/recording.json"), *self.tables()]'
+        layout = "scripts/drivelab/workflow/layout.py"
+        self.edit(layout, "        reports = [", f"        {targets}\n        reports = [")
 
     def recordings(self) -> dict[str, float]:
         """Return the modification time of every finished recording's manifest, by path."""

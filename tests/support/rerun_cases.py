@@ -85,6 +85,8 @@ class Case:
     jobs: Jobs
     runs: bool = False
     """Whether the tests also run the jobs, and check that nothing remains to do."""
+    together: bool = False
+    """Whether the tests make this change together with all others that lead to nothing."""
 
 
 CASES = (
@@ -108,24 +110,33 @@ CASES = (
         after.edit(after.PROTOCOL, "runtime: 60s", "runtime: 61s"),
         study("differences") | DELTAS,
     ),
-    Case("comment in a protocol", after.edit(after.PROTOCOL, "  - loop:", "  # a remark\n  - loop:"), NOTHING),
-    Case("comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING),
+    Case(
+        "comment in a protocol",
+        after.edit(after.PROTOCOL, "  - loop:", "  # a remark\n  - loop:"),
+        NOTHING,
+        together=True,
+    ),
+    Case(
+        "comment in the study", after.mini("basis: op7\n", "basis: op7   # the smaller one\n"), NOTHING, together=True
+    ),
     Case(
         "comment in the code of an analysis",
         after.append("scripts/drivelab/analysis/deltas/deltas.py", "# a remark\n"),
         NOTHING,
+        together=True,
     ),
-    Case("comment in rules", after.comment_in_rules, NOTHING),
-    Case("code of a measurement", after.append("scripts/drivelab/run/loop.py"), NOTHING),
+    Case("comment in rules", after.comment_in_rules, NOTHING, together=True),
+    Case("code of a measurement", after.append("scripts/drivelab/run/loop.py"), NOTHING, together=True),
     Case(
         "version of drivelab",
         after.edit("scripts/drivelab/__init__.py", '__version__ = "', '__version__ = "9'),
         NOTHING,
+        together=True,
     ),
     Case("order of keys in study and protocol", after.key_order, NOTHING),
     Case("name of the study's file", after.renamed_study, REPORT),
-    Case("`concurrency`", after.mini("basis:", "concurrency: 2\nbasis:"), NOTHING),
-    Case("`order`", after.mini("basis:", "order: {random: 7}\nbasis:"), NOTHING),
+    Case("`concurrency`", after.mini("basis:", "concurrency: 2\nbasis:"), NOTHING, together=True),
+    Case("`order`", after.mini("basis:", "order: {random: 7}\nbasis:"), NOTHING, together=True),
     Case("file times after a checkout", after.checkout, NOTHING),
     Case("checkout of another commit and back", after.other_commit_and_back, NOTHING),
     Case("project moved", after.moved, NOTHING),
@@ -156,7 +167,7 @@ CASES = (
         "a figure deleted", after.gone("results/figures/op7/pts-iops/*/convergence.svg"), {"figures": OP7_IOPS} | REPORT
     ),
     Case("the report deleted", after.gone("results/report/index.html"), study("report")),
-    Case("all logs deleted", after.gone("results/logs"), NOTHING),
+    Case("all logs deleted", after.gone("results/logs"), NOTHING, together=True),
     Case("a recording deleted", after.gone("results/recordings/op7/pts-iops/*"), measured(OP7_IOPS)),
     # The chain finds all cells finished and writes the manifest.
     Case(
@@ -164,7 +175,7 @@ CASES = (
         after.gone("results/recordings/op7/pts-iops/*/recording.json"),
         measured(OP7_IOPS),
     ),
-    Case("a manifest touched", after.same_manifest_touched, NOTHING),
+    Case("a manifest touched", after.same_manifest_touched, NOTHING, together=True),
     Case("a recording replaced, with an older time", after.replaced_recording, ITS_TABLES, runs=True),
     Case("evidence altered under its manifest", after.altered_evidence, NOTHING),
     Case(
@@ -202,8 +213,10 @@ CASES = (
     ),
     Case("file of a trace moved", after.moved_trace, OF_TRACE),
     Case("sheet of drives renamed", after.renamed_sheet, NOTHING),
-    Case("note in the sheet of drives", after.sheet("7 % over-provisioning\n", "the first one\n"), NOTHING),
-    Case("`host` of a drive", after.column("host", "elsewhere"), NOTHING),
+    Case(
+        "note in the sheet of drives", after.sheet("7 % over-provisioning\n", "the first one\n"), NOTHING, together=True
+    ),
+    Case("`host` of a drive", after.column("host", "elsewhere"), NOTHING, together=True),
     Case("path of a drive (`device`), of the same serial", after.moved_drive, NOTHING),
     Case("a drive renamed in sheet and study", after.renamed_drive, OF_RENAMED),
     Case("`firmware` of a drive entered", after.PINNED, measured(of(["op7"]))),

@@ -20,11 +20,10 @@ JOINED = {"fleet_tables": [""], "fleet_deltas": [""], "fleet_report": [""], "fle
 
 @pytest.fixture
 def project(tmp_path: Path) -> FleetProject:
-    """Two of three drives, one short loop each. PNG is switched off, as it takes a third of the time."""
+    """Two of three drives, one short loop each."""
     fleet = fleet_project(tmp_path / "project", 3)
     study = (fleet.folder / fleet.study).read_text().partition("  - protocol: pts-write-saturation")[0]
     (fleet.folder / fleet.study).write_text(study.replace("drives: [d1, d2, d3]", "drives: [d1, d2]"))
-    fleet.edit("scripts/drivelab/workflow/load.py", '"png", "yes"', '"png", "no"')
     fleet.make_held()
     return fleet
 

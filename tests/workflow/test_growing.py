@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +48,7 @@ COMMAND = [sys.executable, "-c", "import sys; from drivelab.cli.main import main
 def growing(folder: Path) -> Project:
     project = Project(folder)
     (project.folder / project.study).write_text(STUDY)
+    project.end_with_tables()
     return project
 
 
@@ -59,14 +61,25 @@ def deltas(project: Project) -> pd.DataFrame:
     return io.read(project.folder / "results/tables/deltas.parquet", "deltas")
 
 
+def back_to_the_first_look(project: Project) -> None:
+    """Remove what a finished study made after its first look."""
+    results = project.folder / "results"
+    record = json.loads((results / "looks.json").read_text())
+    (results / "looks.json").write_text(json.dumps({**record, "looks": record["looks"][:1]}))
+    for path in [*results.rglob("*-run[45]*"), *results.glob("tables/*.parquet")]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+
+
 @pytest.mark.long
 def test_a_killed_study_grows_on_as_if_undisturbed(tmp_path: Path) -> None:
-    undisturbed, killed = growing(tmp_path / "undisturbed"), growing(tmp_path / "killed")
+    undisturbed = growing(tmp_path / "undisturbed")
     done = undisturbed.drivelab("run", undisturbed.study)
     assert done.returncode == 0, done.stderr
     assert "clear after 3 runs: the only headline test is decided at the margin." in done.stdout
     assert "close after 3 runs: the only headline test is undecided at the margin (op28, random read 4" in done.stdout
     assert {name for path in undisturbed.recordings() if "/clear/" in (name := str(path)) and "run4" in name} == set()
+    killed = undisturbed.copied(tmp_path / "killed")
+    back_to_the_first_look(killed)
     running = subprocess.Popen(
         [*COMMAND, killed.study], cwd=killed.folder, env=killed.environment, start_new_session=True,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,

@@ -11,9 +11,11 @@ from rerun_cases import CASES, PAGE, Case, measured, of, with_table
 
 from drivelab.tables import io
 
+ALONE = [case for case in CASES if not case.together]
+
 
 @pytest.mark.long
-@pytest.mark.parametrize("case", CASES, ids=[case.change for case in CASES])
+@pytest.mark.parametrize("case", ALONE, ids=[case.change for case in ALONE])
 def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None:
     case.make(copy)
     before = copy.evidence()
@@ -22,6 +24,15 @@ def test_a_change_leads_to_exactly_these_jobs(case: Case, copy: Project) -> None
         copy.run()
         assert copy.jobs() == {}, "nothing is left to do"
         assert copy.evidence().items() >= before.items(), "recordings stay unchanged"
+
+
+@pytest.mark.long
+def test_harmless_changes_lead_to_no_job(copy: Project) -> None:
+    for case in CASES:
+        if case.together:
+            assert case.jobs == {}
+            case.make(copy)
+    assert copy.jobs() == {}
 
 
 @pytest.mark.long

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,8 @@ from drivelab.core.programs import start
 ROOT = Path(__file__).resolve().parents[3]
 NO_TESTS_COLLECTED = 5
 """pytest's exit status"""
+DEVICES = ("device and not single", "device and single")
+"""Markers of the device tests that run beside each other."""
 _PYTEST = (sys.executable, "-m", "pytest")
 LEFT_OUT = """\
 Not run: the long tests of the same folders (./drivelab test long),
@@ -63,17 +67,26 @@ def run_browser(arguments: Sequence[str]) -> int:
 
 
 def _beside(marker: str, *arguments: str) -> int:
-    """Run the device tests one after another, because they share this machine's devices, beside the others.
+    """Run the device tests beside the others: they mostly wait. Their output follows that of the others.
 
-    Both mostly wait. The output of the device tests follows that of the others.
+    The device tests run in two processes, in each one after another. One has those that use what this machine has once.
     """
-    with tempfile.TemporaryFile("w+") as output:
-        with _start(*_PYTEST, "-m", f"{marker}device", *arguments, stdout=output, stderr=output) as devices:
-            # Stealing keeps the tests of a file together, so that few workers make its fixtures.
-            others = _pytest("-n", "auto", "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
-            statuses = [others, _end(devices)]
-        output.seek(0)
-        print("\nDevice tests:\n", output.read(), sep="")
+    places = [] if any(map(_is_path, arguments)) else ["tests/drives"]
+    with ExitStack() as running:
+        outputs = [running.enter_context(tempfile.TemporaryFile("w+")) for _ in DEVICES]
+        devices = [
+            running.enter_context(
+                _start(*_PYTEST, "-m", f"{marker}{which}", *places, *arguments, stdout=output, stderr=output)
+            )
+            for which, output in zip(DEVICES, outputs, strict=True)
+        ]  # fmt: skip
+        # Stealing keeps the tests of a file together, so that few workers make its fixtures. Device tests run in real
+        # time, so they take precedence (nice).
+        others = (*_PYTEST, "-n", "auto", "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
+        statuses = [_run("nice", "-n", "5", *others), *map(_end, devices)]
+        for which, output in zip(DEVICES, outputs, strict=True):
+            output.seek(0)
+            print(f"\nTests '{which}':\n", output.read(), sep="")
     failures = [status for status in statuses if status not in (0, NO_TESTS_COLLECTED)]
     return failures[0] if failures else min(statuses)
 
@@ -92,7 +105,9 @@ def _run(*command: str) -> int:
 
 
 def _start(*command: str, **options: Any) -> subprocess.Popen[Any]:
-    return start(command, signal="INT", cwd=ROOT, **({"stdin": None} | options))
+    # Container images set this variable: each of the many processes would compile all modules again.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return start(command, signal="INT", cwd=ROOT, env=environment, **({"stdin": None} | options))
 
 
 def _end(process: subprocess.Popen[Any]) -> int:

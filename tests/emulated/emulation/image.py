@@ -35,7 +35,7 @@ UDEV = (
 )
 """Files that create /dev/disk/by-id and the udev database."""
 COMPILED = (
-    "", "core", "criteria", "drives", "drives/purge", "fio", "host", "host/stack", "plan", "recording", "run",
+    "", "cli", "core", "criteria", "drives", "drives/purge", "fio", "host", "host/stack", "plan", "recording", "run",
     "telemetry", "trace", "trace/capturing", "virtual",
 )  # fmt: skip
 """Folders of the library whose modules the guest imports."""
@@ -100,6 +100,7 @@ def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
     _add_busybox(image)
     _add_udev(image)
     _add_python(image)
+    _add_compiled_project(image)
     _add_python_packages(image)
     image.write(path)
 
@@ -154,7 +155,7 @@ def _add_udev(image: Image) -> None:
 
 
 def _add_python(image: Image) -> None:
-    """Add the Python interpreter, its standard library, and the project's compiled modules."""
+    """Add the Python interpreter and its standard library."""
     python = Path(sys.executable).resolve()
     image.programs(python)
     image.link("/usr/bin/python3", str(python))
@@ -170,7 +171,6 @@ def _add_python(image: Image) -> None:
         elif path.suffix == ".so":
             extensions.append(path)
     image.programs(*extensions)
-    _compile_project(image, str(tag))
 
 
 def _add_python_packages(image: Image) -> None:
@@ -181,23 +181,29 @@ def _add_python_packages(image: Image) -> None:
         path = Path(found.origin)
         if path.name == "__init__.py":
             image.tree(path.parent, f"{PROJECT}/packages/{name}")
+            _compile(image, path.parent, f"packages/{name}", "**/*.py")
         else:
             image.file(f"{PROJECT}/packages/{path.name}", path)
+            _compile(image, path.parent, "packages", path.name)
 
 
-def _compile_project(image: Image, tag: str) -> None:
-    """Compile the project's modules here, because an emulated processor takes seconds for it."""
-    source = ROOT / "scripts/drivelab"
+def _add_compiled_project(image: Image) -> None:
+    for package in COMPILED:
+        _compile(image, ROOT / "scripts/drivelab" / package, f"scripts/drivelab/{package}", "*.py")
+
+
+def _compile(image: Image, source: Path, target: str, pattern: str) -> None:
+    """Compile modules here, because an emulated processor takes seconds for it."""
     with tempfile.TemporaryDirectory() as temporary:
-        for package in COMPILED:
-            for path in sorted((source / package).glob("*.py")):
-                inside = Path(PROJECT) / "scripts/drivelab" / package / path.name
-                compiled = Path(temporary) / "compiled.pyc"
-                py_compile.compile(
-                    str(path), str(compiled), dfile=str(inside), doraise=True,
-                    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
-                )  # fmt: skip
-                image.file(inside.parent / "__pycache__" / f"{path.stem}.{tag}.pyc", compiled.read_bytes())
+        compiled = Path(temporary) / "compiled.pyc"
+        for path in sorted(source.glob(pattern)):
+            inside = Path(PROJECT) / target / path.relative_to(source)
+            py_compile.compile(
+                str(path), str(compiled), dfile=str(inside), doraise=True,
+                invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+            )  # fmt: skip
+            name = f"{path.stem}.{sys.implementation.cache_tag}.pyc"
+            image.file(inside.parent / "__pycache__" / name, compiled.read_bytes())
 
 
 def _write_entry(file: BinaryIO, number: int, path: str, mode: int, content: bytes | Path) -> None:

@@ -35,8 +35,8 @@ MIB = 1 << 20
 MS = 1_000_000
 QUICK = EngineOptions(watchdog_s=60)
 TOLERANCE_NS = 2 * MS
-"""Between the engine's reading of the clock and the time that it records, on a host with other load."""
-MOST_TRIES = 25  # other tests use the processor, so stalls beyond the tolerance are common
+"""Between the engine's reading of the clock and the time that it records."""
+MOST_TRIES = 5
 
 
 @pytest.fixture
@@ -134,17 +134,29 @@ def test_the_longest_transfer(engine: Engine) -> None:
     assert bytes(4096) not in direct_read(engine.target)
 
 
+def stalled_ns(process: subprocess.Popen[str]) -> int:
+    """Wait for the end of a process, and return how long it waited for a CPU; 0 if the kernel does not count that."""
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        return int(Path(f"/proc/{process.pid}/schedstat").read_text().split()[1])
+    except FileNotFoundError:
+        return 0
+
+
 def check_rules(engine: Engine, records: Records, options: EngineOptions = QUICK) -> None:
-    """Run and check the results against the rules; retry, because a stall of the host looks like a violation."""
+    """Run and check the results against the rules, with tolerance for the time that the engine waited for a CPU.
+
+    Retry, because the engine cannot count other stalls, such as those of a virtual machine.
+    """
     for _ in range(MOST_TRIES):
-        ran = engine.run(records, options)
+        process = engine.start(records, options)
+        tolerance_ns = TOLERANCE_NS + stalled_ns(process)
+        ran = engine.ended(process)
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
         assert ran.report["most_in_flight"] == ran.results["in_flight"].max(initial=0)
-        lax = Rules(options.depth_limit, tolerance_ns=1 << 62)
-        errors = violations(ran.schedule, ran.results, lax)
-        assert [error for error in errors if "tells of" not in error] == []
-        errors = violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=TOLERANCE_NS))
+        assert violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=1 << 62)) == []
+        errors = violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=tolerance_ns))
         if not errors:
             return
     raise AssertionError("\n".join(errors))
