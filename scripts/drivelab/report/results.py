@@ -20,6 +20,8 @@ from drivelab.report.numbers import (
     is_missing,
     metric_order,
     number,
+    time_scale,
+    unit_of,
 )
 from drivelab.report.sections.all_numbers import all_numbers
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
@@ -29,9 +31,9 @@ from drivelab.report.sections.replay_result import passes_table
 from drivelab.report.sections.replay_runs import operations_table, run_latencies_table, runs_table, streams_table
 from drivelab.report.sections.saturation import saturation_table, soaks_table
 from drivelab.report.sections.scores import best_runs_table, merit_table, nines_table
-from drivelab.report.table_fields import number_cell, percent_cell, size_cell, summary_cell, value_cell
+from drivelab.report.table_fields import number_cell, percent_cell, scaled_cell, size_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
-from drivelab.tables.labels import demand
+from drivelab.tables.labels import loads_of
 
 _TIMED = (
     "Duration: from the start of the command until all of its writes are on the drive. Each run gets a new file "
@@ -118,11 +120,7 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
     A tracked latency also gets IOPS and the maximum of the cells in the window (PTS latency test). Cells at several
     loads, as in an import, have a table for each load, which its caption names.
     """
-    measured = inputs.frame_of("cells", key).reindex(columns=["cell_label", "threads", "queue_depth"])
-    loads = {
-        cell.cell_label: f", {demand(cell.threads, cell.queue_depth)}"
-        for cell in measured.drop_duplicates("cell_label").itertuples()
-    }
+    loads = {label: f", {load}" for (_, label), load in loads_of(inputs.frame_of("cells", key)).items()}
     if len(set(loads.values())) == 1:
         loads = {}
     tracked = {metric for _, metric in inputs.tracked(key[1])}
@@ -145,14 +143,20 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
         mixes = sorted({mix for _, mix in cells}, key=lambda mix: int(mix.partition("/")[0]))
         labels = {block: row["cell_label"].split()[1] for (block, _), row in cells.items()}
         first = next(iter(cells.values()))
-        subject = capital(heading(metric, first["unit"]))
+        stored = unit_of(metric, first["unit"])
+        divisor, unit = time_scale([row["value"] for row in cells.values() if not is_missing(row["value"])], stored)
+        subject = capital(heading(metric, first["unit"]).removesuffix(stored) + unit)
         access = "random" if pattern == "RND" else "sequential"
         yield Table(
             id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}{load.replace(', ', '-').lower()}",
             caption=f"{subject}: block size by R/W mix %, {access} access{load} ({statistic})",
-            columns=(Column("Block size", numeric=False), *map(Column, mixes)),
+            columns=(
+                Column("Block size", numeric=False),
+                *(Column(mix, download=f"{mix}, {stored}" if unit != stored else "") for mix in mixes),
+            ),
             rows=tuple(
-                (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes
+                (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix)), divisor) for mix in mixes))
+                for block in sizes
             ),
             note=_note(cells.values()),
             sources=inputs.sources(name for row in cells.values() for name in row["recordings"]),
@@ -164,8 +168,8 @@ def _note(rows: Iterable[Row]) -> str:
     return f"Tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
 
 
-def _matrix_cell(row: Row | None) -> Cell:
-    return summary_cell(row, taint_mark(row) if row else "")
+def _matrix_cell(row: Row | None, divisor: float) -> Cell:
+    return scaled_cell(summary_cell(row, taint_mark(row) if row else ""), divisor)
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
@@ -192,10 +196,17 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
     several = len({row["recording"] for row in windows}) > 1
     cells = in_windows(inputs, key, tracked=True)
     proofs = {_variable(row): window_proof(row, _evidence(cells, row)) for row in windows}
-    columns = [Column("", numeric=False)]
+    columns, divisors = [Column("", numeric=False)], {}
     for row in windows:
         run = f" (run {row['run']})" if several else ""
-        columns.append(Column(f"{row['variable']}: {heading(row['metric'], row['unit'])}{run}"))
+        stored = unit_of(row["metric"], row["unit"])
+        divisors[_variable(row)], unit = time_scale([min(row["values"])], stored)
+        name = f"{row['variable']}: {heading(row['metric'], row['unit'])}"
+        columns.append(Column(name.removesuffix(stored) + unit + run, download=name + run if unit != stored else ""))
+
+    def scaled(row: Row, cell: Cell) -> Cell:
+        return scaled_cell(cell, divisors[_variable(row)])
+
     return Table(
         id=f"{inputs.anchors[key]}-determination",
         caption="Steady-state determination data",
@@ -208,14 +219,17 @@ def determination(inputs: Inputs, key: Key) -> Table | None:
                 lambda r: Cell(f"{r['window_start']}{DASH}{r['window_end']} of {r['rounds']}"),
             ),
             _across(
-                "Values in the window", windows, lambda r: Cell(" · ".join(number(v) for v in r["values"]), tone="wrap")
+                "Values in the window",
+                windows,
+                lambda r: Cell(" · ".join(number(v / divisors[_variable(r)]) for v in r["values"]), tone="wrap"),
             ),
-            _across("Average", windows, lambda r: value_cell(r["average"], proofs[_variable(r)])),
-            _across("Allowed maximum data excursion", windows, lambda r: value_cell(r["allowed_data_excursion"])),
-            _across("Measured maximum data excursion", windows, lambda r: _excursion(r, "data")),
-            _across("Allowed maximum slope excursion", windows, lambda r: value_cell(r["allowed_slope_excursion"])),
-            _across("Measured maximum slope excursion", windows, lambda r: _excursion(r, "slope")),
-            _across("Least-squares fit (R: round)", windows, _fit),
+            _across("Average", windows, lambda r: scaled(r, value_cell(r["average"], proofs[_variable(r)]))),
+            *(
+                _across(f"{name} maximum {kind} excursion", windows, lambda r, c=cell, k=kind: scaled(r, c(r, k)))
+                for kind in ("data", "slope")
+                for name, cell in (("Allowed", _allowed), ("Measured", _excursion))
+            ),
+            _across("Least-squares fit (R: round)", windows, lambda r: _fit(r, divisors[_variable(r)])),
             _across(
                 "Residual drift over the window", windows, lambda r: percent_cell(r["residual_drift_pct"], signed=True)
             ),
@@ -248,6 +262,10 @@ def _reached(row: Row) -> Cell:
     return Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")
 
 
+def _allowed(row: Row, kind: str) -> Cell:
+    return value_cell(row[f"allowed_{kind}_excursion"])
+
+
 def _excursion(row: Row, kind: str) -> Cell:
     measured, allowed = row[f"measured_{kind}_excursion"], row[f"allowed_{kind}_excursion"]
     if is_missing(measured) or is_missing(allowed):
@@ -256,11 +274,11 @@ def _excursion(row: Row, kind: str) -> Cell:
     return number_cell(measured, small="within" if within else "exceeded", tone="good" if within else "bad")
 
 
-def _fit(row: Row) -> Cell:
+def _fit(row: Row, divisor: float) -> Cell:
     if is_missing(row["slope"]) or is_missing(row["intercept"]):
         return Cell(MISSING, tone="missing")
     sign = MINUS if row["intercept"] < 0 else "+"
-    return Cell(f"{number(row['slope'])} · R {sign} {number(abs(row['intercept']))}")
+    return Cell(f"{number(row['slope'] / divisor)} · R {sign} {number(abs(row['intercept']) / divisor)}")
 
 
 def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
