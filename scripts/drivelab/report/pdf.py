@@ -82,11 +82,11 @@ def pages(report: Report) -> dict[str, Any]:
         "drives": _facts(report.identities),
         "sentence": report.sentence or report.lead[0],
         "chart": [_figure(chart)] if chart else [],
-        "glance": [_table(report.glance, anchors, ())] if report.glance else [],
+        "glance": [_summary(report.glance, anchors)] if report.glance else [],
         "lead": report.leads,
         "labels": [banner.label for banner in report.banners],
         "terms": report.verdict_terms,
-        "comparison": [_table(replace(compared, rows=rows[:_MOST_ROWS]), anchors, ())] if compared else [],
+        "comparison": [_summary(replace(compared, rows=rows[:_MOST_ROWS]), anchors)] if compared else [],
         "rest": f"{rest} more are in the HTML report." if rest > 0 else "",
         "banners": [_banner(banner, len(report.pages)) for banner in report.banners],
         "tests": [_test(page, len(report.pages), anchors) for page in report.pages],
@@ -143,6 +143,11 @@ def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
             if table.collapsed
         ],
     }
+
+
+def _summary(table: Table, anchors: set[str]) -> dict[str, Any]:
+    """Return the content of a table without its origins, which the pages of the tests have."""
+    return _table(table, anchors, (sources_of(table), cells_of(table)))
 
 
 def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +16,7 @@ from made_fleet import made_fleet
 from drivelab.analysis.deltas.models import model_deltas
 from drivelab.analysis.fleet_parts import by_measurement, fleet_tables
 from drivelab.analysis.fleet_statistics import VALUE, deviations_table, drive_columns, spread_table
-from drivelab.report import html
+from drivelab.report import content, html
 from drivelab.report.fleet_page import banners, build
 from drivelab.report.fleet_sentences import lead
 from drivelab.report.fleet_view import INTERVAL
@@ -195,3 +197,24 @@ def test_a_hot_drive_is_not_blamed_on_the_host(hot: list[str], title: str, named
     assert banner.reasons == tuple(
         f"{drive}: throttled: the drive reached 110 °C, it warns from 75 °C" for drive in hot
     )
+
+
+def test_a_study_of_many_drives_has_the_view_of_a_fleet(tmp_path: Path) -> None:
+    """The same tables give it: the pages of the drives are in the report, and open on demand."""
+    summary = pd.concat(by_measurement(made_fleet(tmp_path, 9, cells=1)), ignore_index=True)
+    summary = summary[summary["measurement"].isin(("pts-iops", "pts-latency"))]
+    study = {"name": "many", "title": "Many", "basis": "d1", "margin_pct": 5.0}
+    report = content.build({"summary": summary}, study, [], [], None)
+    assert report.sentence.endswith("d7 (\N{MINUS SIGN}18\u00a0%) is an outlier.")
+    assert "95\u00a0% interval: " in report.sentence
+    page = html.render(report)
+    assert page.index('id="at-a-glance"') < page.index('id="all-drives"') < page.index('id="pages"')
+    table = page[page.index('<table id="drives"') :]
+    links = re.findall(r'href="#(d\d-pts-iops)"', table[: table.index("</table>")])
+    holds = re.findall(r'data-holds="(d\d-pts-iops) d\d-pts-latency"', page)
+    assert (len(links), links[-1], sorted(links)) == (9, "d7-pts-iops", sorted(holds))
+    assert 'id="d1-pts-iops"' not in page
+    packed = re.findall(r'class="packed">([^<]*)<', page)
+    assert any('id="d1-pts-iops"' in gzip.decompress(base64.b64decode(text)).decode() for text in packed)
+    few = content.build({"summary": summary[summary["drive"].isin(("d1", "d7"))]}, study, [], [], None)
+    assert few.many_drives is None

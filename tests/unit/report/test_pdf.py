@@ -108,6 +108,7 @@ def test_a_summary_of_two_pages_comes_first(report: Report, document: PdfReader)
         assert without_spaces(line) in first
     for row in report.verdict_table.rows:
         assert all(without_spaces(cell.text) in first + second for cell in row)
+    assert not any(without_spaces(source) in first + second for source in report.verdict_table.sources)
     assert without_spaces(report.banners[0].title) in second + third
     targets = {
         str(note.get_object()["/Dest"])

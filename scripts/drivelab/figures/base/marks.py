@@ -32,7 +32,7 @@ _SILENT = ("alike", "interval", "basis")
 """Marks (gid) without values of their own: reference lines, and whiskers, whose interval is at the point."""
 _DIGITS_OF_A_MAP = 4
 _LONG = 100
-_APART_PX = 2.0
+_APART_PX = 3.0
 """A reader cannot point at one of two points that are closer; a line of more than _LONG points leaves them out."""
 
 

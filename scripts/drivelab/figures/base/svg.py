@@ -52,11 +52,10 @@ def compact(svg: str) -> str:
     """
     svg = _GROUP_ID.sub(_marked, _SILENT.sub("", svg))
     svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, _PLACE.sub(_to_a_tenth, tag[0]))), svg)
-    svg = _TICK_LINE.sub(r"\1", svg)
     svg = _PATH.sub(lambda path: _short(_COMMAND.sub(r"\1", path[0]).strip()), svg)
     svg = _NO_TURN.sub("", _EMPTY_GROUP.sub("", svg)).replace(" font-family: 'DejaVu Sans';", "")
     svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "").replace(" xlink:href=", " href=")
-    return _with_classes(_with_short_ids(_BETWEEN_TAGS.sub("><", _without_groups(svg)).strip()))
+    return _with_classes(_with_short_ids(_TICK_LINE.sub(r"\1", _BETWEEN_TAGS.sub("><", _without_groups(svg)).strip())))
 
 
 def with_values(svg: str, values: Mapping[str, Any]) -> str:
