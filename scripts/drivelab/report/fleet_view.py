@@ -35,6 +35,7 @@ from drivelab.tables.labels import SCORE
 MANY = 8
 """A study of this many drives has the fleet's view."""
 INTERVAL = ["interval_low", "interval_high"]
+_NBSP = "\u00a0"
 _LINES = 3
 
 
@@ -116,10 +117,12 @@ class Fleet:
                 continue
             best, last = counted.iloc[0], counted.iloc[-1]
             values = [best["value"], best["median"], last["value"]]
-            top, median, bottom = quantities(values, unit_of(best["metric"], best["unit"]), rounded)
-            name = "" if best["kind"] == "speed" else f"{metric_name(best['metric'])}; lower is better"
+            texts = quantities(values, unit_of(best["metric"], best["unit"]), rounded)
+            top, median, bottom = map(_without_unit, texts)
+            name = f"{best['measurement']}, {metric_name(best['metric'])} ({texts[0].partition(_NBSP)[2]})"
+            better = "; lower is better" if best["kind"] == "time" else ""
             rows.append(
-                (Cell(capital(self._words(best)), small=name),
+                (Cell(capital(self._words(best)), small=name.replace("IOPS (IOPS)", "IOPS") + better),
                  Cell(top, small=str(best["drive"]), value=best["value"]), Cell(median, value=best["median"]),
                  Cell(bottom, small=f"{last['drive']}, {percent(last['deviation_pct'], signed=True)}",
                       value=last["value"]))
@@ -196,4 +199,4 @@ def _picture(drawing: Drawing, name: str, title: str, caption: str) -> Figure:
 
 
 def _without_unit(quantity: str) -> str:
-    return quantity.partition("\u00a0")[0]
+    return quantity.partition(_NBSP)[0]

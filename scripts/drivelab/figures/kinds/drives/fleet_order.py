@@ -25,7 +25,8 @@ _WIDTH_IN, _ROW_IN, _HIGHEST_IN = 4.8, 0.19, 5.4
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
 _BLUE = "#0a5c9e"
-_BAND = "#bcd3e8"
+_INTERVAL = "#5f93c4"
+_BAND = "#dce8f3"
 
 
 @style.styled
@@ -57,7 +58,7 @@ def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
     nothing = np.full(len(rows), np.nan)
     if np.isfinite(low).any():
         axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([row, row, nothing]).ravel(),
-                  color=style.MUTED, linewidth=1.2, label="95 % interval", gid="interval")  # fmt: skip
+                  color=_INTERVAL, linewidth=1.6, label="95 % interval", gid="interval")  # fmt: skip
     size = max(3.0, min(6.0, 300 / len(rows)))
     marks = (
         (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
