@@ -18,7 +18,8 @@ from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key, each
 from drivelab.report.numbers import MISSING, is_missing, moment, percent, quantity, size, text
 from drivelab.report.picture import picture
-from drivelab.report.results import determination, result_tables
+from drivelab.report.results import result_tables
+from drivelab.report.sections.determination import determination
 from drivelab.report.sections.findings import findings_of, findings_table
 from drivelab.report.sections.replay_result import result_table
 from drivelab.report.sections.verdict_table import verdict_table
