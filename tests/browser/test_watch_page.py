@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from accessibility import violations
 from playwright.sync_api import Browser, Page, expect
 from watched import MadeDrive, facts
 
@@ -236,7 +237,7 @@ def test_the_end_and_a_failure_are_announced(
         ("phone", {"viewport": PHONE, "reduced_motion": "reduce"}),
     ],
 )
-def test_the_page_fits_its_viewport(
+def test_the_page_fits_its_viewport_and_meets_wcag_2_2_aa(
     server: WatchServer, open_page: Callable[..., Page], complaints: list[str], name: str, options: dict[str, Any]
 ) -> None:
     page = open_page(server.url, **options)
@@ -244,6 +245,7 @@ def test_the_page_fits_its_viewport(
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     PICTURES.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURES / f"watch-{name}.png", full_page=True)
+    assert violations(page) == []
     assert complaints == []
 
 

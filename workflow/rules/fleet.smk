@@ -75,7 +75,9 @@ rule fleet_report:
         "<results>/logs/benchmarks/fleet_report.tsv"
     params:
         code=code_digest("report.fleet_page"),
-        templates=files_digest(*(f"report/templates/{name}*" for name in ("fleet.", "parts.", "report."))),
+        templates=files_digest(
+            *(f"report/templates/{name}*" for name in ("report.", "parts.", "many_drives.", "charts.")),
+        ),
         study=fleet.report_facts(),
     script:
         "../../scripts/fleet_report.py"

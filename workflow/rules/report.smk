@@ -34,7 +34,7 @@ rule report:
     params:
         code=code_digest("report.py"),
         templates=files_digest(
-            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "charts.")),
+            *(f"report/templates/{name}*" for name in ("report.", "parts.", "reading.", "many_drives.", "charts.")),
         ),
         captions=layout.captions(),
         study=layout.report_facts(),

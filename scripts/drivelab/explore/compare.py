@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from drivelab.analysis.deltas.differences import (
     known_differences,
     not_recorded,
 )
-from drivelab.analysis.deltas.doubts import LOAD, NOT_KNOWN, without_replication
+from drivelab.analysis.deltas.doubts import LOAD, without_replication
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.limits import limited
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
@@ -27,6 +27,7 @@ from drivelab.criteria.repeats import THRESHOLD_PCT
 from drivelab.explore.asked import differing_loads, named_by_load
 from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, side_of
+from drivelab.tables.labels import loads_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "drive": ("drive",), "host": ("host", "setting"), "firmware": ("firmware",), "kernel": ("kernel",),
@@ -162,7 +163,7 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         _alone(sides),
         paired,
         _labels(summary.merge(deltas[_PLACE].drop_duplicates()), known),
-        _loads(sides),
+        loads_of(pd.concat([side.cells for side in sides])),
     )
 
 
@@ -170,13 +171,6 @@ def _labels(values: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
     """Return the labels that limit the compared values; a label of one side only names the side."""
     sides = {label: list(dict.fromkeys(rows["drive"])) for label, rows in limited(values, conditions).items()}
     return tuple(label if len(names) > 1 else f"{label} ({names[0]})" for label, names in sides.items())
-
-
-def _loads(sides: Sequence[Side]) -> dict[tuple[str, str], str]:
-    """Return the load by measurement and cell label, where both sides have the same."""
-    loads = pd.concat([side.summary[["measurement", "cell_label"]].assign(load=side.workloads[LOAD]) for side in sides])
-    equal = loads.dropna().drop_duplicates().drop_duplicates(["measurement", "cell_label"], keep=False)
-    return {(row.measurement, row.cell_label): row.load for row in equal.itertuples() if row.load != NOT_KNOWN}
 
 
 def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:

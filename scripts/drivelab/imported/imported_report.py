@@ -12,7 +12,7 @@ from drivelab.analysis.deltas.differences import differences_table
 from drivelab.collect.inventory import UNKNOWN
 from drivelab.figures.registry import ALL
 from drivelab.report.content import build
-from drivelab.report.view import Report
+from drivelab.report.document import Report
 
 if TYPE_CHECKING:
     import pandas as pd

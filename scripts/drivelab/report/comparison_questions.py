@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from drivelab.report.document import APPLICATIONS, LATENCY, SATURATION, TAILS, THROUGHPUT
 from drivelab.report.inputs import Inputs
-from drivelab.report.view import APPLICATIONS, LATENCY, SATURATION, TAILS, THROUGHPUT
 
 _LATENCIES = ("mean_latency_us", "read_mean_latency_us", "write_mean_latency_us", "p50_latency_us", "p90_latency_us",
               "best_mean_latency_us")  # fmt: skip

@@ -11,16 +11,20 @@ from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
 from drivelab.report.comparison_questions import main_question
 from drivelab.report.comparison_section import comparison_tables
+from drivelab.report.document import TAILS, Page, Report
 from drivelab.report.first_screen import FirstScreen
+from drivelab.report.fleet_view import MANY, fleet_of
 from drivelab.report.header import fact_groups, run_head
 from drivelab.report.inputs import Inputs, Key, each
-from drivelab.report.numbers import MISSING, is_missing, moment, names, percent, quantity, size, text
+from drivelab.report.numbers import MISSING, is_missing, moment, percent, quantity, size, text
 from drivelab.report.picture import picture
-from drivelab.report.results import determination, result_tables
+from drivelab.report.results import result_tables
+from drivelab.report.sections.determination import determination
 from drivelab.report.sections.findings import findings_of, findings_table
 from drivelab.report.sections.replay_result import result_table
-from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms, verdict_table
-from drivelab.report.view import TAILS, Banner, Fact, Figure, Link, Page, Report
+from drivelab.report.sections.verdict_table import verdict_table
+from drivelab.report.verdict import first_headlines_of_each, headlines, lead, terms
+from drivelab.report.view import Banner, Fact, Figure
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,24 +76,24 @@ def build(
             )
     starts = [plan["started"] for plan in inputs.plans if not is_missing(plan.get("started"))]
     limits = banners(inputs)
-    first_screen = FirstScreen(inputs)
-    shown, left_out = first_headlines_of_each(headlines(inputs))
+    many = fleet_of(inputs) if len(inputs.drives) >= MANY else None
+    first = many or FirstScreen(inputs)
+    shown, left_out = ((), ()) if many else first_headlines_of_each(headlines(inputs))
     return Report(
         title=str(study.get("title") or study.get("name") or "Performance study"),
         study=str(study.get("name") or ""),
         report_date=moment(report_date),
         measured=f"measured from {moment(min(starts))}" if starts else "time of measurement not recorded",
-        drives=names(list(inputs.drives)),
-        identities=tuple(_identity(inputs, drive) for drive in inputs.drives),
-        sentence=first_screen.sentence(),
-        chart=first_screen.chart,
-        glance=first_screen.table(),
-        lead=lead(inputs),
-        labels=tuple(Link(banner.label, banner.id) for banner in limits),
+        identities=() if many else tuple(_identity(inputs, drive) for drive in inputs.drives),
+        sentence=first.sentence(),
+        chart=first.chart,
+        glance=first.glance(),
+        lead=many.lead() if many else lead(inputs),
+        many_drives=many.section(own_reports=False) if many else None,
         headlines=shown,
         headlines_left_out=left_out,
         verdict_terms=terms(inputs),
-        verdict_table=verdict_table(inputs),
+        verdict_table=None if many else verdict_table(inputs),
         findings=findings_table(inputs),
         banners=limits,
         pages=tuple(_page(inputs, key, limits, listed, report_date) for key in inputs.keys),

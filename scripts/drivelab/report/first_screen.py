@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from collections.abc import Sequence
 
 import pandas as pd
 
-from drivelab.analysis.deltas.doubts import DISTURBED, taint_causes
+from drivelab.analysis import limits
 from drivelab.analysis.deltas.inference import TWINS
 from drivelab.analysis.verdict import DECIDED, IN_RECORDINGS, NOT_COMPARED
-from drivelab.criteria.taint import causes
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
@@ -24,22 +21,19 @@ from drivelab.report.measurement_outcome import (
     in_few_recordings,
     interval,
     outcome,
-    whys,
 )
 from drivelab.report.numbers import capital, is_missing, metric_name, percent, quantities, rounded, unit_of
 from drivelab.report.picture import picture
 from drivelab.report.sections.proof import value_proof
-from drivelab.report.sentences import loaded, workload_words
-from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of
+from drivelab.report.sentences import brief_words
+from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
 from drivelab.report.view import Cell, Column, Figure, Table
-from drivelab.tables.labels import KINDS, demand, known_by_throughput
+from drivelab.tables.labels import KINDS, known_by_throughput
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
-BUSY = "measured on a busy machine"
+BUSY = f"measured on a {limits.BUSY}"
 _LINES = 3
-_THREADS = re.compile(r"(, QD\d+) \(\d+ threads . \d+\)")
-"""The split of a queue depth over threads, which the first screen leaves out."""
 _MOST_GROUPS, _MOST_BARS, _MOST_PANELS = 4, 16, 3
 _MOST_COLUMNS = 4
 """With more drives than this, the table shows the best one and the basis."""
@@ -55,11 +49,12 @@ class FirstScreen:
             if known_by_throughput(row["cell_label"]) and row["metric"] in TWINS:
                 row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], "bandwidth_mib_s") or row
             if not is_missing(row["value"]):
-                self._values.setdefault(_subject(row), {})[row["drive"]] = row
+                self._values.setdefault(subject_of(row), {})[row["drive"]] = row
         self._deltas = {
-            (_subject(row), row["comparison"]): row for row in inputs.tables["deltas"] if _subject(row) in self._values
+            (subject_of(row), row["comparison"]): row
+            for row in inputs.tables["deltas"]
+            if subject_of(row) in self._values
         }
-        self._loads = _loads(inputs)
         subjects = list(self._values)
         first_of_each = {question_of(inputs, subject[0], subject[2]): subject for subject in reversed(subjects)}
         self.subjects = sorted(subjects, key=lambda subject: subject not in first_of_each.values())
@@ -79,7 +74,7 @@ class FirstScreen:
         if not compared:
             drive, row = next(iter(values.items()))
             only = f"{drive} reaches {self._quantity(subject, [row])[0]} {at}{_interval(subject, row)}"
-            return f"{only}{f', {BUSY}' if _busy_value(row) else ''}."
+            return f"{only}{f', {BUSY}' if limits.is_busy(row.get('taint_reason')) else ''}."
         best = best_first(self._frame([subject]))[0]
         delta = compared.get(best) or max(compared.values(), key=lambda row: row["delta_pct"] or 0.0)
         of_drive = [row for row in headline_deltas(self.inputs) if row["comparison"] == delta["comparison"]]
@@ -97,7 +92,7 @@ class FirstScreen:
         if outcome(delta) in DECIDED or in_few_recordings(delta):
             sure = f" ({_how_sure(self.inputs, delta)})" if interval(delta) else ""
             return f"{first}; {at}, {_versus(numbers)}{sure}.{f' {rest}' if rest else ''}"
-        busy = f", {BUSY}" if _is_busy(delta) else ""
+        busy = f", {BUSY}" if self._is_busy(subject, delta) else ""
         return (
             f"{delta['comparison']} reaches {numbers[0]} and {delta['basis']} {numbers[1]} {at} "
             f"(Δ\u00a0{delta_words(delta)}){busy}. {verdict}"
@@ -110,17 +105,22 @@ class FirstScreen:
             value = self._quantity(subject, [self._values[subject][basis]])[0]
             return f"{few}{basis}, the basis, has the best value of {drives} drives {at}: {value}."
         sure = f", {_how_sure(self.inputs, delta)}" if interval(delta) else ""
-        unsure = "" if few or outcome(delta) in DECIDED else f", {BUSY}" if _is_busy(delta) else ", no verdict"
+        unsure = (
+            "" if few or outcome(delta) in DECIDED else f", {BUSY}" if self._is_busy(subject, delta) else ", no verdict"
+        )
         return (
             f"{few}{best} has the best value of {drives} drives {at}: {numbers[0]}, against {numbers[1]} of {basis}, "
             f"the basis (Δ\u00a0{delta_words(delta)}{sure}{unsure})."
         )
 
+    def _is_busy(self, subject: Subject, delta: Row) -> bool:
+        values = (self._values[subject].get(delta[side], {}) for side in ("comparison", "basis"))
+        return any(limits.is_busy(row.get("taint_reason")) for row in values)
+
     def words(self, subject: Subject) -> str:
         """Return a workload in words; if several measurements have it, what tells them apart follows."""
         measurement, label, metric = subject
-        words = workload_words(loaded(label, self._loads.get((measurement, label))))
-        words = _THREADS.sub(r"\1", words)
+        words = brief_words(label, self.inputs.loads.get((measurement, label)))
         first = next(other for other in self._values if other[1:] == (label, metric))
         if subject == first:
             return words
@@ -138,9 +138,8 @@ class FirstScreen:
             values = values[values["drive"].isin(shown)]
         with among(self.inputs.drives):
             drawing = side_by_side(values)
-        if any(
-            map(_busy_value, (self._values[subject][drive] for subject in chosen for drive in self._values[subject]))
-        ):
+        rows = [row for subject in chosen for row in self._values[subject].values()]
+        if any(limits.is_busy(row.get("taint_reason")) for row in rows):
             note(drawing, BUSY)
         left_out = len(drives) - values["drive"].nunique()
         if left_out:
@@ -173,7 +172,7 @@ class FirstScreen:
             ]
         ).astype({"value": float, "interval_low": float, "interval_high": float})  # fmt: skip
 
-    def table(self) -> Table | None:
+    def glance(self) -> Table | None:
         """Return the values of at most three headline tests, one of each question first; None without values."""
         subjects = [subject for subject in self._values if subject in self.subjects[:_LINES]]
         if not subjects:
@@ -210,30 +209,12 @@ class FirstScreen:
         if delta is not None:
             verdict = IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
             small, tone = f"Δ\u00a0{delta_words(delta)}, {verdict}", TONES.get(verdict, "")
-        if _busy_value(row):
+        if limits.is_busy(row.get("taint_reason")):
             small = "; ".join(filter(None, (small, BUSY)))
         return Cell(text, small=small, tone=tone, value=float(row["value"]), proof=value_proof(row))
 
     def _quantity(self, subject: Subject, rows: Sequence[Row]) -> list[str]:
         return quantities([row["value"] for row in rows], unit_of(subject[2], rows[0]["unit"]), rounded)
-
-
-def _subject(row: Row) -> Subject:
-    return str(row["measurement"]), str(row["cell_label"]), str(row["metric"])
-
-
-def _loads(inputs: Inputs) -> dict[tuple[str, str], str]:
-    """Return threads and queue depth of each cell that has the same ones on all drives."""
-    cells = inputs.frame("cells")
-    if cells.empty or not {"threads", "queue_depth"} <= set(cells):
-        return {}
-    rows = cells[["measurement", "cell_label", "threads", "queue_depth"]].drop_duplicates()
-    counts = Counter(zip(rows["measurement"], rows["cell_label"], strict=True))
-    return {
-        (row.measurement, row.cell_label): demand(int(row.threads), int(row.queue_depth))
-        for row in rows.dropna().itertuples()
-        if counts[row.measurement, row.cell_label] == 1
-    }
 
 
 def _versus(numbers: Sequence[str]) -> str:
@@ -252,12 +233,3 @@ def _interval(subject: Subject, row: Row) -> str:
         return ""
     ends = quantities([row["interval_low"], row["interval_high"]], unit_of(subject[2], row["unit"]), rounded)
     return f" ({percent(95)} interval: {ends[0].partition(chr(0xA0))[0]} to {ends[1]})"
-
-
-def _is_busy(delta: Row) -> bool:
-    return any(DISTURBED & set(taint_causes(doubt)) for doubt in whys(delta))
-
-
-def _busy_value(row: Row) -> bool:
-    reason = row.get("taint_reason")
-    return not is_missing(reason) and bool(DISTURBED & set(causes([str(reason)])))

@@ -17,9 +17,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from drivelab.core.errors import UserError
+from drivelab.report.document import Download, Report
 from drivelab.report.numbers import size
 from drivelab.report.sections.proof import proofs_of
-from drivelab.report.view import Download, Proof, Report
+from drivelab.report.view import Proof
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -65,8 +66,11 @@ def report_policy() -> str:
     return policy(own_script())
 
 
-MOST_BYTES = 2 << 20
-"""Largest table that the report embeds: bytes of its compressed data."""
+MOST_BYTES = 16 << 10
+"""Largest table that the report embeds besides _RESULTS: cells, seconds and histograms would be most of the page."""
+_RESULTS = ("summary", "deltas")
+_MOST_DATA_BYTES = 1 << 20
+"""A table with more data in its files is not put together."""
 _MEANINGS = {
     "summary": "every value of every test and drive, with samples, spread, interval, verdict and evidence",
     "deltas": "every comparison with the basis, with interval, p-values, verdict, doubts and remarks",
@@ -111,8 +115,8 @@ _MEANINGS = {
 def downloads(paths: Iterable[Path]) -> tuple[Download, ...]:
     """Return a download for each table in `paths`; each file is named after its table.
 
-    A table without rows, or with more than `MOST_BYTES` of data, has no file. Raises UserError for an unreadable file,
-    TableError for a file that does not match its schema.
+    A table without rows, or larger than `MOST_BYTES` and not in _RESULTS, has no file. Raises UserError for an
+    unreadable file, TableError for a file that does not match its schema.
     """
     files: dict[str, list[Path]] = {name: [] for name in _MEANINGS}
     for path in paths:
@@ -129,12 +133,15 @@ def _download(name: str, paths: list[Path]) -> Download:
             rows += file.metadata.num_rows
             # without the footer: each recording's file repeats the column metadata
             size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
-            if size_bytes <= MOST_BYTES and file.metadata.num_rows:
+            if size_bytes <= _MOST_DATA_BYTES and file.metadata.num_rows:
                 parts.append(file.read().replace_schema_metadata(None))
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    fits = rows > 0 and size_bytes <= MOST_BYTES
-    return Download(name, _MEANINGS[name], rows, size_bytes, _parquet(pa.concat_tables(parts), name) if fits else b"")
+    fits = rows > 0 and size_bytes <= _MOST_DATA_BYTES
+    parquet = _parquet(pa.concat_tables(parts), name) if fits else b""
+    return Download(
+        name, _MEANINGS[name], rows, size_bytes, parquet if name in _RESULTS or len(parquet) <= MOST_BYTES else b""
+    )
 
 
 def _parquet(table: pa.Table, name: str) -> bytes:

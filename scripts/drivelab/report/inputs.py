@@ -15,7 +15,7 @@ from drivelab.analysis.verdict import STEADY
 from drivelab.core.grouping import grouped
 from drivelab.criteria.soundness import sound
 from drivelab.report.numbers import is_missing, percent
-from drivelab.tables.labels import SCORE
+from drivelab.tables.labels import SCORE, loads_of
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -202,6 +202,11 @@ class Inputs:
     def summary_of(self, drive: str, measurement: str, cell_label: str, metric: str) -> Row | None:
         """Return the summary row of one value of a drive; None if it was not measured."""
         return self._summary.get((drive, measurement, cell_label, metric))
+
+    @cached_property
+    def loads(self) -> Mapping[tuple[str, str], str]:
+        """Threads and queue depth, as `T2Q8`, by measurement and cell label; without cells where they vary."""
+        return loads_of(self.frame("cells"))
 
     @cached_property
     def _deltas(self) -> Mapping[str, list[Row]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ import typst
 
 from drivelab.core.errors import UserError
 from drivelab.core.programs import run
-from drivelab.report.view import SHOWN, Banner, Cell, Fact, Figure, Headline, Page, Report, Table, outcomes
+from drivelab.report.document import Page, Report
+from drivelab.report.view import Banner, Cell, Fact, Figure, Table
 
 _ON_EVERY_PAGE = (
     (
@@ -39,7 +41,8 @@ _SHORT = {
 }
 _MOST_LETTERS = 84  # two lines
 _MOST_REASONS = 6
-_MOST_HEADLINES = 30
+_MOST_ROWS = 24
+"""Rows of the comparison, so that the summary fits on two pages."""
 _BREAK = re.compile("[ ·-]")
 """Characters after which a table line may break."""
 _MOST_IN_WORD = 40
@@ -67,43 +70,28 @@ def write_pdf(content: dict[str, Any], output: Path) -> None:
 def pages(report: Report) -> dict[str, Any]:
     """Return the content of the pages for the template: texts, tables as lists of rows, figures as SVG."""
     anchors = {page.id for page in report.pages} | {"verdict"}
-    shown, rest = _headlines(report)
     study = f"Study {report.study} · " if report.study else ""
+    chart, compared = report.chart(), report.verdict_table
+    if report.many_drives:
+        compared = next(table for table in report.many_drives.tables if table.id == "drives")
+    rows = compared.rows if compared else ()
+    rest = len(rows) - _MOST_ROWS
     content = {
         "title": report.title,
         "subtitle": f"{study}{report.measured} · reported {report.report_date}",
         "drives": _facts(report.identities),
-        "lead": report.lead,
-        "labels": [label.text for label in report.labels],
+        "sentence": report.sentence or report.lead[0],
+        "chart": [_figure(chart)] if chart else [],
+        "glance": [_summary(report.glance, anchors)] if report.glance else [],
+        "lead": report.leads,
+        "labels": [banner.label for banner in report.banners],
         "terms": report.verdict_terms,
-        "headlines": [
-            {
-                "delta": headline.delta,
-                "tone": headline.direction,
-                "sentence": headline.sentence,
-                "context": headline.context,
-                "anchor": headline.anchor if headline.anchor in anchors else "",
-            }
-            for headline in shown
-        ],
-        "rest": rest,
+        "comparison": [_summary(replace(compared, rows=rows[:_MOST_ROWS]), anchors)] if compared else [],
+        "rest": f"{rest} more are in the HTML report." if rest > 0 else "",
         "banners": [_banner(banner, len(report.pages)) for banner in report.banners],
         "tests": [_test(page, len(report.pages), anchors) for page in report.pages],
     }
     return {name: _breakable(value) for name, value in content.items()}
-
-
-def _headlines(report: Report) -> tuple[list[Headline], str]:
-    """Return the largest better or worse headlines, and a note on the number of others."""
-    every = [*report.headlines, *report.headlines_left_out]
-    decided = [headline for headline in every if headline.outcome in SHOWN]
-    if len(decided) > _MOST_HEADLINES:
-        decided = sorted(decided, key=lambda headline: -abs(headline.delta_pct or 0))[:_MOST_HEADLINES]
-    others = [headline for headline in every if headline not in decided]
-    if not others:
-        return decided, ""
-    note = f"{len(others)} of {len(every)} headline tests are only in the HTML report: {outcomes(others)}."
-    return decided, note
 
 
 def _breakable(content: Any) -> Any:
@@ -155,6 +143,11 @@ def _test(page: Page, pages: int, anchors: set[str]) -> dict[str, Any]:
             if table.collapsed
         ],
     }
+
+
+def _summary(table: Table, anchors: set[str]) -> dict[str, Any]:
+    """Return the content of a table without its origins, which the pages of the tests have."""
+    return _table(table, anchors, (sources_of(table), cells_of(table)))
 
 
 def _facts(facts: tuple[Fact, ...]) -> list[dict[str, str]]:

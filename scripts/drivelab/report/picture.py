@@ -17,8 +17,8 @@ from drivelab.report.view import Figure
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _ATTRIBUTE = re.compile(r"=\"([^\"']*)\"")
-_SAFE = " !$()*+,-./:;=?@[]^_`{|}~'"
-"""Characters that need no escape in a data URI and a double-quoted attribute, unlike `&`, `<`, `>`, `"`, `#`, `%`."""
+_SAFE = " !$()*+,-./:;<=>?@[]^_`{|}~'"
+"""Characters that need no escape in a data URI and a double-quoted attribute, unlike `&`, `"`, `#`, `%`."""
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:

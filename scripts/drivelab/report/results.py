@@ -4,34 +4,30 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-import pandas as pd
 
 from drivelab.core.units import parse_size
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import taint_mark, taint_note, taint_reasons, tainted
 from drivelab.report.numbers import (
     DASH,
-    MINUS,
-    MISSING,
     capital,
     heading,
     is_missing,
     metric_order,
-    number,
+    time_scale,
+    unit_of,
 )
 from drivelab.report.sections.all_numbers import all_numbers
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
-from drivelab.report.sections.proof import asymptote, level_change, window_proof
+from drivelab.report.sections.determination import in_windows
 from drivelab.report.sections.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.sections.replay_result import passes_table
 from drivelab.report.sections.replay_runs import operations_table, run_latencies_table, runs_table, streams_table
 from drivelab.report.sections.saturation import saturation_table, soaks_table
 from drivelab.report.sections.scores import best_runs_table, merit_table, nines_table
-from drivelab.report.table_fields import number_cell, percent_cell, size_cell, summary_cell, value_cell
+from drivelab.report.table_fields import number_cell, scaled_cell, size_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
-from drivelab.tables.labels import demand
+from drivelab.tables.labels import loads_of
 
 _TIMED = (
     "Duration: from the start of the command until all of its writes are on the drive. Each run gets a new file "
@@ -93,22 +89,6 @@ def _program(run: Row) -> Cell:
     return Cell("SIMULATED", small=f"replay of its trace '{run['simulated_from']}'; no application ran", tone="bad")
 
 
-_STEP = ["recording", "step"]
-_ENDS = ["window_start", "window_end"]
-
-
-def in_windows(inputs: Inputs, key: Key, *, tracked: bool = False) -> pd.DataFrame:
-    """Return rows of `cells` whose round is in the window; with `tracked`, only tracked variables."""
-    windows = inputs.frame_of("steady_state", key)
-    cells = inputs.frame_of("cells", key)
-    if windows.empty or cells.empty:
-        return cells.iloc[:0]
-    by = [*_STEP, "cell_label"] if tracked else _STEP
-    ends = windows.rename(columns={"variable": "cell_label"})[[*by, *_ENDS]].drop_duplicates(by)
-    merged = cells.merge(ends, on=by)
-    return merged[merged["round"].between(merged["window_start"], merged["window_end"])]
-
-
 _LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
 
 
@@ -118,11 +98,7 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
     A tracked latency also gets IOPS and the maximum of the cells in the window (PTS latency test). Cells at several
     loads, as in an import, have a table for each load, which its caption names.
     """
-    measured = inputs.frame_of("cells", key).reindex(columns=["cell_label", "threads", "queue_depth"])
-    loads = {
-        cell.cell_label: f", {demand(cell.threads, cell.queue_depth)}"
-        for cell in measured.drop_duplicates("cell_label").itertuples()
-    }
+    loads = {label: f", {load}" for (_, label), load in loads_of(inputs.frame_of("cells", key)).items()}
     if len(set(loads.values())) == 1:
         loads = {}
     tracked = {metric for _, metric in inputs.tracked(key[1])}
@@ -145,14 +121,20 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
         mixes = sorted({mix for _, mix in cells}, key=lambda mix: int(mix.partition("/")[0]))
         labels = {block: row["cell_label"].split()[1] for (block, _), row in cells.items()}
         first = next(iter(cells.values()))
-        subject = capital(heading(metric, first["unit"]))
+        stored = unit_of(metric, first["unit"])
+        divisor, unit = time_scale([row["value"] for row in cells.values() if not is_missing(row["value"])], stored)
+        subject = capital(heading(metric, first["unit"]).removesuffix(stored) + unit)
         access = "random" if pattern == "RND" else "sequential"
         yield Table(
             id=f"{inputs.anchors[key]}-{metric.replace('_', '-')}-{pattern.lower()}{load.replace(', ', '-').lower()}",
             caption=f"{subject}: block size by R/W mix %, {access} access{load} ({statistic})",
-            columns=(Column("Block size", numeric=False), *map(Column, mixes)),
+            columns=(
+                Column("Block size", numeric=False),
+                *(Column(mix, download=f"{mix}, {stored}" if unit != stored else "") for mix in mixes),
+            ),
             rows=tuple(
-                (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix))) for mix in mixes)) for block in sizes
+                (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix)), divisor) for mix in mixes))
+                for block in sizes
             ),
             note=_note(cells.values()),
             sources=inputs.sources(name for row in cells.values() for name in row["recordings"]),
@@ -164,8 +146,8 @@ def _note(rows: Iterable[Row]) -> str:
     return f"Tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
 
 
-def _matrix_cell(row: Row | None) -> Cell:
-    return summary_cell(row, taint_mark(row) if row else "")
+def _matrix_cell(row: Row | None, divisor: float) -> Cell:
+    return scaled_cell(summary_cell(row, taint_mark(row) if row else ""), divisor)
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
@@ -182,85 +164,6 @@ def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
             "recordings": list(rows["recording"].unique()),
             "evidence": list(rows["recording"] + "/" + rows["directory"]) if "directory" in rows else [],
         }
-
-
-def determination(inputs: Inputs, key: Key) -> Table | None:
-    """Return the steady-state determination data: a column per tracked variable and recording."""
-    windows = inputs.of_key("steady_state", key)
-    if not windows:
-        return None
-    several = len({row["recording"] for row in windows}) > 1
-    cells = in_windows(inputs, key, tracked=True)
-    proofs = {_variable(row): window_proof(row, _evidence(cells, row)) for row in windows}
-    columns = [Column("", numeric=False)]
-    for row in windows:
-        run = f" (run {row['run']})" if several else ""
-        columns.append(Column(f"{row['variable']}: {heading(row['metric'], row['unit'])}{run}"))
-    return Table(
-        id=f"{inputs.anchors[key]}-determination",
-        caption="Steady-state determination data",
-        columns=tuple(columns),
-        rows=(
-            _across("Steady state reached", windows, _reached),
-            _across(
-                "Window (rounds)",
-                windows,
-                lambda r: Cell(f"{r['window_start']}{DASH}{r['window_end']} of {r['rounds']}"),
-            ),
-            _across(
-                "Values in the window", windows, lambda r: Cell(" · ".join(number(v) for v in r["values"]), tone="wrap")
-            ),
-            _across("Average", windows, lambda r: value_cell(r["average"], proofs[_variable(r)])),
-            _across("Allowed maximum data excursion", windows, lambda r: value_cell(r["allowed_data_excursion"])),
-            _across("Measured maximum data excursion", windows, lambda r: _excursion(r, "data")),
-            _across("Allowed maximum slope excursion", windows, lambda r: value_cell(r["allowed_slope_excursion"])),
-            _across("Measured maximum slope excursion", windows, lambda r: _excursion(r, "slope")),
-            _across("Least-squares fit (R: round)", windows, _fit),
-            _across(
-                "Residual drift over the window", windows, lambda r: percent_cell(r["residual_drift_pct"], signed=True)
-            ),
-            _across("Fitted asymptote, from the average", windows, lambda r: Cell(asymptote(r))),
-            _across("Second opinion: change of level", windows, lambda r: Cell(level_change(r))),
-        ),
-        note=taint_note(rows_of(cells)),
-        sources=inputs.sources(row["recording"] for row in windows),
-    )
-
-
-def _variable(row: Row) -> tuple[str, int, str, str]:
-    return row["recording"], row["step"], row["variable"], row["metric"]
-
-
-def _evidence(cells: pd.DataFrame, row: Row) -> list[str]:
-    """Return the directories of the cells in the window of a tracked variable."""
-    if "directory" not in cells:
-        return []
-    of_row = (cells["recording"] == row["recording"]) & (cells["step"] == row["step"])
-    directories = cells.loc[of_row & (cells["cell_label"] == row["variable"]), "directory"]
-    return [f"{row['recording']}/{directory}" for directory in directories]
-
-
-def _across(name: str, windows: list[Row], cell: Any) -> tuple[Cell, ...]:
-    return (Cell(name), *(cell(row) for row in windows))
-
-
-def _reached(row: Row) -> Cell:
-    return Cell("YES", tone="good") if row["reached"] else Cell("NO", tone="bad")
-
-
-def _excursion(row: Row, kind: str) -> Cell:
-    measured, allowed = row[f"measured_{kind}_excursion"], row[f"allowed_{kind}_excursion"]
-    if is_missing(measured) or is_missing(allowed):
-        return value_cell(measured)
-    within = measured <= allowed
-    return number_cell(measured, small="within" if within else "exceeded", tone="good" if within else "bad")
-
-
-def _fit(row: Row) -> Cell:
-    if is_missing(row["slope"]) or is_missing(row["intercept"]):
-        return Cell(MISSING, tone="missing")
-    sign = MINUS if row["intercept"] < 0 else "+"
-    return Cell(f"{number(row['slope'])} · R {sign} {number(abs(row['intercept']))}")
 
 
 def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:

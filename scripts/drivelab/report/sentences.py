@@ -31,6 +31,8 @@ _NOTATION = re.compile(
 )
 _IN_TEXT = re.compile(r"\b(?:RND|SEQ) \S+ \d+/\d+(?: T\d+Q\d+)?")
 _DEMAND = re.compile(r"\bT\d+Q\d+\b")
+_THREADS = re.compile(r"(, QD\d+) \(\d+ threads . \d+\)")
+"""The split of a queue depth over threads."""
 _LARGE = 10
 """Multiples from here on need no decimals."""
 
@@ -96,6 +98,11 @@ def loaded(label: str, load: str | None) -> str:
         return label
     workload, comma, turn = label.partition(",")
     return f"{workload} {load}{comma}{turn}"
+
+
+def brief_words(label: str, load: str | None = None) -> str:
+    """Return a workload in words with its queue depth, without the split over threads."""
+    return _THREADS.sub(r"\1", workload_words(loaded(label, load)))
 
 
 def comparative(deltas: Iterable[Row], better: bool) -> str:

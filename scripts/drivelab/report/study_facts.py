@@ -19,10 +19,10 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import checksummed
 from drivelab.recording.writer import read_journal
 from drivelab.report.content import build
+from drivelab.report.document import Report
 from drivelab.report.html import downloads, render
 from drivelab.report.numbers import DASH, duration, metric_name, number, share
 from drivelab.report.sections.proof import fio_jobs
-from drivelab.report.view import Report
 from drivelab.tables import io
 
 Step = Mapping[str, Any]

@@ -32,6 +32,11 @@ def value_cell(value: Any, proof: Proof | None = None, small: str = "") -> Cell:
     return Cell(number(value), small, "missing" if is_missing(value) else "", value=_exact(value), proof=proof)
 
 
+def scaled_cell(cell: Cell, divisor: float) -> Cell:
+    """Return a number in a larger unit; its exact value stays."""
+    return cell if divisor == 1 or cell.value is None else replace(cell, text=number(cell.value / divisor))
+
+
 def number_cell(value: Any, small: str = "", tone: str = "") -> Cell:
     """Return a number that does not come from the summary, such as a count."""
     return Cell(number(value), small, tone, value=_exact(value))

@@ -13,7 +13,6 @@ from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
     comparable,
     delta_words,
-    footnote,
     in_few_recordings,
     is_time,
     margin,
@@ -23,9 +22,8 @@ from drivelab.report.measurement_outcome import (
     within_margin,
 )
 from drivelab.report.numbers import DASH, is_missing, names, percent, quantity
-from drivelab.report.sentences import Reasons, comparative, remedy, sentence, why_in_doubt, why_not_tested
-from drivelab.report.table_fields import judged_cell, longest_of, metric_cell, side_cells
-from drivelab.report.view import SHOWN, Cell, Column, Headline, Table
+from drivelab.report.sentences import comparative, remedy, sentence, why_in_doubt, why_not_tested
+from drivelab.report.view import SHOWN, Headline
 from drivelab.tables.labels import SCORE
 
 _SPEED_FIRST = ("iops", "bandwidth_mib_s", "mean_latency_us", "duration_s")
@@ -78,7 +76,7 @@ def headlines(inputs: Inputs) -> tuple[Headline, ...]:
     """Return a sentence for each headline delta, in the order of the study."""
     ordered = []
     for delta in headline_deltas(inputs):
-        row = inputs.summary_of(delta["comparison"], *_subject(delta))
+        row = inputs.summary_of(delta["comparison"], *subject_of(delta))
         parts = (delta["measurement"], None if row is None else row["statistic"])
         ordered.append(
             Headline(
@@ -117,8 +115,8 @@ def lead(inputs: Inputs) -> tuple[str, ...]:
         only = inputs.drives[0] if len(inputs.drives) == 1 else ""
         none = f"Only {only} was measured, so there is no comparison." if only else "There are no deltas to compare."
         return (*limits, none)
-    headline = {_subject(row) for row in deltas}
-    of_models = [row for row in inputs.tables["model_deltas"] if _subject(row) in headline]
+    headline = {subject_of(row) for row in deltas}
+    of_models = [row for row in inputs.tables["model_deltas"] if subject_of(row) in headline]
     return (
         *limits,
         *(f"As models: {lead_of(inputs, rows)}" for rows in _by_comparison(of_models)),
@@ -282,58 +280,5 @@ def _growth(inputs: Inputs) -> str:
     )
 
 
-def verdict_table(inputs: Inputs) -> Table | None:
-    """Return the headlines as a table: per cell the delta of each drive, then the values, basis first."""
-    deltas = headline_deltas(inputs)
-    if not deltas:
-        return None
-    basis = deltas[0]["basis"]
-    others = list(dict.fromkeys(row["comparison"] for row in deltas))
-    longest = longest_of(deltas)
-    reasons = Reasons(inputs, deltas)
-    columns = [
-        Column("Workload", numeric=False),
-        *(Column(f"Δ {drive}") for drive in others),
-        Column("Metric", numeric=False),
-        Column(f"{basis} (basis)"),
-        *map(Column, others),
-    ]
-    by_subject: dict[tuple[str, str, str], dict[str, Row]] = {}
-    for delta in deltas:
-        by_subject.setdefault(_subject(delta), {})[delta["comparison"]] = delta
-    rows = []
-    for (measurement, label, _metric), by_drive in by_subject.items():
-        first = next(iter(by_drive.values()))
-        compared = [by_drive.get(drive) for drive in others]
-        rows.append(
-            (
-                Cell(label, small=measurement),
-                *(judged_cell(inputs, delta, longest, reasons) if delta else Cell(DASH) for delta in compared),
-                metric_cell(first),
-                side_cells(inputs, first)[0],
-                *(
-                    side_cells(inputs, delta)[1] if delta else Cell("not measured", tone="missing")
-                    for delta in compared
-                ),
-            )
-        )
-    recordings = [name for row in inputs.tables["summary"] if _subject(row) in by_subject for name in row["recordings"]]
-    return Table(
-        id="verdict-table",
-        caption="Headline tests",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        note=" ".join(
-            [
-                "Δ is positive if the compared drive is better than the basis, for speeds and for times. Its "
-                "confidence interval is below it.",
-                footnote(deltas),
-            ]
-        ).strip(),
-        reasons=reasons.notes,
-        sources=inputs.sources(recordings),
-    )
-
-
-def _subject(row: Row) -> tuple[str, str, str]:
+def subject_of(row: Row) -> tuple[str, str, str]:
     return row["measurement"], row["cell_label"], row["metric"]

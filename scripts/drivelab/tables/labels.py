@@ -70,6 +70,13 @@ def demand(threads: int, queue_depth: int) -> str:
     return f"T{threads}Q{queue_depth}"
 
 
+def loads_of(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """Return the `demand` of cells by measurement and label, if all rows of the label have the same."""
+    cells = cells.reindex(columns=["measurement", "cell_label", "threads", "queue_depth"]).dropna().drop_duplicates()
+    equal = cells.drop_duplicates(["measurement", "cell_label"], keep=False)
+    return {(row[0], row[1]): demand(int(row[2]), int(row[3])) for row in equal.itertuples(index=False)}
+
+
 def cell_labels(cells: pd.DataFrame) -> list[str]:
     """Return the column `cell_label` of table `cells`: short, unique in a recording.
 

@@ -65,7 +65,7 @@ def test_the_modes_of_a_throttling_drive_are_its_two_speeds() -> None:
     hot = {"ambient_c": 30, "limit_c": 70, "resume_c": 60, "heat_c_per_mib": 0.3, "cooling_s": 40, "slowdown": 3}
     (row,) = of("bimodality", soak_tables(60, throttle=hot))
     assert row["found"]
-    assert "near 2,000 µs" in row["words"]  # four outstanding at 500 us each
+    assert "near 2.0 ms" in row["words"]  # four outstanding at 500 us each
     (plain,) = of("bimodality", soak_tables(60))
     assert not plain["found"]
 

@@ -39,6 +39,7 @@ from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival
 from drivelab.figures.kinds.trace.trace_latency import trace_latency
 from drivelab.figures.kinds.trace.trace_streams import trace_streams
 
+HALF_A_DIGIT = 5.1e-5
 TIMES = "\N{MULTIPLICATION SIGN}"
 _PER_US = {"µs": 1.0, "ms": 1e3, "s": 1e6}
 
@@ -82,6 +83,17 @@ def counted() -> dict[str, pd.DataFrame]:
     }  # fmt: skip
 
 
+def test_a_thin_line_keeps_its_spikes_and_what_can_be_told_apart() -> None:
+    figure = style.new_figure("Long")
+    axes = figure.subplots()
+    values = np.full(5000, 1.0)
+    values[2501] = 9.0
+    axes.plot(range(5000), values, label="op7")
+    (trace,) = marks(figure)
+    assert 100 < len(trace["x"]) < 250
+    assert (2501, 9) in zip(trace["x"], trace["y"], strict=True)
+
+
 def two_drives(made: ModuleType) -> pd.DataFrame:
     return pd.concat([made.latency_bins("op7"), made.latency_bins("op28", 60.0)], ignore_index=True)
 
@@ -93,8 +105,10 @@ def test_between_the_nines_the_percentage_is_that_of_the_curve(made: ModuleType)
         curve = quantiles.between_the_nines(part)
         (trace,) = named(result, str(drive))
         lines = tooltips(trace)
-        assert [number(texts[1], " %") for texts in lines] == pytest.approx(list(100 * (1 - 10 ** -curve["nines"])))
-        assert [latency_us(texts[2]) for texts in lines] == pytest.approx(list(curve["latency_us"]), rel=1e-6)
+        assert [number(texts[1], " %") for texts in lines] == pytest.approx(
+            list(100 * (1 - 10 ** -curve["nines"])), rel=HALF_A_DIGIT
+        )
+        assert [latency_us(texts[2]) for texts in lines] == pytest.approx(list(curve["latency_us"]), rel=HALF_A_DIGIT)
 
 
 def test_the_median_is_at_fifty_percent() -> None:
@@ -116,8 +130,10 @@ def test_both_panels_of_a_traces_latency_tell_the_share_of_faster_requests() -> 
             faster = 100 * (1 - bins["requests"][::-1].cumsum()[::-1] / bins["requests"].sum())
             (trace,) = [mark for mark in named(result, operation) if mark["place"] == place]
             lines = tooltips(trace)[: len(bins)]
-            assert [number(texts[2], " %") for texts in lines] == pytest.approx(list(faster), abs=1e-4)
-            assert [latency_us(texts[1]) for texts in lines] == pytest.approx(list(bins["high_ns"] / 1e3), rel=1e-6)
+            assert [number(texts[2], " %") for texts in lines] == pytest.approx(list(faster), abs=1e-3)
+            assert [latency_us(texts[1]) for texts in lines] == pytest.approx(
+                list(bins["high_ns"] / 1e3), rel=HALF_A_DIGIT
+            )
             assert all(f"({phase})" in texts[1] for texts in lines)
 
 
@@ -128,11 +144,11 @@ def test_times_between_arrivals_are_told_in_their_unit() -> None:
     bins = bins[bins["high_ns"] > 0]
     line = next(mark for mark in result if len(tooltips(mark)) == len(bins) + 2)
     at_us = (bins["low_ns"] + bins["high_ns"]) / 2e3
-    assert [latency_us(texts[0]) for texts in tooltips(line)[1:-1]] == pytest.approx(list(at_us), rel=1e-6)
+    assert [latency_us(texts[0]) for texts in tooltips(line)[1:-1]] == pytest.approx(list(at_us), rel=HALF_A_DIGIT)
     (mean,) = named(result, "mean")
     mean_us = float(tables["trace_overview"]["interarrival_mean_us"].iloc[0])
     assert {len(texts) for texts in tooltips(mean)} == {2}  # its name and itself: nothing else was measured on it
-    assert latency_us(tooltips(mean)[0][1]) == pytest.approx(mean_us, rel=1e-6)
+    assert latency_us(tooltips(mean)[0][1]) == pytest.approx(mean_us, rel=HALF_A_DIGIT)
 
 
 @pytest.mark.parametrize("factor", [1.0, 30.0], ids=["from nothing", "from the basis"])
@@ -150,7 +166,7 @@ def test_bars_beside_the_basis_tell_how_many_times_it_they_are(factor: float, ma
                 cell = next(text for text in lines if text in set(deltas["cell_label"]))
                 row = deltas[(deltas["comparison"] == drive) & (deltas["cell_label"] == cell)].iloc[0]
                 (value,) = [text for text in lines if text.startswith(f"{name}: ")]
-                assert number(value, TIMES) == pytest.approx(1 + row["delta_pct"] / 100, rel=1e-6)
+                assert number(value, TIMES) == pytest.approx(1 + row["delta_pct"] / 100, rel=HALF_A_DIGIT)
                 low, high = (1 + row[column] / 100 for column in columns[1:])
                 assert lines[-1] == f"Interval: {low:.4g}{TIMES} to {high:.4g}{TIMES}"
                 checked += 1
@@ -169,7 +185,7 @@ def test_a_delta_is_told_with_its_cell_interval_and_verdict(made: ModuleType) ->
             (row,) = [row for row in of_drive.itertuples() if cell.endswith(f", {row.cell_label}")]
             assert cell.startswith(f"{row.measurement}: ")
             assert row.verdict == verdict
-            assert number(delta, " %") == pytest.approx(row.delta_pct, rel=1e-6)
+            assert number(delta, " %") == pytest.approx(row.delta_pct, rel=HALF_A_DIGIT)
             ends = f"Interval: {row.interval_low_pct:+,.4g} to {row.interval_high_pct:+,.4g} %"
             assert interval == ends.replace("-", "\N{MINUS SIGN}")
             checked += 1
@@ -182,7 +198,7 @@ def test_a_histogram_tells_latencies_with_their_unit_and_empty_bins_as_empty(mad
     heights = [number(texts[2], "") for texts in tooltips(line)]
     assert min(heights) == 0
     assert all(height == 0 or height >= 1 for height in heights)
-    assert [latency_us(texts[1]) for texts in tooltips(line)] == pytest.approx(line["x"], rel=1e-6)
+    assert [latency_us(texts[1]) for texts in tooltips(line)] == pytest.approx(line["x"], rel=HALF_A_DIGIT)
     (percentile,) = named(result, "99.9 %")
     assert {len(texts) for texts in tooltips(percentile)} == {2}
     assert all(not tooltips(mark) for mark in result if not mark["name"])
@@ -212,7 +228,7 @@ def test_a_map_tells_units_and_what_is_counted(made: ModuleType) -> None:
     for mix, size, value in (lines for mark in columns for lines in tooltips(mark)):
         share, kib = int(mix.removeprefix("Read/write mix: ").partition("/")[0]), number(size, " KiB")
         of_cell = (inside["block_size_bytes"] == kib * 1024) & (inside["read_share_pct"] == share)
-        assert number(value, " IOPS") == pytest.approx(inside[of_cell]["iops"].mean(), rel=1e-6)
+        assert number(value, " IOPS") == pytest.approx(inside[of_cell]["iops"].mean(), rel=HALF_A_DIGIT)
     assert len(columns) == cells["cell"].nunique()
 
 
@@ -299,7 +315,7 @@ def test_what_the_baseline_of_bursts_tells_was_measured() -> None:
     cells = frames.idle()
     for trace in named(marks(idle_recovery(cells)), "baseline"):
         for lines in tooltips(trace):
-            assert any(number(lines[2], " IOPS") == pytest.approx(iops, rel=1e-6) for iops in cells["iops"])
+            assert any(number(lines[2], " IOPS") == pytest.approx(iops, rel=HALF_A_DIGIT) for iops in cells["iops"])
 
 
 def test_a_heat_map_of_latency_tells_the_unit(made: ModuleType) -> None:
@@ -336,7 +352,7 @@ def test_a_value_has_the_unit_of_the_ticks_around_it() -> None:
     axes.set_ylabel("Latency (ns, µs, ms, s), log scale")
     (trace,) = marks(figure)
     assert tooltips(trace) == [["op7", f"1.19{TIMES}", "Latency: 0.9996 ms"],
-                           ["op7", f"2.5{TIMES}", "Latency: 123.456 ms"]]  # fmt: skip
+                           ["op7", f"2.5{TIMES}", "Latency: 123.46 ms"]]  # fmt: skip
 
 
 def test_lines_of_points_must_be_as_many_as_these() -> None:

@@ -113,6 +113,12 @@ def test_drives_differ_in_greyscale(made: ModuleType) -> None:
         patch.get_hatch() for patch in figure.axes[0].patches if patch.get_gid() == "bar"))  # fmt: skip
 
 
+def test_metrics_that_say_the_same_share_a_panel(made: ModuleType) -> None:
+    deltas = made.deltas(("op28",)).query("metric == 'iops'")
+    twins = pd.concat([deltas, deltas.assign(metric="mean_latency_us", kind="time", unit="us")], ignore_index=True)
+    assert [axes.get_xlabel().partition(",")[0] for axes in normalised(twins).axes] == ["I/O rate"]
+
+
 def test_a_drive_has_one_colour_whether_the_basis_is_shown_or_not(made: ModuleType) -> None:
     deltas = made.deltas(("op28", "op7-512e"))
     every = overlay.looks(["op7", "op28", "op7-512e"])

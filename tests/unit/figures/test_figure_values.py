@@ -40,7 +40,7 @@ from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
 from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
 from drivelab.figures.kinds.soak.stimulus import stimulus
 
-HALF_A_DIGIT = 5.1e-7
+HALF_A_DIGIT = 5.1e-5
 """Of seven."""
 SVG = "{http://www.w3.org/2000/svg}"
 

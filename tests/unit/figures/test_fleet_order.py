@@ -18,6 +18,7 @@ def deviations(low: list[float], high: list[float]) -> pd.DataFrame:
     return pd.DataFrame(
         {"drive": [f"d{number}" for number in range(1, 101)], "measurement": "pts-iops", "cell_label": "RND 4KiB",
          "metric": "iops", "unit": "IOPS", "value": values, "place": 1.0, "outlier": outlier,
+         "kind": "speed", "interval_low": values - 1, "interval_high": values + 1,
          "modified_z": np.where(outlier, (values - 1000) / 5, 0.0), "clock": "virtual", "virtual": True,
          "reduced": True}
     )  # fmt: skip
@@ -26,13 +27,12 @@ def deviations(low: list[float], high: list[float]) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("low", "high", "names"),
     [
-        ([800.0, 940.0, 940.0, 941.0], [], ["d1", "d2, d3, d4"]),
-        ([800.0, 850.0], [], ["d1", "d2"]),
-        ([], [1100.0, 1101.0, 1300.0], ["d98, d99", "d100"]),
+        ([800.0, 940.0], [], ["d2, d1"]),
+        ([800.0], [1300.0], ["d100", "d1"]),
         (
             [800.0, 805.0, 808.0, 809.0, 810.0, 811.0, 850.0],
             [1300.0],
-            ["d1, d2, d3, d4, d5, \N{HORIZONTAL ELLIPSIS}", "d100"],
+            ["d100", "d5, d4, d3, d2, d1, \N{HORIZONTAL ELLIPSIS}"],
         ),
     ],
 )
@@ -45,10 +45,18 @@ def test_names_of_outliers_do_not_cover_each_other(low: list[float], high: list[
     boxes = [text.get_window_extent() for text in shown]
     assert not any(one.overlaps(other) for place, one in enumerate(boxes) for other in boxes[:place])
     assert all(axes.get_window_extent().x0 < box.x0 and box.x1 < axes.get_window_extent().x1 for box in boxes)
-    markers = [
-        axes.transData.transform(xy) for line in axes.get_lines() if len(line.get_xydata()) for xy in line.get_xydata()
-    ]
-    assert not any(box.contains(*place) for box in boxes for place in markers)
+    plt.close(figure)
+
+
+def test_few_drives_are_named_best_on_top_with_their_intervals() -> None:
+    rows = deviations([800.0], []).head(8).assign(kind="time", metric="mean_latency_us", unit="us")
+    figure = fleet_order(rows, "Random read 4 KiB, QD1")
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == [f"d{number}" for number in range(1, 9)]
+    assert axes.yaxis_inverted()
+    assert axes.get_xlabel() == "Mean latency (µs), lower is better"
+    (interval,) = [line for line in axes.get_lines() if line.get_gid() == "interval"]
+    assert interval.get_xydata()[:2].tolist() == [[799.0, 0.0], [801.0, 0.0]]
     plt.close(figure)
 
 

@@ -49,11 +49,11 @@ def test_a_table_without_rows_has_no_file(files: list[Path]) -> None:
 
 
 def test_a_table_that_is_too_large_has_a_size_but_no_file(files: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit applies to all files of a table together."""
+    """The limit applies to the file that the report would embed."""
     (complete,) = (download for download in downloads(files) if download.rows)
-    monkeypatch.setattr(module, "MOST_BYTES", complete.size_bytes)
+    monkeypatch.setattr(module, "MOST_BYTES", len(complete.parquet))
     assert any(download.parquet for download in downloads(files))
-    monkeypatch.setattr(module, "MOST_BYTES", complete.size_bytes - 1)
+    monkeypatch.setattr(module, "MOST_BYTES", len(complete.parquet) - 1)
     (download,) = (download for download in downloads(files) if download.rows)
     assert (download.rows, download.size_bytes, download.parquet) == (5, complete.size_bytes, b"")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,11 @@ from made_fleet import made_fleet
 
 from drivelab.analysis.deltas.models import model_deltas
 from drivelab.analysis.fleet_parts import by_measurement, fleet_tables
-from drivelab.analysis.fleet_statistics import deviations_table, drive_columns, spread_table
-from drivelab.report.fleet_page import banners, lead, render
+from drivelab.analysis.fleet_statistics import VALUE, deviations_table, drive_columns, spread_table
+from drivelab.report import content, html
+from drivelab.report.fleet_page import banners, build
+from drivelab.report.fleet_sentences import lead
+from drivelab.report.fleet_view import INTERVAL
 from drivelab.report.sections.fleet_tables import drives_table
 from drivelab.tables.schemas import SCHEMAS
 
@@ -22,6 +28,7 @@ STUDY: dict[str, Any] = {
     "comparison": {"margin_pct": 5.0}, "altered": ["pts-iops: <shorter>"],
 }  # fmt: skip
 NO_DELTAS = pd.DataFrame({"comparison": [], "verdict": []})
+NO_INTERVALS = pd.DataFrame(columns=["drive", *VALUE, *INTERVAL])
 NO_MODELS = pd.DataFrame(columns=SCHEMAS["model_deltas"].names)
 
 
@@ -33,21 +40,41 @@ def frames(tmp_path_factory: pytest.TempPathFactory) -> dict[str, pd.DataFrame]:
     return {**fleet_tables([*made_fleet(folder, 12, cells=2), failed], 5.0), "model_deltas": NO_MODELS}
 
 
-def test_the_verdict_comes_first_and_names_outliers(frames: dict[str, pd.DataFrame]) -> None:
-    html = render(frames, NO_DELTAS, STUDY)
-    verdict = html[html.index('id="verdict"') : html.index("<nav")]
+def render(frames: dict[str, pd.DataFrame], lossy: Sequence[str] = ()) -> str:
+    return html.render(build(frames, NO_DELTAS, STUDY, NO_INTERVALS, lossy)).replace("\xa0", " ")
+
+
+@pytest.fixture(scope="module")
+def page(frames: dict[str, pd.DataFrame]) -> str:
+    return render(frames)
+
+
+def test_the_first_screen_has_a_sentence_the_ranked_drives_and_three_lines(page: str) -> None:
+    first = page[page.index('id="verdict"') : page.index('id="all-drives"')]
+    places = [first.index(part) for part in ('class="lead"', "drives in order", 'id="at-a-glance"', 'class="badges"')]
+    assert places == sorted(places)
+    sentence = re.search(r'<p class="lead">(.*?)</p>', first)
+    assert sentence
+    assert re.fullmatch(
+        r"12 drives reach [\d,]+ to [\d,]+ IOPS at random write 4 KiB, median [\d,]+ IOPS; d\d+ is the best, "
+        r"d7 \(\N{MINUS SIGN}\d+ %\) is an outlier\.", sentence[1],
+    ), sentence[1]  # fmt: skip
+    assert first.count("<tr>") == 1 + 3
+
+
+def test_the_verdict_names_outliers(page: str) -> None:
+    verdict = page[page.index('id="verdict"') :]
     assert "12 of 13 drives were measured; 12 of them are steady in every test. Not measured: d13." in verdict
     assert "1 drive is an outlier: d7 in 60 of 60 values." in verdict
     assert "No values are compared with the basis, d1" in verdict
     assert "d13: &lt;it&gt; hangs" in verdict
-    assert "Made &lt;fleet&gt;" in html
-    assert "<it>" not in html
+    assert "Made &lt;fleet&gt;" in page
+    assert "<it>" not in page
     assert "&lt;shorter&gt;" in verdict
 
 
-def test_every_drive_has_a_row_with_a_link_to_its_report(frames: dict[str, pd.DataFrame]) -> None:
-    html = render(frames, NO_DELTAS, STUDY)
-    table = html[html.index('<table id="drives"') :]
+def test_every_drive_has_a_row_with_a_link_to_its_report(frames: dict[str, pd.DataFrame], page: str) -> None:
+    table = page[page.index('<table id="drives"') :]
     links = re.findall(r'href="\.\./drives/(d\d+)/report/index\.html"', table[: table.index("</table>")])
     assert sorted(links) == sorted(frames["fleet_drives"]["drive"])
     assert links[-2:] == ["d7", "d13"]  # the slowest drive, and the drive without a place
@@ -60,27 +87,22 @@ def test_unreliable_values_are_marked(frames: dict[str, pd.DataFrame]) -> None:
     deviations.loc[chosen, "place"] = None
     drives = frames["fleet_drives"].copy()
     drives.loc[drives["drive"] == "d3", "not_steady"] = 10
-    html = render({**frames, "fleet_deviations": deviations.assign(virtual=True), "fleet_drives": drives}, NO_DELTAS,
-                  STUDY, ["sqlite"])  # fmt: skip
+    html = render({**frames, "fleet_deviations": deviations.assign(virtual=True), "fleet_drives": drives}, ["sqlite"])
     row = html[html.index('href="../drives/d3/report', html.index('<table id="drives"')) :]
     assert "not steady" in row[: row.index("</tr>")]
     for banner_id in ("not-steady", "virtual", "reduced", "lossy", "excluded"):
-        assert f'class="chip" href="#{banner_id}"' in html
-        assert f'id="{banner_id}"' in html
+        assert f'<details class="badge {banner_id}" id="{banner_id}">' in html
 
 
-def test_the_html_loads_nothing(frames: dict[str, pd.DataFrame]) -> None:
-    html = render(frames, NO_DELTAS, STUDY)
-    assert "default-src 'none'" in html
-    assert not re.findall(r'(?:src|href)="(?!data:|#|\.\./drives/)[^"]*', html)
+def test_the_html_loads_nothing(page: str) -> None:
+    assert "default-src 'none'" in page
+    assert not re.findall(r'(?:src|href)="(?!data:|#|\.\./drives/)[^"]*', page)
 
 
 def test_a_fleet_without_a_result_has_a_report(tmp_path: Path) -> None:
     failed = {"drive": "d1", "subjects": ["d1"], "state": "failed", "reasons": [], "recordings": 0, "planned": 3,
               "results": str(tmp_path)}  # fmt: skip
-    assert "0 of 1 drives were measured" in render(
-        {**fleet_tables([failed], 5.0), "model_deltas": NO_MODELS}, NO_DELTAS, STUDY
-    )
+    assert "0 of 1 drives were measured" in render({**fleet_tables([failed], 5.0), "model_deltas": NO_MODELS})
 
 
 def grouped(**values: list[float]) -> dict[str, pd.DataFrame]:
@@ -109,7 +131,7 @@ def test_models_come_before_single_drives(tmp_path: Path) -> None:
     whole = pd.concat(by_measurement(outcomes), ignore_index=True)
     pd.testing.assert_frame_equal(table, model_deltas([whole], models, "d1"))
     frames = fleet_tables(outcomes, 5.0) | {"model_deltas": table}
-    verdict = render(frames, NO_DELTAS, STUDY).replace("\xa0", " ")
+    verdict = render(frames)
     first, then = (
         verdict.index(f"As models: Two against One, 3 against 3 specimens, {len(table)} values:"),
         "From the lowest",
@@ -141,7 +163,7 @@ def test_similar_drives_are_not_called_far() -> None:
 
 def test_the_largest_deviation_names_its_measurement() -> None:
     frames = grouped(saturation=[1760.0, 3535, 1760, 3535, 1760], rate=[100.0, 99, 101, 100, 100])
-    table = drives_table(frames["drives"], frames["deviations"], {})
+    table = drives_table(frames["drives"], frames["deviations"], {}, {})
     place = [column.text for column in table.columns].index("Largest deviation")
     fields = {row[0].text: row[place] for row in table.rows}
     assert (fields["b"].text.replace("\xa0", " "), fields["b"].small) == ("+101 %", "saturation")
@@ -150,7 +172,7 @@ def test_the_largest_deviation_names_its_measurement() -> None:
 
 def test_shared_facts_are_in_the_note() -> None:
     frames = grouped(rate=[100.0, 99, 101, 100, 100])
-    table = drives_table(frames["drives"], frames["deviations"], {})
+    table = drives_table(frames["drives"], frames["deviations"], {}, {})
     assert [column.text for column in table.columns][-1] == "Serial"
     assert "All drives: Host h, Model M, Firmware F." in table.note
 
@@ -175,3 +197,24 @@ def test_a_hot_drive_is_not_blamed_on_the_host(hot: list[str], title: str, named
     assert banner.reasons == tuple(
         f"{drive}: throttled: the drive reached 110 °C, it warns from 75 °C" for drive in hot
     )
+
+
+def test_a_study_of_many_drives_has_the_view_of_a_fleet(tmp_path: Path) -> None:
+    """The same tables give it: the pages of the drives are in the report, and open on demand."""
+    summary = pd.concat(by_measurement(made_fleet(tmp_path, 9, cells=1)), ignore_index=True)
+    summary = summary[summary["measurement"].isin(("pts-iops", "pts-latency"))]
+    study = {"name": "many", "title": "Many", "basis": "d1", "margin_pct": 5.0}
+    report = content.build({"summary": summary}, study, [], [], None)
+    assert report.sentence.endswith("d7 (\N{MINUS SIGN}18\u00a0%) is an outlier.")
+    assert "95\u00a0% interval: " in report.sentence
+    page = html.render(report)
+    assert page.index('id="at-a-glance"') < page.index('id="all-drives"') < page.index('id="pages"')
+    table = page[page.index('<table id="drives"') :]
+    links = re.findall(r'href="#(d\d-pts-iops)"', table[: table.index("</table>")])
+    holds = re.findall(r'data-holds="(d\d-pts-iops) d\d-pts-latency"', page)
+    assert (len(links), links[-1], sorted(links)) == (9, "d7-pts-iops", sorted(holds))
+    assert 'id="d1-pts-iops"' not in page
+    packed = re.findall(r'class="packed">([^<]*)<', page)
+    assert any('id="d1-pts-iops"' in gzip.decompress(base64.b64decode(text)).decode() for text in packed)
+    few = content.build({"summary": summary[summary["drive"].isin(("d1", "d7"))]}, study, [], [], None)
+    assert few.many_drives is None

@@ -16,10 +16,10 @@ import pytest
 
 from drivelab.figures.base.svg import with_values
 from drivelab.report.content import build
+from drivelab.report.document import Download, Report
 from drivelab.report.html import render
 from drivelab.report.numbers import number
 from drivelab.report.sections.proof import fio_jobs
-from drivelab.report.view import Download, Report
 
 VOID = {"meta", "img", "link", "br", "hr", "rect", "line", "input"}
 VALUES = {"panels": [{"marks": [{"m": 0, "name": "a < b & c", "x": [1], "y": [2]}]}], "legend": []}

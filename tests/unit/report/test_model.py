@@ -11,9 +11,10 @@ from drivelab.analysis.verdict import CANNOT_TELL, FASTER_BEYOND, NOT_COMPARED, 
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.content import build
+from drivelab.report.document import Page, Report
 from drivelab.report.numbers import DASH, MINUS, MISSING
 from drivelab.report.sentences import workload_words
-from drivelab.report.view import Page, Report, Table
+from drivelab.report.view import Table
 
 Tables = dict[str, pd.DataFrame]
 Plans = list[dict[str, Any]]
@@ -152,6 +153,7 @@ def test_a_disturbed_host_gives_no_verdict(tables: Tables, study: dict[str, Any]
     doubts = [[f"op7: tainted (load: {load.format(n)})", f"op28: tainted (load: {load.format(90 - n)})"]
               for n in range(30, 30 + len(tables["deltas"]))]  # fmt: skip
     tables["deltas"] = tables["deltas"].assign(verdict=CANNOT_TELL, doubts=doubts, p_adjusted=None)
+    tables["summary"] = tables["summary"].assign(taint_reason=f"load: {load.format(30)}")
     report = build(tables, study, plans, {}, None)
     assert report.lead == (
         "No verdict on op28 against op7 in any of the 5 headline tests: the host was disturbed. "
@@ -294,8 +296,8 @@ def test_latency_tests_print_mean_maximum_and_iops(tables: Tables, study: dict[s
     captions = [table.caption for table in page(build(tables, study, plans, {}, None), "op7", "pts-iops").tables]
     assert [caption.partition(":")[0] for caption in captions[:-1]] == [
         "IOPS",
-        "Mean latency, µs",
-        "Maximum latency, µs",
+        "Mean latency, ms",
+        "Maximum latency, ms",
     ]
 
 
@@ -306,7 +308,7 @@ def test_maximum_latency_comes_from_the_window(tables: Tables, study: dict[str, 
     cells.loc[at_4k_writes & (cells["round"] == 2), "max_latency_us"] = 9e9
     cells.loc[at_4k_writes & (cells["round"] == 6), "max_latency_us"] = 777_777.0
     table = page(build(tables, study, plans, {}, None), "op7", "pts-iops").tables[2]
-    assert rows(table)["4KiB"][0] == "777,777"
+    assert rows(table)["4KiB"][0] == "777.8"
 
 
 def test_unsteady_soaks_and_variables_are_named(tables: Tables, study: dict[str, Any], plans: Plans) -> None:

@@ -17,9 +17,10 @@ from pypdf.generic import DictionaryObject
 
 from drivelab.core.errors import UserError
 from drivelab.report.content import build
+from drivelab.report.document import Report
 from drivelab.report.pdf import cells_of, pages, typeset, write_pdf
 from drivelab.report.picture import data_uri
-from drivelab.report.view import Cell, Headline, Report
+from drivelab.report.view import Cell
 
 HOSTILE = '#read("pages.typ") *b* _i_ $x$ <script>a</script> \\ @verdict `c` [d] // e'
 
@@ -96,11 +97,19 @@ def test_the_first_page_of_a_test_has_all_facts(report: Report, document: PdfRea
             assert without_spaces(f"{fact.name}: {fact.value}") in first, (name, fact)
 
 
-def test_the_verdict_comes_first_and_links_to_each_test(report: Report, document: PdfReader) -> None:
-    first = without_spaces(texts(document)[0])
+def test_a_summary_of_two_pages_comes_first(report: Report, document: PdfReader) -> None:
+    """Sentence, three lines and badges are on the first page, then the comparison; then what leads to each test."""
+    first, second, third = map(without_spaces, texts(document)[:3])
     drives = (f"{drive.name}: {drive.value}" for drive in report.identities)
-    for line in (report.title, *drives, *report.lead, *(label.text for label in report.labels)):
+    assert report.glance
+    assert report.verdict_table
+    cells = [cell.text for row in report.glance.rows for cell in row]
+    for line in (report.title, *drives, report.sentence, *cells, *(banner.label for banner in report.banners)):
         assert without_spaces(line) in first
+    for row in report.verdict_table.rows:
+        assert all(without_spaces(cell.text) in first + second for cell in row)
+    assert not any(without_spaces(source) in first + second for source in report.verdict_table.sources)
+    assert without_spaces(report.banners[0].title) in second + third
     targets = {
         str(note.get_object()["/Dest"])
         for page in document.pages
@@ -132,19 +141,13 @@ def test_the_tables_of_a_page_are_on_it(report: Report, document: PdfReader) -> 
                     assert without_spaces(word) in text, (name, table.caption, word)
 
 
-def test_the_first_page_shows_the_largest_headlines_and_counts_others(report: Report) -> None:
-    def headline(place: int, outcome: str) -> Headline:
-        return Headline(f"{place} %", float(place), f"comparison {place}", outcome, "", "")
-
-    shown = tuple(headline(place, "faster (size unsure)") for place in range(20))
-    left_out = (*(headline(place, "slower beyond the margin") for place in range(20, 40)), headline(50, "cannot tell"))
-    content = pages(replace(report, headlines=shown, headlines_left_out=left_out))
-    assert [headline["delta"] for headline in content["headlines"]] == [f"{place} %" for place in range(39, 9, -1)]
-    assert (
-        content["rest"]
-        == "11 of 41 headline tests are only in the HTML report: 10 faster (size unsure), 1 cannot tell."
-    )
-    assert pages(replace(report, headlines=shown, headlines_left_out=()))["rest"] == ""
+def test_a_long_comparison_is_cut_so_that_the_summary_stays_short(report: Report) -> None:
+    assert report.verdict_table
+    rows = report.verdict_table.rows[:1] * 40
+    content = pages(replace(report, verdict_table=replace(report.verdict_table, rows=rows)))
+    (comparison,) = content["comparison"]
+    assert (len(comparison["rows"]), content["rest"]) == (24, "16 more are in the HTML report.")
+    assert pages(report)["rest"] == ""
 
 
 def test_a_page_never_ends_or_begins_with_a_single_row(report: Report) -> None:

@@ -30,6 +30,7 @@ LEAST_SEPARATION = 6.0
 of uniform values 3.5 (ours)."""
 LEAST_CHANGES = 4
 """Smallest number of changes between the levels: a cliff and a recovery are two."""
+_UNITS_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,10 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
 
 
 def _us(latency_us: float) -> str:
-    """Format a latency to two significant digits, about the width of a mode's bin."""
-    digits = max(1 - int(np.floor(np.log10(latency_us))), 0) if latency_us > 0 else 0
-    return f"{round(latency_us, 1 - int(np.floor(np.log10(latency_us)))):,.{digits}f} µs"
+    """Format a latency to two significant digits, about the width of a mode's bin: `2.0 ms`."""
+    divisor, unit = next(scale for scale in _UNITS_US if latency_us >= scale[0] or scale is _UNITS_US[-1])
+    value = float(f"{latency_us / divisor:.2g}")
+    return f"{f'{value:,.0f}' if value >= 10 else f'{value:#.2g}'} {unit}"
 
 
 def _bins(recording: Recording) -> dict[tuple[str, str], pd.DataFrame]:

@@ -18,7 +18,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from mpl_toolkits.mplot3d.proj3d import proj_transform
 
 from drivelab.figures.base.legends import Legends
-from drivelab.figures.base.words import DIGITS, Floats, Side, called, floats, place_of, said
+from drivelab.figures.base.words import DIGITS, Floats, Side, called, floats, has_lines, place_of, said
 
 Mark = dict[str, Any]
 Found = tuple[Mark, list[Artist]]
@@ -31,6 +31,9 @@ _LEVELS = ("level", "median")
 _SILENT = ("alike", "interval", "basis")
 """Marks (gid) without values of their own: reference lines, and whiskers, whose interval is at the point."""
 _DIGITS_OF_A_MAP = 4
+_LONG = 100
+_APART_PX = 3.0
+"""A reader cannot point at one of two points that are closer; a line of more than _LONG points leaves them out."""
 
 
 @dataclass
@@ -113,11 +116,25 @@ def _line(artist: Line2D, panel: Panel) -> Iterator[Mark]:
         x, y, only, moves = np.full(_POINTS_OF_A_RULE, x[0]), _across(panel.axes.get_ylim(), panel.y), "x", "x"
     elif not transform.contains_branch(panel.axes.transData) or not len(x):
         return
+    elif len(x) > _LONG and not has_lines(artist):
+        chosen = _apart(floats(transform.transform(np.column_stack([x, y]))))
+        x, y = x[chosen], y[chosen]
     # a rule without a name has no value to show
     if artist.get_gid() in _SILENT or (moves != "xy" and not name):
         yield panel.silent(artist, moves)
     else:
         yield panel.mark(artist, x, y, only=only, moves=moves, **({"rule": 1} if moves != "xy" else {}))
+
+
+def _apart(places: Floats) -> list[int]:
+    """Return the points that are at least _APART_PX from the one before, so that every spike stays."""
+    chosen: list[int] = []
+    before = (-np.inf, -np.inf)
+    for point, (across, up) in enumerate(places.tolist()):
+        if max(abs(across - before[0]), abs(up - before[1])) >= _APART_PX:
+            chosen.append(point)
+            before = (across, up)
+    return chosen
 
 
 def _axes_told(artist: Line2D, x: Floats, y: Floats) -> str:

@@ -63,6 +63,7 @@ RC: Any = {
     "grid.linewidth": 0.7,
     "lines.linewidth": 1.6,
     "lines.markersize": 5.0,
+    "path.simplify_threshold": 0.3,  # of a point, less than the width of a line
     "figure.facecolor": "white",
     "figure.dpi": 72,  # as in SVG, so that texts are measured only once
     "axes.titley": 1.0,  # avoids a slow check for overlaps of titles

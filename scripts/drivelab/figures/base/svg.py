@@ -19,12 +19,18 @@ _EMPTY_GROUP = re.compile(r"<g(?:[^<>]*[^<>/])?>\s*</g>|<g[^<>]*/>")
 _GROUP = re.compile(r"<g\b[^>]*>|</g>")
 _TAG = re.compile(r"<[a-z][^<>]*>")
 _FRACTION = re.compile(r"-?\d+\.\d{3,}")
+_PLACE = re.compile(r'(?<= [xy]=")-?\d+\.\d{2,}(?=")')
+_TICK_LINE = re.compile(r'(<g data-t="[xy]"><path [^>]*?) clip-path="[^"]*"')
+"""A line at a tick never leaves its panel."""
 _PATH = re.compile(r'(?<= d=")[^"]*')
 _COMMAND = re.compile(r"\s*([A-Za-z])\s*")
 _STRAIGHT = re.compile(r"[ML-](?:[-\d. MLz]*)")
 _POINT = re.compile(r"([ML])(-?[\d.]+) (-?[\d.]+)|z")
-_FEWEST_POINTS = 3
-"""Paths with fewer lines, such as the shapes of markers, keep hundredths of a point."""
+_NUMBER = re.compile(r"-?[\d.]+")
+_LONG = 3
+"""A line of at least as many parts leaves out those without a length."""
+_SHAPE_PT = 10.0
+"""The shape of a marker is around the origin and smaller than this."""
 _NO_TURN = re.compile(r' transform="rotate\(-?0 [^"]*"')
 _BREAKS = re.compile(r"\s*\n\s*")
 _BETWEEN_TAGS = re.compile(r">\s*\n\s*<")
@@ -39,17 +45,17 @@ _FEWEST_USES = 2
 def compact(svg: str) -> str:
     """Return the same picture in fewer bytes.
 
-    Coordinates have hundredths of a point, or tenths in long lines. Comments, document type, metadata and groups
-    without a mark are removed. Repeated styles become classes, ids become short, and the ids of marks
+    Coordinates have tenths of a point, or hundredths in the shapes of markers. Comments, document type, metadata and
+    groups without a mark are removed. Repeated styles become classes, ids become short, and the ids of marks
     (`figures.values`) become the attributes data-p, data-m, data-k, data-n, data-c and data-t. Numbers in texts do not
     change. Each picture must be complete, as in an `<img>`: ids and classes of several in one document would clash.
     """
     svg = _GROUP_ID.sub(_marked, _SILENT.sub("", svg))
-    svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, tag[0])), svg)
+    svg = _TAG.sub(lambda tag: _BREAKS.sub(" ", _FRACTION.sub(_rounded, _PLACE.sub(_to_a_tenth, tag[0]))), svg)
     svg = _PATH.sub(lambda path: _short(_COMMAND.sub(r"\1", path[0]).strip()), svg)
     svg = _NO_TURN.sub("", _EMPTY_GROUP.sub("", svg)).replace(" font-family: 'DejaVu Sans';", "")
     svg = svg.replace(' xmlns:xlink="http://www.w3.org/1999/xlink"', "").replace(" xlink:href=", " href=")
-    return _with_classes(_with_short_ids(_BETWEEN_TAGS.sub("><", _without_groups(svg)).strip()))
+    return _with_classes(_with_short_ids(_TICK_LINE.sub(r"\1", _BETWEEN_TAGS.sub("><", _without_groups(svg)).strip())))
 
 
 def with_values(svg: str, values: Mapping[str, Any]) -> str:
@@ -81,16 +87,21 @@ def _marked(group: re.Match[str]) -> str:
     return f'<g data-t="{tick[1]}"' if tick else "<g"
 
 
+def _to_a_tenth(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
 def _rounded(number: re.Match[str]) -> str:
     return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
 
 
 def _short(path: str) -> str:
-    """Return straight lines with relative coordinates, of long lines to a tenth of a point; curves stay unchanged."""
+    """Return straight lines with relative coordinates; curves stay unchanged."""
     if not _STRAIGHT.fullmatch(path):
         return path
-    is_long = path.count("L") >= _FEWEST_POINTS
-    digits = 1 if is_long else 2
+    is_long = path.count("L") >= _LONG
+    is_shape = all(abs(float(number)) < _SHAPE_PT for number in _NUMBER.findall(path))
+    digits = 2 if is_shape else 1
     parts, before = [], (0, 0)
     for point in _POINT.finditer(path):
         if not point[1]:

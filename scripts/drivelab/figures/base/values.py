@@ -20,6 +20,7 @@ from drivelab.figures.base.legends import Legends
 from drivelab.figures.base.marks import Found, Panel, columns, marks, numbers
 from drivelab.figures.base.words import Side, time_of
 
+_DIGITS_OF_ENDS = 7
 _NEAR = 1e-3
 """Share of the page; panels with ends closer than this are aligned."""
 
@@ -111,7 +112,7 @@ def _side(side: Side, which: str, axes: Axes, panels: list[Axes]) -> dict[str, A
         "name": side.name,
         "unit": side.unit,
         "scale": side.scale,
-        "ends": numbers(side.transformed(ends)),
+        "ends": numbers(side.transformed(ends), _DIGITS_OF_ENDS),
         "ticks": [_px(pixel) for pixel in pixels.tolist()],
         "with": together,
     }

@@ -19,8 +19,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 Floats = npt.NDArray[np.float64]
 Words = Callable[[float], str]
 
-DIGITS = 7
-"""Digits of a value with a fraction; whole numbers have all their digits."""
+DIGITS = 5
+"""Digits of a value with a fraction, more than a picture shows; whole numbers have all their digits."""
 _GROUP = re.compile(r"\s*\((?P<unit>(?:[^()]|\([^()]*\))*)\)(?= *(?:[,:\n]|$))")
 _PRAISE = re.compile(r",?\s*(?:← better|better →)")
 _NOT_A_UNIT = ("number", "")
@@ -87,6 +87,12 @@ def said(artist: Artist | BarContainer, points: int) -> list[str] | None:
     if len(lines) != points:
         raise ValueError(f"{points} points cannot have {len(lines)} lines")
     return lines
+
+
+def has_lines(artist: Artist) -> bool:
+    """Return whether `say` gave the artist a line of text for each point."""
+    text = _of_artist.get(artist)
+    return text is not None and not isinstance(text.lines, str)
 
 
 def called(artist: Artist | BarContainer) -> str | None:

@@ -12,6 +12,7 @@ from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.core.units import format_size
 from drivelab.criteria.inert import CANNOT_ACT, reason
 from drivelab.report.comparison_questions import question_of
+from drivelab.report.document import QUESTIONS
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import footnote, outcome, taint_mark, taint_reasons, whys
 from drivelab.report.numbers import DASH, heading, is_missing, metric_order, size, text
@@ -25,7 +26,7 @@ from drivelab.report.table_fields import (
     summary_cell,
     verdict_cell,
 )
-from drivelab.report.view import QUESTIONS, Cell, Column, Table
+from drivelab.report.view import Cell, Column, Table
 
 _MANY_ROWS = 30
 _BARS = "Bars have a logarithmic scale."

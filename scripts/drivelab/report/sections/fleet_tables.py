@@ -26,9 +26,10 @@ _FACTS = {"hosts": "Host", "model": "Model", "firmware": "Firmware", "serial": "
 """Columns with facts of a drive, and their headings; the note lists facts that all drives share."""
 
 
-def failed_table(drives: pd.DataFrame) -> Table | None:
+def failed_table(drives: pd.DataFrame, links: Mapping[str, str]) -> Table | None:
     """Return drives without a result, with the reason; None if all drives have results."""
-    rows = [(_drive(row), Cell(str(row["reason"] or "reason not recorded")), _count(row["recordings"], row["planned"]))
+    rows = [(_drive(row, links), Cell(str(row["reason"] or "reason not recorded")),
+             _count(row["recordings"], row["planned"]))
             for row in drives[drives["state"] != "measured"].to_dict("records")]  # fmt: skip
     columns = (Column("Drive", numeric=False), Column("Reason", numeric=False), Column("Recordings kept"))
     return Table("failed", "Drives that were not measured", columns, tuple(rows)) if rows else None
@@ -59,14 +60,14 @@ def spread_table(spread: pd.DataFrame, *, keys: bool) -> Table:
     )  # fmt: skip
 
 
-def outliers_table(deviations: pd.DataFrame) -> Table | None:
+def outliers_table(deviations: pd.DataFrame, links: Mapping[str, str]) -> Table | None:
     """Return the outliers of the fleet, farthest first; None if there are none."""
     outliers = deviations[deviations["outlier"]]
     outliers = outliers.assign(far=outliers["modified_z"].abs()).sort_values("far", ascending=False, kind="stable")
     rows = []
     for row in outliers.head(MOST_OUTLIERS).to_dict("records"):
         rows.append(
-            (_drive(row), Cell(str(row["measurement"])), Cell(str(row["cell_label"])),
+            (_drive(row, links), Cell(str(row["measurement"])), Cell(str(row["cell_label"])),
              Cell(heading(row["metric"], row["unit"])), number_cell(row["value"]),
              number_cell(row["median"]),
              percent_cell(row["deviation_pct"], signed=True, tone="good" if row["deviation_pct"] > 0 else "bad"),
@@ -78,6 +79,7 @@ def outliers_table(deviations: pd.DataFrame) -> Table | None:
     return Table(
         id="outliers",
         caption="Outliers among the drives",
+        filtered=True,
         columns=(*(Column(name, numeric=False) for name in names), *map(Column, numbers)),
         rows=tuple(rows),
         note=f"Farthest values only; {omitted:,} more are in tables/fleet_deviations.parquet." if omitted else "",
@@ -107,10 +109,13 @@ def hosts_table(hosts: pd.DataFrame) -> Table | None:
     ) if rows else None  # fmt: skip
 
 
-def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str, Mapping[str, int]]) -> Table:
+def drives_table(
+    drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str, Mapping[str, int]], links: Mapping[str, str]
+) -> Table:
     """Return all drives, best first: key values, limitations, deltas by verdict.
 
     `keys` are the rows of the table `fleet_deviations` with key values; `verdicts` counts deltas by drive and verdict.
+    `links` are addresses of the pages of each drive.
     """
     key_rows = {(row["drive"], row["measurement"]): row for row in keys.to_dict("records")}
     headings = {row["measurement"]: f"{row['measurement']}, {unit_of(row['metric'], row['unit'])}".rstrip(", ")
@@ -123,7 +128,7 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
     for row in drives.sort_values(["place", "drive"], na_position="last", kind="stable").to_dict("records"):
         drive = str(row["drive"])
         rows.append(
-            (_drive(row), Cell(DASH) if is_missing(row["place"]) else number_cell(row["place"]),
+            (_drive(row, links), Cell(DASH) if is_missing(row["place"]) else number_cell(row["place"]),
              _farthest_cell([key_rows[drive, name] for name in measurements if (drive, name) in key_rows]),
              *(_key_cell(key_rows.get((drive, name))) for name in measurements),
              *(number_cell(verdicts[drive].get(verdict, 0)) if drive in verdicts else Cell(DASH) for verdict in called),
@@ -136,6 +141,7 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
     return Table(
         id="drives",
         caption="All drives, best first",
+        filtered=True,
         columns=(
             Column("Drive", numeric=False), Column("Place"), Column("Largest deviation"),
             *(Column(headings[name]) for name in measurements), *(Column(capital(verdict)) for verdict in called),
@@ -145,14 +151,14 @@ def drives_table(drives: pd.DataFrame, keys: pd.DataFrame, verdicts: Mapping[str
         rows=tuple(rows),
         note="Largest deviation: the key value of the drive that is farthest from the median of all drives; positive "
         "is better. Place: rank by the median of these deviations over all measurements; with two measurements, by "
-        f"their mean. Each drive links to its own report.{' All drives: ' + ', '.join(shared) + '.' if shared else ''}",
+        f"their mean. Each drive links to its own pages.{' All drives: ' + ', '.join(shared) + '.' if shared else ''}",
     )  # fmt: skip
 
 
-def _drive(row: Mapping[str, object]) -> Cell:
-    """Return a drive with a link to its report; DRIVE@PLATFORM is part of the report of DRIVE."""
+def _drive(row: Mapping[str, object], links: Mapping[str, str]) -> Cell:
+    """Return a drive with a link to its pages."""
     drive = str(row["drive"])
-    return Cell(drive, href=f"../drives/{drive.partition('@')[0]}/report/index.html")
+    return Cell(drive, href=links.get(drive, ""))
 
 
 def _farthest_cell(keys: Iterable[Mapping[str, Any]]) -> Cell:

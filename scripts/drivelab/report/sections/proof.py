@@ -9,10 +9,11 @@ from typing import Any
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.recordings import ROUNDING
 from drivelab.criteria.inert import CANNOT_ACT
+from drivelab.report.document import Report
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import comparable
 from drivelab.report.numbers import MISSING, heading, is_missing, number, percent, quantity, unit_of
-from drivelab.report.view import Proof, Report, Table
+from drivelab.report.view import Proof, Table
 
 Fact = tuple[str, str]
 

@@ -20,6 +20,7 @@ SHEET.replaceSync(`
   .tip::first-line { font-weight: 700; }
   button { position: absolute; z-index: 1; bottom: 0; right: 0; min-width: 2rem; min-height: 1.75rem; font: .8rem system-ui, sans-serif; color: var(--link);
     background: var(--surface); border: 1px solid var(--quiet); border-radius: .25rem; cursor: pointer; }
+  .now { stroke: #b00020; stroke-dasharray: 3 3; pointer-events: none; }
   .aim { fill: none; stroke: #b00020; stroke-width: 1.5; pointer-events: none; }
   .box { fill: #0072b2; fill-opacity: .15; stroke: #0072b2; pointer-events: none; }
   @media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; } }
@@ -78,6 +79,8 @@ class Chart {
     Object.assign(this, {card, svg, values, off: new Set(), at: null});
     this.aim = document.createElementNS(SVG, "circle");
     this.box = document.createElementNS(SVG, "rect");
+    this.now = document.createElementNS(SVG, "path");
+    this.now.classList.add("now");
     this.aim.classList.add("aim");
     this.box.classList.add("box");
     this.tip = element("div", {className: "tip"});
@@ -95,7 +98,7 @@ class Chart {
     root.adoptedStyleSheets = [sheet, SHEET];
     root.append(svg, this.tip, this.reset);
     this.panels = values.panels.map((panel, place) => this.panel(panel, svg.querySelector(`[data-p="${place}"]`)));
-    svg.append(this.box, this.aim);
+    svg.append(this.box, this.now, this.aim);
     this.aim.setAttribute("r", 0);
     this.listen();
   }
@@ -185,6 +188,8 @@ class Chart {
   show(found) {
     this.at = found;
     this.aim.setAttribute("r", found && !found.cell ? 6 : 0);
+    const time = found?.panel.x?.time, second = time && found.mark.x ? time[1] + time[0] * found.mark.x[found.point] : null;
+    for (const chart of charts.values()) if (this.isOf(chart.card.dataset.recording)) chart.markTime(second);
     this.tip.textContent = found ? this.lines(found.panel, found).join("\n") : "";
     if (!found) return;
     this.aim.setAttribute("cx", found.px);
@@ -193,6 +198,19 @@ class Chart {
     const room = this.host.clientWidth - this.tip.offsetWidth;
     const beside = left + 12 <= room ? left + 12 : Math.max(0, left - this.tip.offsetWidth - 12);
     this.tip.style.transform = `translate(${Math.min(beside, Math.max(0, room))}px, ${top > this.tip.offsetHeight + 12 ? top - this.tip.offsetHeight - 12 : top + 14}px)`;
+  }
+
+  isOf(recording) {
+    return recording && recording === this.card.dataset.recording;
+  }
+
+  /** Mark a second of the recording on the time axes; null for none. */
+  markTime(second) {
+    const lines = this.panels.filter((panel) => second !== null && panel.x?.time).map((panel) => {
+      const px = this.place(panel, "x", (second - panel.x.time[1]) / panel.x.time[0]);
+      return px >= panel.box[0] && px <= panel.box[2] ? `M${px} ${panel.box[1]}V${panel.box[3]}` : "";
+    });
+    this.now.setAttribute("d", lines.join(""));
   }
 
   /** To the next or last point of a series by the x axis, or to the next series. */
@@ -231,7 +249,7 @@ class Chart {
       const [unit, start] = timed.x.time;
       const span = timed.seen[0]?.map((px) => start + unit * this.value(timed, "x", px)) ?? null;
       spans.set(this.card.dataset.recording, span);
-      for (const other of charts.values()) if (other !== this && other.card.dataset.recording === this.card.dataset.recording) other.follow(span);
+      for (const other of charts.values()) if (other !== this && this.isOf(other.card.dataset.recording)) other.follow(span);
     }
   }
 
@@ -394,13 +412,15 @@ async function chart(card) {
   if (span) made.follow(span);
 }
 
-if ("DecompressionStream" in window) {
-  const watch = new IntersectionObserver((entries) => {
-    for (const {target, isIntersecting} of entries) {
-      if (!isIntersecting) continue;
-      watch.unobserve(target);
-      chart(target).catch(() => target.querySelector(".plot")?.remove()); // the picture stays, and says the same
-    }
-  }, {rootMargin: "600px"});
-  for (const values of document.querySelectorAll(".card > .values")) watch.observe(values.closest(".card"));
+const watch = new IntersectionObserver((entries) => {
+  for (const {target, isIntersecting} of entries) {
+    if (!isIntersecting) continue;
+    watch.unobserve(target);
+    chart(target).catch(() => target.querySelector(".plot")?.remove()); // the picture stays, and says the same
+  }
+}, {rootMargin: "600px"});
+
+function drawCharts(root) {
+  if (!("DecompressionStream" in window)) return;
+  for (const values of root.querySelectorAll(".card > .values")) watch.observe(values.closest(".card"));
 }

@@ -69,6 +69,16 @@ function sort(table, heading, column, original) {
   table.tBodies[0].append(...rows);
 }
 
+/** A box that leaves the rows with all of its words. */
+function filterOf(rows, caption) {
+  const box = element("input", {type: "search", className: "filter", placeholder: "Filter the rows", ariaLabel: `Filter the rows: ${caption}`});
+  box.addEventListener("input", () => {
+    const wanted = box.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !wanted.every((word) => row.textContent.toLowerCase().includes(word));
+  });
+  return box;
+}
+
 function equip(table) {
   const headings = [...table.tHead.rows[0].cells];
   const original = [...table.tBodies[0].rows];
@@ -81,6 +91,7 @@ function equip(table) {
       heading.replaceChildren(button);
     });
   }
+  if (table.dataset.filtered !== undefined) table.closest(".scroll").before(filterOf(original, caption));
   const csv = element("button", {type: "button", className: "csv", ariaLabel: `Download as CSV: ${caption}`}, "CSV");
   csv.addEventListener("click", () => save(`${table.id}.csv`, csvOf(table)));
   const scroll = table.closest(".scroll");
@@ -190,6 +201,42 @@ function navigate() {
   for (const section of document.querySelectorAll("main section[id]")) if (links.has(section.id)) watch.observe(section);
 }
 
-document.querySelectorAll("main table").forEach(equip);
-answerQuestions();
-navigate();
+/** The place of an id, which may be in what opens on demand. */
+async function opened(id) {
+  const holder = document.querySelector(`[data-holds~="${CSS.escape(id)}"]`);
+  if (!holder) return document.getElementById(id);
+  await unpack(holder);
+  holder.open = true;
+  return document.getElementById(id);
+}
+
+async function unpack(details) {
+  const packed = details.querySelector(":scope > .packed");
+  if (!packed) return;
+  packed.remove();
+  details.append(document.createRange().createContextualFragment(await unpacked(packed.textContent)));
+  bringToLife(details);
+}
+
+function openOnDemand() {
+  document.addEventListener("toggle", ({target}) => target.matches(".on-demand") && unpack(target), true);
+  const follow = async () => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    if (document.querySelector(`[data-holds~="${CSS.escape(id)}"]`)) (await opened(id))?.scrollIntoView();
+  };
+  addEventListener("hashchange", follow);
+  document.addEventListener("click", (event) => event.target.closest?.("a")?.hash === location.hash && location.hash && follow());
+  follow();
+}
+
+function bringToLife(root) {
+  root.querySelectorAll("table").forEach(equip);
+  globalThis.drawCharts?.(root); // a page may be without charts
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  bringToLife(document.querySelector("main"));
+  answerQuestions();
+  navigate();
+  openOnDemand();
+});

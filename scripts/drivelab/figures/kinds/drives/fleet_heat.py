@@ -11,9 +11,8 @@ from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
 from drivelab.figures.base.words import tell
+from drivelab.figures.kinds.drives.fleet_order import MOST_NAMED
 
-_MOST_NAMED = 50
-"""Maximum number of drives whose names fit beside their rows."""
 _LEAST_RANGE_PCT = 2.0
 """Smallest range of the colours, so that differences as small as the scatter of repeats stay pale."""
 
@@ -38,7 +37,7 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
     wide = wide.loc[wide.median(axis=1).sort_values(ascending=False, kind="stable", na_position="last").index]
     known = np.abs(wide.to_numpy(dtype=float))
     end = max(_LEAST_RANGE_PCT, float(np.nanpercentile(known, 99)) if np.isfinite(known).any() else 0.0)
-    few = len(wide) <= _MOST_NAMED
+    few = len(wide) <= MOST_NAMED
     height_in = max(3.6, 1.9 + 0.17 * len(wide)) if few else 6.4
     figure = style.new_figure(f"{len(wide)} drives by measurement", height_in=height_in)
     axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)

@@ -1,52 +1,65 @@
-"""One value of all drives of a fleet in ascending order, with median and outliers."""
+"""One value of all drives of a fleet, best on top, with intervals, median and outliers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style
 from drivelab.figures.base.quantities import AXES, quantity, short_name
+from drivelab.figures.base.words import tell
 
+MOST_NAMED = 50
+"""Maximum number of drives whose names fit beside their rows."""
 _NAMED = 6
-"""Number of outliers that are named, the farthest first."""
-_NEAR = 0.06
-"""Share of the axes; names of points closer than this would overlap, so they share one line."""
-_LETTER, _HEIGHT, _DOT = 0.016, 0.08, 0.018
-"""Shares of the axes: width of a letter, height of a line of text, size of a dot."""
+"""Number of outliers that are named if the rows have no names, the farthest first."""
+_NEAR = 0.045
+"""Share of the rows; names of outliers closer than this would overlap, so they share one line."""
+_WIDTH_IN, _ROW_IN, _HIGHEST_IN = 4.8, 0.19, 5.4
+"""As wide as `side_by_side`, beside a table; the rows without names share the greatest height."""
 _OUTLIER = "#c23b22"
 _FAULTY = "#8a8a8a"
 _BLUE = "#0a5c9e"
-_BAND = "#bcd3e8"
+_INTERVAL = "#5f93c4"
+_BAND = "#dce8f3"
 
 
 @style.styled
-def fleet_order(deviations: pd.DataFrame) -> Figure:
-    """Draw the rows of one value of table `fleet_deviations`, lowest first.
+def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
+    """Draw the rows of one value of table `fleet_deviations`, with `interval_low` and `interval_high`, best on top.
 
     The band reaches from the 5 % to the 95 % quantile of the values that count. Faulty values are hollow. Outliers are
-    red diamonds; the farthest are named. Raises ValueError for rows of no value or of several.
+    red diamonds. The title is `workload`, or the cell's label. Raises ValueError for rows of no value or of several.
     """
     if deviations[["measurement", "cell_label", "metric"]].drop_duplicates().shape[0] != 1:
         raise ValueError("a figure of one value of a fleet needs the rows of one value")
-    rows = deviations.sort_values("value", kind="stable").reset_index(drop=True)
+    lower_is_better = deviations["kind"].iloc[0] == "time"
+    rows = deviations.sort_values("value", ascending=lower_is_better, kind="stable").reset_index(drop=True)
     metric, first = str(rows["metric"].iloc[0]), rows.iloc[0]
     scale = quantity(metric, float(rows["value"].max())) if metric in AXES else None
-    values = rows["value"].to_numpy(dtype=float) / (scale.divisor if scale else 1.0)
+    values, low, high = (rows[name].to_numpy(dtype=float) / (scale.divisor if scale else 1.0)
+                         for name in ("value", "interval_low", "interval_high"))  # fmt: skip
     counts, outlier = rows["place"].notna().to_numpy(), rows["outlier"].to_numpy(dtype=bool)
-    number = np.arange(1, len(rows) + 1)
-    figure = style.new_figure(f"{first['measurement']}: {len(rows)} drives in order", height_in=3.4)
+    row = np.arange(len(rows), dtype=float)
+    few = len(rows) <= MOST_NAMED
+    height_in = 1.4 + max(1.2, _ROW_IN * len(rows)) if few else _HIGHEST_IN
+    figure = style.new_figure(workload or str(first["cell_label"]), height_in=height_in)
+    figure.set_size_inches(_WIDTH_IN, height_in)
     axes = figure.subplots()
-    size = max(3.0, min(6.0, 300 / len(rows)))
     if counts.any():
-        low, median, high = np.percentile(values[counts], (5, 50, 95))
-        axes.axhspan(low, high, color=_BAND, zorder=0, label="5 % to 95 % of the drives")
-        axes.axhline(median, color=style.INK, linewidth=1.0, zorder=1, label="median")
+        ends = np.percentile(values[counts], (5, 50, 95))
+        axes.axvspan(ends[0], ends[2], color=_BAND, zorder=0, label="5 % to 95 % of the drives")
+        axes.axvline(ends[1], color=style.INK, linewidth=1.0, zorder=1, label="median")
+    nothing = np.full(len(rows), np.nan)
+    if np.isfinite(low).any():
+        axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([row, row, nothing]).ravel(),
+                  color=_INTERVAL, linewidth=1.6, label="95 % interval", gid="interval")  # fmt: skip
+    size = max(3.0, min(6.0, 300 / len(rows)))
     marks = (
         (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
         (~counts, "o", "none", _FAULTY, "unreliable"),
@@ -54,60 +67,51 @@ def fleet_order(deviations: pd.DataFrame) -> Figure:
     )
     for chosen, marker, face, edge, name in marks:
         if chosen.any():
-            axes.plot(number[chosen], values[chosen], linestyle="none", marker=marker, markersize=size,
+            axes.plot(values[chosen], row[chosen], linestyle="none", marker=marker, markersize=size,
                       markerfacecolor=face, markeredgecolor=edge, label=name)  # fmt: skip
-    farthest = set(rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED])
-    points = np.column_stack([number / (len(rows) + 1), (values - values.min()) / (float(np.ptp(values)) or 1.0)])
-    for group in _groups(np.flatnonzero(outlier).tolist(), values):
-        named = [str(rows["drive"][place]) for place in group if place in farthest]
-        if not named:
-            continue
-        names = ", ".join(named + ["\N{HORIZONTAL ELLIPSIS}"] * (len(named) < len(group)))
-        right, up = _side(points, group, len(names))
-        place = _beside(group, right)
-        axes.annotate(names, (number[place], values[place]), fontsize=style.SMALL_PT, textcoords="offset points",
-                      xytext=(6 * right, 6 * up), ha=("center", "left", "right")[right],
-                      va=("center", "bottom", "top")[up])  # fmt: skip
-    axes.set_xlim(0, len(rows) + 1)
-    axes.set_xlabel("Drives, from the lowest value")
-    axes.set_ylabel(scale.label if scale else f"{short_name(metric)} ({first['unit']})")
+    names = list(map(str, rows["drive"]))
+    tell(axes.yaxis, lambda place: names[min(round(place), len(names) - 1)])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    if few:
+        axes.set_yticks(row, names)
+    else:
+        farthest = rows.loc[outlier, "modified_z"].abs().sort_values(ascending=False, kind="stable").index[:_NAMED]
+        _name_outliers(axes, values, np.flatnonzero(outlier).tolist(), {place: names[place] for place in farthest})
+        axes.set_yticks([])
+        axes.set_ylabel(f"{len(rows)} drives, the best on top")
+    axes.grid(visible=False, axis="y")
+    label = scale.label if scale else f"{short_name(metric)} ({first['unit']})"
+    axes.set_xlabel(f"{label[:1].upper()}{label[1:]}{', lower is better' if lower_is_better else ''}")
+    ax.plain_numbers(axes, "x")
     ax.legend(figure, axes)
     clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
     style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
-                subject=f"all drives, {first['cell_label']}")  # fmt: skip
+                subject=f"{len(rows)} drives, best first")  # fmt: skip
     return figure
 
 
-def _side(points: npt.NDArray[np.float64], group: Sequence[int], letters: int) -> tuple[int, int]:
-    """Return the side on which the names of a group hide the fewest `points` (in shares of the axes).
-
-    The side is right of the last or left of the first point (1 or -1, 0), or above or below the middle (0, 1 or -1).
-    """
-    width = letters * _LETTER
-
-    def cost(side: tuple[int, int]) -> int:
-        right, up = side
-        x, y = points[_beside(group, right)] + (right * (width / 2 + _DOT), up * _HEIGHT)
-        hidden = (np.abs(points - (x, y)) < (width / 2 + _DOT / 2, _HEIGHT - _DOT)).all(axis=1)
-        outside = not (width / 2 < x < 1 - width / 2 and 0 <= y <= 1)
-        return int(hidden.sum()) + outside * len(points)
-
-    inwards = -1 if points[group[0], 0] > 0.5 else 1
-    return min(((inwards, 0), (0, 1), (0, -1), (-inwards, 0)), key=cost)
-
-
-def _beside(group: Sequence[int], right: int) -> int:
-    """Return the point of a group beside which its names are written."""
-    return group[0] if right < 0 else group[-1] if right else group[len(group) // 2]
+def _name_outliers(axes: Axes, values: Sequence[float], outliers: Sequence[int], named: dict[int, str]) -> None:
+    """Write names beside the outliers, on the side of their dots with more room."""
+    middle = float(np.mean(axes.get_xlim()))
+    for group in _groups(outliers, _NEAR * len(values)):
+        texts = [named[place] for place in group if place in named]
+        if not texts:
+            continue
+        of_group = [values[place] for place in group]
+        to_the_right = sum(of_group) / len(group) < middle
+        edge = max(of_group) if to_the_right else min(of_group)
+        axes.annotate(
+            ", ".join(texts + ["\N{HORIZONTAL ELLIPSIS}"] * (len(texts) < len(group))),
+            (edge, sum(group) / len(group)), fontsize=style.SMALL_PT, textcoords="offset points",
+            xytext=(7 if to_the_right else -7, 0), ha="left" if to_the_right else "right", va="center",
+        )  # fmt: skip
 
 
-def _groups(places: Sequence[int], values: npt.NDArray[np.float64]) -> list[list[int]]:
-    """Group places whose neighbouring points are close on axes that show all `values`."""
-    span = float(np.ptp(values)) or 1.0
+def _groups(places: Sequence[int], near: float) -> list[list[int]]:
+    """Group rows that are closer than `near` rows."""
     groups: list[list[int]] = []
     for place in places:
-        before = groups[-1][-1] if groups else None
-        if before is not None and max((place - before) / len(values), (values[place] - values[before]) / span) < _NEAR:
+        if groups and place - groups[-1][-1] < near:
             groups[-1].append(place)
         else:
             groups.append([place])

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.verdict import CANNOT_TELL, DECIDED
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import style
@@ -35,6 +36,7 @@ FIGURES = (
     ),
 )
 
+_OF_A_VALUE = ("comparison", "cell_label", "metric")
 _LOG_FROM = 6.0
 """From this multiple of the basis on, the axis is logarithmic, as a linear axis would hide the other bars."""
 _WIDE = 12.0
@@ -56,14 +58,15 @@ _HATCHES = ("", "////", "\\\\\\\\", "xxxx", "----", "||||")
 def normalised(deltas: pd.DataFrame) -> Figure:
     """Draw each drive's multiple of the basis in each cell; more is better, also for times.
 
-    The one or two most informative metrics are side by side; whiskers are confidence intervals. If values are far from
-    the basis, bars begin at the basis on a logarithmic axis. Bars without a verdict are pale, do not set the scale and
-    may be cut off before the numbers. Raises ValueError for unsuitable tables.
+    The one or two most informative metrics are side by side, but not two that say the same; whiskers are confidence
+    intervals. If values are far from the basis, bars begin at the basis on a logarithmic axis. Bars without a verdict
+    are pale, do not set the scale and may be cut off before the numbers. Raises ValueError for unsuitable tables.
     """
     basis = delta_rows.checked(deltas)
     deltas = deltas[deltas["delta_pct"].notna()]
     if deltas.empty:
         raise ValueError("table 'deltas' has no delta to show")
+    deltas = deltas.iloc[one_of_each(zip(*(deltas[name] for name in _OF_A_VALUE), strict=True))]
     metrics = delta_rows.by_weight(deltas)[:2]
     looks = delta_rows.looks(deltas)
     shown = deltas[deltas["metric"].isin(metrics)]
