@@ -1,35 +1,93 @@
-"""The example notebook, cell by cell, on a finished study."""
+"""The example notebook and the figures and tables for papers, on a finished study."""
 
 from __future__ import annotations
 
-import ast
+import importlib.util
 import json
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from mini_project import ROOT, Project
+from pypdf import PdfReader
+
+from drivelab.cli.main import main
+from drivelab.explore.redrawing import places, redraw
+from drivelab.figures.base.style import svg
+from drivelab.figures.base.svg import without_values
 
 
-def test_every_notebook_cell_runs_and_shows_its_result(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def tool() -> Any:
+    spec = importlib.util.spec_from_file_location("notebook", ROOT / "tools/notebook.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_notebook_cell_shows_what_is_stored(finished: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     notebook = json.loads((ROOT / "docs/explore.ipynb").read_text(encoding="utf-8"))
     (finished.folder / "docs").mkdir(exist_ok=True)
     monkeypatch.chdir(finished.folder / "docs")
-    names: dict[str, Any] = {}
-    shown = [run("".join(cell["source"]), names) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    assert all(not cell.get("outputs") for cell in notebook["cells"]), "the example must not contain outputs"
-    frames = [value for value in shown if isinstance(value, pd.DataFrame)]
-    assert set(frames[0]["drive"]) == {"op7", "op28"}
-    assert set(names["rounds"]["drive"]) == {"op7", "op28"}
-    assert (names["rounds"]["mean_iops"] > 0).all()
+    stored = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    shown = []
+    for old, (new, value) in zip(stored, tool().executed(notebook, ("../results/tutorial", "../results")), strict=True):
+        assert old["execution_count"] == new["execution_count"]
+        assert [kinds(output) for output in old["outputs"]] == [kinds(output) for output in new["outputs"]], old
+        if isinstance(value, pd.DataFrame) and value.columns.name is None:
+            head = "".join(next(output["data"]["text/plain"] for output in old["outputs"] if "data" in output))
+            assert all(column in head for column in value.columns), "the stored table has these columns"
+        shown.append(value)
+    assert set(shown[0]["drive"]) == {"op7", "op28"}
     assert isinstance(shown[-1], Figure)
-    assert shown[-1].axes
 
 
-def run(source: str, names: dict[str, Any]) -> Any:
-    """Run a cell; return the value of its last expression, which a notebook shows, or None."""
-    tree = ast.parse(source)
-    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
-    exec(compile(tree, "<cell>", "exec"), names)
-    return None if last is None else eval(compile(ast.Expression(last.value), "<cell>", "eval"), names)
+def kinds(output: dict[str, Any]) -> list[str]:
+    return sorted(output.get("data", {"stream": ""}))
+
+
+def test_figures_are_drawn_again_as_they_are(finished: Project) -> None:
+    results = finished.folder / "results"
+    known = places(results)
+    of_drives = next(place for place in known if place.endswith("/comparison"))
+    of_recording = next(place for place in known if place.startswith("op7/") and place.endswith("/window"))
+    for place in (of_drives, of_recording):
+        stored = (results / f"figures/{place}.svg").read_text(encoding="utf-8")
+        assert without_values(svg(redraw(results, place))) == without_values(stored)
+
+
+def test_a_paper_gets_figures_tables_and_captions(
+    finished: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results, paper = str(finished.folder / "results"), tmp_path / "paper"
+    arguments = ["export", "--results", results, "-o", str(paper), "--select", "comparison/pts-iops/comparison"]
+    assert main(arguments) == 0
+    (figure,) = paper.glob("figures/*.pdf")
+    page = PdfReader(figure).pages[0]
+    assert float(page.mediabox.width) / 72 in (pytest.approx(3.5), pytest.approx(7.16))
+    fonts = page["/Resources"]["/Font"].values()
+    assert {font.get_object()["/Subtype"] for font in fonts} <= {"/Type0", "/TrueType"}, "no Type 3 fonts"
+    assert "REDUCED protocol" in page.extract_text()
+    table = (paper / "tables/comparison.tex").read_text(encoding="utf-8")
+    rows = [line for line in table.splitlines() if line.endswith(r"\\")]
+    assert len({line.replace(r"\&", "").count("&") for line in rows}) == 1
+    assert table.isascii()
+    for text in (table, (paper / "figures.tex").read_text(), (paper / "README.md").read_text()):
+        assert "reduced" in text
+        assert "SHA-256" in text
+    assert "redraw(results, 'comparison/pts-iops/comparison')" in (paper / "redraw.py").read_text()
+    capsys.readouterr()
+    assert main([*arguments, "--figures", "svg", "--tables", "csv", "--style", "report", "--json"]) == 0
+    about = json.loads(capsys.readouterr().out)
+    assert [entry["file"] for entry in about["tables"]] == ["tables/values.csv", "tables/comparison.csv"]
+    assert not list(paper.glob("**/*.pdf")), "the earlier export is replaced"
+    values = pd.read_csv(paper / "tables/values.csv")
+    assert {"value", "verdict", "reduced"} <= set(values)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("")
+    assert main(["export", "--results", results, "-o", str(tmp_path / "mine")]) == 2
+    assert main(["export", "--results", results, "-o", str(tmp_path / "new"), "--select", "nothing"]) == 2
+    assert "matches no figure" in capsys.readouterr().err

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from drivelab.campaign.ceilings import fastest_mib_s
 from drivelab.campaign.estimate import Trace, assumed_mib_s
@@ -54,6 +56,33 @@ def text(
     for difference in resolved[0].altered:
         lines += textwrap.wrap(f"reduced: {difference}", _WIDTH, subsequent_indent="    ")
     return "\n".join(lines) + "\n"
+
+
+def as_mapping(
+    protocol: Protocol, resolved: Sequence[Resolved], subject: Subject, drive_class: str, scale: str | None
+) -> dict[str, Any]:
+    """Return the same description for JSON; times in seconds, volumes in bytes, null where unknown."""
+    return {
+        "protocol": protocol.name,
+        "title": protocol.body["title"],
+        "source": protocol.body["source"],
+        "description": protocol.description.strip(),
+        "needs": list(_needs(protocol)),
+        "class": drive_class,
+        "scale": scale,
+        "reduced": list(resolved[0].altered),
+        "drive": {"name": subject.name, "capacity_bytes": subject.capacity_bytes, "write_mib_s": subject.write_mib_s},
+        "measurements": [
+            {"variant": variant.variant, "steps": list(map(_step, parts)), "total": _step(total(parts))}
+            for variant in resolved
+            for parts in [procedure(variant, subject)]
+        ],
+    }
+
+
+def _step(part: Part) -> dict[str, Any]:
+    estimate = None if part.estimate is None else asdict(part.estimate)
+    return {"words": part.words, "details": list(part.details), "estimate": estimate}
 
 
 def _wrapped(part: Part) -> Iterator[str]:

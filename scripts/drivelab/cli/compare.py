@@ -52,7 +52,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write the values as JUnit XML")
     parser.add_argument(
         "--fail-on",
-        type=_outcomes,
+        type=outcomes,
         default=[],
         metavar="OUTCOME,...",
         help="exit with status 4 if a value is slower, 5 if any is different, 6 if any is undecided: these words",
@@ -99,7 +99,8 @@ def _compare(options: argparse.Namespace) -> int:
     return min((FAILED[key] for key in found), default=0)
 
 
-def _outcomes(text: str) -> list[str]:
+def outcomes(text: str) -> list[str]:
+    """Parse the words of --fail-on."""
     from drivelab.core.errors import suggestion
 
     for name in text.split(","):
@@ -122,11 +123,12 @@ def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
         judged = {name: getattr(study, name) for name in ("margin_pct", "rse_threshold_pct")}
         judged["confidence_pct"] = study.verdict_confidence_pct
     if options.margin is not None:
-        judged["margin_pct"] = _margin_pct(options.margin)
+        judged["margin_pct"] = margin_pct(options.margin)
     return options.results or results, Terms(**judged, forbid=options.forbid_differences)
 
 
-def _margin_pct(text: str) -> float:
+def margin_pct(text: str) -> float:
+    """Return the share of --margin in percent; raises UserError for anything else."""
     from drivelab.core.units import parse_share
 
     try:

@@ -31,6 +31,7 @@ def parser() -> RootParser:
         doctor,
         drives,
         evidence,
+        export,
         import_results,
         init,
         plan,
@@ -46,6 +47,7 @@ def parser() -> RootParser:
         study,
         testing,
         trace,
+        trend,
         verify,
         virtual,
         watch,
@@ -60,9 +62,9 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, compare, completion, datasheet, doctor, drives, evidence, import_results, init, plan,
-        protocol, publish, query, quick, replay, report, run, stage, steady_state, study, testing, trace, verify,
-        virtual, watch,
+        archive, capture, compare, completion, datasheet, doctor, drives, evidence, export, import_results, init,
+        plan, protocol, publish, query, quick, replay, report, run, stage, steady_state, study, testing, trace, trend,
+        verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

@@ -51,13 +51,16 @@ def add_parser(commands: Any) -> None:
         help="class of the drive (default: the usual one of the protocol)",
     )
     _add_drive(parser)
-    parser.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the same as JSON; times in seconds, volumes in bytes")
+    form.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
     parser.set_defaults(handler=_show)
 
     parser = actions.add_parser(
         "check", help="check that a file is a valid protocol, at full length and at every scale"
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="protocol file, such as config/protocols/pts-iops.yaml")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(handler=_check)
 
 
@@ -146,7 +149,10 @@ def _show(options: argparse.Namespace) -> int:
     drive_class = options.drive_class or protocol.usual_class
     resolved = resolve(protocol, drive_class, options.scale, {}, "--scale")
     description, subject = _subject(options)
-    if options.markdown:
+    if options.json:
+        shown = protocol_page.as_mapping(protocol, resolved, subject, drive_class, options.scale)
+        print(json.dumps(shown, indent=1, ensure_ascii=False))
+    elif options.markdown:
         print(protocol_page.page(protocol, description, subject), end="")
     else:
         print(protocol_page.text(protocol, resolved, description, subject, drive_class, options.scale), end="")
@@ -162,6 +168,11 @@ def _check(options: argparse.Namespace) -> int:
     for drive_class in CLASSES:
         for scale in scales:
             measurements = len(resolve(protocol, drive_class, scale, {}, str(options.file)))
+    if options.json:
+        checked = {"file": str(options.file), "protocol": protocol.name, "measurements": measurements,
+                   "scales": [scale for scale in scales if scale]}  # fmt: skip
+        print(json.dumps(checked, indent=1, ensure_ascii=False))
+        return 0
     names = ", ".join(scale or "full length" for scale in scales)
     print(f"{options.file}: a valid protocol, {measurements} {'measurement' if measurements == 1 else 'measurements'} "
           f"per drive, at {names}")  # fmt: skip

@@ -36,6 +36,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--slope-excursion", default="10%", metavar="SHARE", help="largest drift of the best linear fit (default: 10%%)"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON, as it always does")
     parser.set_defaults(handler=steady_state)
 
 

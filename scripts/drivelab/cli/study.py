@@ -47,6 +47,7 @@ def add_parser(commands: Any) -> None:
     action.add_argument(
         "studies", nargs="*", default=[DEFAULT_STUDY], metavar="STUDY", help=f"study file (default {DEFAULT_STUDY})"
     )
+    action.add_argument("--json", action="store_true", help="print the checked studies as JSON")
     action.set_defaults(handler=_check)
 
     action = actions.add_parser(
@@ -81,17 +82,23 @@ def _new(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from drivelab.workflow.check import check, clashes
 
-    campaigns = []
-    for path in all_in_project(options.studies):
-        campaign, remarks = check(path)
-        campaigns.append(campaign)
-        print(
-            f"{campaign.study.path}: {counted(len(campaign.plans), 'measurement')} of "
-            f"{counted(len(campaign.study.drives), 'drive')}, valid"
-        )
-        for remark in remarks:
-            print(f"    {remark}")
-    clashes(campaigns)
+    checked = [check(path) for path in all_in_project(options.studies)]
+    if not options.json:
+        for campaign, remarks in checked:
+            print(
+                f"{campaign.study.path}: {counted(len(campaign.plans), 'measurement')} of "
+                f"{counted(len(campaign.study.drives), 'drive')}, valid"
+            )
+            for remark in remarks:
+                print(f"    {remark}")
+    clashes([campaign for campaign, _ in checked])
+    if options.json:
+        rows = [
+            {"study": campaign.study.name, "path": str(campaign.study.path), "drives": list(campaign.study.drives),
+             "measurements": len(campaign.plans), "remarks": list(remarks)}
+            for campaign, remarks in checked
+        ]  # fmt: skip
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
     return 0
 
 

@@ -10,20 +10,20 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from drivelab.analysis import limits
-from drivelab.report.html import own_script, packed_json, policy
+from drivelab.report.html import REPORT_TEMPLATES, own_script, packed_json, policy
 
 _TEMPLATES = Path(__file__).parent / "templates"
-_OF_REPORTS = Path(__file__).parents[1] / "report/templates"
+
 _GRAVE = frozenset({limits.TAINTED, limits.NOT_STEADY, limits.NOT_PURGED})
 
 
 def page(template: str, title: str, values: Mapping[str, Any]) -> str:
     """Return the HTML of a page with all texts escaped, the style of reports, and one script of drivelab."""
     script = own_script(("report.js",)) + (_TEMPLATES / "site.js").read_text(encoding="utf-8")
-    style = (_OF_REPORTS / "report.css").read_text(encoding="utf-8")
+    style = (REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8")
     style += (_TEMPLATES / "site.css").read_text(encoding="utf-8")
     environment = Environment(
-        loader=FileSystemLoader([_TEMPLATES, _OF_REPORTS]), autoescape=True, undefined=StrictUndefined,
+        loader=FileSystemLoader([_TEMPLATES, REPORT_TEMPLATES]), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
     environment.filters.update(packed_json=packed_json, exact=_exact)

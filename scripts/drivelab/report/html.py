@@ -50,7 +50,7 @@ def hash_source(text: str) -> str:
 
 def own_script(names: Iterable[str] = SCRIPTS) -> str:
     """Return drivelab's script from some of its files; it holds no data."""
-    return "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
+    return "".join((REPORT_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
 
 
 def policy(script: str) -> str:
@@ -157,18 +157,21 @@ def _parquet(table: pa.Table, name: str) -> bytes:
         return path.read_bytes()
 
 
-_TEMPLATES = Path(__file__).parent / "templates"
+REPORT_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: str, values: Mapping[str, Any]) -> str:
-    """Return the HTML of a page without scripts, with all texts escaped and the style of reports."""
-    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
-    return _environment().get_template(template).render(style=style, **values)
+def page(template: str, values: Mapping[str, Any], folder: Path | None = None) -> str:
+    """Return the HTML of a page without scripts, with all texts escaped and the style of reports.
+
+    `folder` has the template if it is not one of reports.
+    """
+    style = Markup((REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
+    return _environment(folder).get_template(template).render(style=style, **values)
 
 
-def _environment() -> Environment:
+def _environment(folder: Path | None = None) -> Environment:
     return Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+        loader=FileSystemLoader([*filter(None, [folder]), REPORT_TEMPLATES]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -189,7 +192,7 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
     return environment.get_template("report.html.j2").render(
         report=report,
-        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
+        style=Markup((REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
         script=Markup(script),  # likewise
         script_sources=hash_source(script),
         evidence=packed_json({"proofs": [_packed(proof, proofs) for proof in proofs], "jobs": dict(jobs or {})}),

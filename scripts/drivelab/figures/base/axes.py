@@ -16,7 +16,7 @@ from drivelab.figures.base.quantities import Quantity, format_number, with_minus
 from drivelab.figures.base.words import tell
 
 _ROW_CHARACTERS = 86
-"""Length of a row of a legend below the axes."""
+"""Length of a row of a legend below the axes of a figure of the usual width."""
 _HANDLE_CHARACTERS = 7
 """Width of an entry's handle and of the space around it."""
 _NEAR_A_TICK, _NEAR_A_DECADE = 1.5, 3.0
@@ -111,10 +111,9 @@ def legend(figure: Figure, axes: Axes, title: str | None = None, handles: Sequen
     if title is not None and widest <= 16 and len(labels) >= 3:
         figure.legend(handles, labels, title=title, loc="center right").set_gid(BESIDE)
         return
-    fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= _ROW_CHARACTERS
-    columns = (
-        len(labels) if fits_one_row else max(1, min(len(labels), _ROW_CHARACTERS // (widest + _HANDLE_CHARACTERS)))
-    )
+    row = int(_ROW_CHARACTERS * style.page.get().width_in / style.WIDTH_IN)
+    fits_one_row = sum(len(text) + _HANDLE_CHARACTERS for text in labels) <= row
+    columns = len(labels) if fits_one_row else max(1, min(len(labels), row // (widest + _HANDLE_CHARACTERS)))
     style.grow(figure, 0.18 * (-(-len(labels) // columns) - 1))
     figure.legend(
         handles,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pandas as pd
@@ -76,6 +76,20 @@ def placeholder(name: str, lines: list[str]) -> Figure:
     return figure
 
 
+def sheets(names: Iterable[str], tables: Mapping[str, pd.DataFrame], subject: str) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures `names` of one measurement's `tables`, see `draw`."""
+    lost, whole = reasons(tables), tables
+    if "exclusions" in tables:
+        out = tables["exclusions"]
+        tables = {name: counted(table, out) if "recording" in table else table for name, table in tables.items()}
+    if "cells" in tables:
+        tables = {**tables, "cells": named(tables["cells"])}
+    for name in names:
+        with overlay.among(whole[FIGURES[name].status_table]["drive"]):  # exclusions change no colour
+            figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
+        yield name, figure
+
+
 @style.styled
 def draw(
     stems: Mapping[str, Path],
@@ -91,16 +105,8 @@ def draw(
     excludes as a whole are not shown. A figure without remaining values becomes a placeholder. `made_from` has the
     digest of each figure (`kept`).
     """
-    lost, whole = reasons(tables), tables
-    if "exclusions" in tables:
-        out = tables["exclusions"]
-        tables = {name: counted(table, out) if "recording" in table else table for name, table in tables.items()}
-    if "cells" in tables:
-        tables = {**tables, "cells": named(tables["cells"])}
-    for name, stem in stems.items():
-        with overlay.among(whole[FIGURES[name].status_table]["drive"]):  # exclusions change no colour
-            figure = _what_is_left(name, tables, subject, lost, whole) if lost else _figure(name, tables, subject)
-        style.save(figure, stem, png=png, made_from=(made_from or {}).get(name))
+    for name, figure in sheets(stems, tables, subject):
+        style.save(figure, stems[name], png=png, made_from=(made_from or {}).get(name))
 
 
 def tables_of(name: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache, wraps
 from io import StringIO
 from pathlib import Path
@@ -73,6 +74,18 @@ RC: Any = {
 }
 
 _SVG: Any = RendererSVG  # without types
+
+
+@dataclass(frozen=True)
+class Page:
+    """How wide figures are drawn, and whether they have a title; a paper's caption replaces it."""
+
+    width_in: float = WIDTH_IN
+    titled: bool = True
+
+
+_PAGE = Page()
+page: ContextVar[Page] = ContextVar("page of the figures", default=_PAGE)
 _under_style = ContextVar("under the style", default=False)
 """Setting the style again would take a tenth of the time of a figure."""
 P = ParamSpec("P")
@@ -113,8 +126,9 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
 
     `layout=False` is for 3-D axes, which the layout cannot measure.
     """
-    figure = Figure(figsize=(WIDTH_IN, height_in), layout=PageLayout() if layout else None)
+    figure = Figure(figsize=(page.get().width_in, height_in), layout=PageLayout() if layout else None)
     _AsInSvg(figure)
+    figure.set_label(title)
     _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
 
@@ -170,6 +184,7 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
         if shown:
             box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
             figure.text(0, 0, name, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+    figure.set_label(f"{figure.get_label()}: {subject}")
     _header_line(figure, subject, "subject", color=MUTED, fontsize=TEXT_PT)
 
 
@@ -191,18 +206,17 @@ def save(figure: Figure, stem: Path | str, *, png: bool = True, made_from: str |
 @styled
 def svg(figure: Figure, made_from: str | None = None) -> str:
     """Return a figure as SVG with the values of its marks and `made_from`."""
-    _settle(figure)
+    settle(figure)
     drawn = StringIO()
-    titles = [text.get_text().replace("\n", " ") for gid in ("title", "subject") for text in _texts(figure, gid)]
     with marked(figure) as values:
-        figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": ": ".join(titles)})
+        figure.savefig(drawn, format="svg", metadata={"Date": None, "Title": figure.get_label()})
     if made_from is not None:
         values["made_from"] = made_from
     picture = compact(drawn.getvalue()).replace("<svg ", '<svg role="img" ', 1)
     return with_values(picture, values)
 
 
-def _settle(figure: Figure) -> None:
+def settle(figure: Figure) -> None:
     """Lay out the axes once for all files, as it takes as long as drawing."""
     engine = figure.get_layout_engine()
     if engine is not None:
@@ -222,6 +236,8 @@ def _width_in(text: Text) -> float:
 
 def _header_line(figure: Figure, message: str, gid: str, **style: Any) -> None:
     """Add text to the header, wrapped to the width of the figure."""
+    if gid in ("title", "subject") and not page.get().titled:
+        message = ""
     text, letters = figure.text(0, 0, message, gid=gid, **style), len(message)
     room = figure.get_size_inches()[0] - 3 * _PAD_IN
     while letters > _FEWEST_LETTERS and (width := _width_in(text)) > room:  # repeated, as letters differ in width
@@ -236,6 +252,8 @@ def _lay_out(figure: Figure) -> None:
     titles, subjects, badges = (_texts(figure, gid) for gid in ("title", "subject", "badge"))
     needed = sum(_width_in(badge) + 2 * _PAD_IN for badge in badges)
     title_in = _TITLE_IN + _TITLE_LINE_IN * titles[0].get_text().count("\n")
+    if not titles[0].get_text():
+        title_in, subjects = (_TITLE_IN if badges else 0.0), []
     rows = [(_PAD_IN, titles)] if not subjects else [(_PAD_IN, titles), (_PAD_IN + title_in, subjects)]
     free = [top for top, texts in rows if _width_in(texts[0]) + needed + 3 * _PAD_IN <= width]
     extra = 0.0 if free or not badges else _TITLE_IN
