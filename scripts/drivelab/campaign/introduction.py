@@ -10,7 +10,7 @@ from drivelab.plan.hosts import still_elsewhere, this_host
 
 
 def headline(campaign: Campaign) -> str:
-    """Return a summary of the study, with reasons for anything unexpected."""
+    """Return a summary of the study, with reasons for anything unexpected, and a table of what other hosts measure."""
     study = campaign.study
     on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
     drives, measurements = counted(len(study.drives), "drive"), counted(len(campaign.plans), "measurement")
@@ -22,10 +22,8 @@ def headline(campaign: Campaign) -> str:
             " A host measures its drives in random order, each with all of its runs. These are not blocks, so a drift "
             "over time looks like a difference between drives ('fleet: false' measures in blocks)."
         )
-    if campaign.elsewhere:
-        text += " " + still_elsewhere(planned.plan for planned in campaign.elsewhere)
     if not campaign.basis_is_there:
-        text += f" No deltas until then, because the basis, {study.basis}, is among them."
+        text += f" No deltas yet, because another host still has to measure the basis, {study.basis}."
     if any(planned.plan.virtual for planned in campaign.plans):
         clock, reason = campaign.clock
         text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
@@ -36,7 +34,8 @@ def headline(campaign: Campaign) -> str:
             )
         if source.file is not None:
             text += "".join(f" Trace {name}: {limit}." for limit in trace_limits(source.file))
-    return text
+    table = still_elsewhere((planned.plan for planned in campaign.elsewhere), study.path)
+    return "\n".join(filter(None, [text, table]))
 
 
 def trace_limits(path: Path) -> list[str]:

@@ -97,7 +97,7 @@ class Campaign:
         if not self.plans:
             raise UserError(
                 f"{study.path}: has no measurement for this host, '{this_host()}', and no recording of another host. "
-                f"{still_elsewhere(planned.plan for planned in wanted)}"
+                f"{still_elsewhere((planned.plan for planned in wanted), study.path)}"
             )
         self.scenarios = scenarios(study, (planned.plan for planned in self.plans))
 

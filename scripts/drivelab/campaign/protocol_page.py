@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -45,16 +46,17 @@ def text(
     """Return the description of a protocol for the terminal; `words` describe the drive."""
     lines = [f"{protocol.name}: {protocol.body['title']}", f"    after {protocol.body['source']}"]
     lines += [f"    needs {needs}" for needs in _needs(protocol)]
-    lines += ["", *textwrap.wrap(protocol.description.strip(), _WIDTH), ""]
+    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
+    lines += ["", *textwrap.wrap(protocol.description.strip(), width), ""]
     length = f"scale {scale}: REDUCED, not a result of the full-length test" if scale else "full length"
     lines.append(f"{drive_class} class, {_cache(protocol, drive_class)}, {length}, for {words}:")
     for variant in resolved:
         parts = procedure(variant, subject)
         lines += [""] + ([f"{variant.variant}:"] if variant.variant is not None else [])
         for part in (*parts, total(parts)):
-            lines += _wrapped(part)
+            lines += _wrapped(part, width)
     for difference in resolved[0].altered:
-        lines += textwrap.wrap(f"reduced: {difference}", _WIDTH, subsequent_indent="    ")
+        lines += textwrap.wrap(f"reduced: {difference}", width, subsequent_indent="    ")
     return "\n".join(lines) + "\n"
 
 
@@ -85,10 +87,10 @@ def _step(part: Part) -> dict[str, Any]:
     return {"words": part.words, "details": list(part.details), "estimate": estimate}
 
 
-def _wrapped(part: Part) -> Iterator[str]:
-    yield from textwrap.wrap(part.words, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+def _wrapped(part: Part, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(part.words, width, initial_indent="  ", subsequent_indent="    ")
     for detail in part.details:
-        yield from textwrap.wrap(detail, _WIDTH, initial_indent="      ", subsequent_indent="      ")
+        yield from textwrap.wrap(detail, width, initial_indent="      ", subsequent_indent="      ")
     yield f"      time {part.time}; written {part.written}"
 
 

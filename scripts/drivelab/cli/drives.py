@@ -80,12 +80,15 @@ def _of_hosts(options: argparse.Namespace) -> int:
 def survey(sheet: Path) -> list[dict[str, Any]]:
     """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
+    from drivelab.drives.composed import is_composed
+    from drivelab.drives.composition import kind_of
     from drivelab.drives.listing import composed_subjects
 
     rows, names = _rows(sheet), identity.whole_disks()
     composed = composed_subjects(names)
     drives = [_drive(name, rows) for name in names if name not in composed]
-    return [*drives, *(_composed(name, rows) for name in composed)]
+    remaining = (name for name in composed if is_composed(kind_of(name)))  # a mapping may vanish meanwhile
+    return [*drives, *(_composed(name, rows) for name in remaining)]
 
 
 def _rows(sheet: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import drivelab
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import escape_output
+from drivelab.core.terminal import escape_output, say
 
 if TYPE_CHECKING:
     from drivelab.cli.parser import RootParser
@@ -86,23 +86,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options = commands.parse_args(arguments)
         return int(options.handler(options))
     except UserError as error:
-        print(f"drivelab: {error}", file=sys.stderr)
+        say(f"drivelab: {error}", stderr=True)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
         if error.errno in _PLACES and error.filename:
-            print(f"drivelab: {error.filename}: {error.strerror}; name another path", file=sys.stderr)
+            say(f"drivelab: {error.filename}: {error.strerror}; name another path", stderr=True)
             return 2
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
-        print(
+        say(
             f"drivelab: {error.filename or 'a file of the results'} cannot be written: {error.strerror}; "
             "finished measurements are kept, free some space and run again to continue",
-            file=sys.stderr,
+            stderr=True,
         )
         return 2
     except KeyboardInterrupt:
-        print("drivelab: interrupted; finished measurements are kept, run again to continue", file=sys.stderr)
+        say("drivelab: interrupted; finished measurements are kept, run again to continue", stderr=True)
         return 130

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.cli.run import in_project
+from drivelab.core.terminal import say
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY
 
@@ -52,7 +53,7 @@ def _plan(options: argparse.Namespace) -> int:
         json.dump(_mapping(campaign, rows, verdicts, beyond), sys.stdout, indent=1, ensure_ascii=False)
         print()
     else:
-        print(headline(campaign))
+        say(headline(campaign))
         for row in rows:
             print("\n".join(row.lines()))
         _table(rows)

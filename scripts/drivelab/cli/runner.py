@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import getpass
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -28,7 +26,7 @@ from drivelab.cli.run import CONTINUE
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
-from drivelab.core.terminal import live_display
+from drivelab.core.terminal import live_display, say
 from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
@@ -48,7 +46,6 @@ from drivelab.workflow.fleet import Fleet
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import require_writable
 
-_INDENT = "    "
 _POLL_S = 0.5
 _RELEASE_S = 30.0
 """Longest time that a terminated stage may take to release its drive."""
@@ -97,8 +94,8 @@ def _run(
     """Run what is unfinished, and return whether all of it succeeded; say why not."""
     layout = Layout(campaign, png=False)  # PNG figures are an option of Snakemake
     for message in submission.clear_queue() if submission else ():
-        _print(message)
-    _print(headline(campaign))
+        say(message)
+    say(headline(campaign))
     logs, status = campaign.study.results / "logs", None
     try:
         status = _snakemake(campaign, path, cores, logs / "snakemake.log", profile, submission)
@@ -129,16 +126,16 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
     if study.growth is None:
         return None
     if campaign.elsewhere:
-        _print("Other hosts still have to measure. The study is looked at when all recordings are here.")
+        say("Other hosts still have to measure. The study is looked at when all recordings are here.")
         return None
     growth, found = growth_looks.look(study, study.growth, growth_looks.headline_rows(campaign))
     for sentence in found:
-        _print(sentence)
+        say(sentence)
     if growth is None:
         return None
     grown = Campaign.load(path, everywhere=campaign.everywhere, growth=growth)
     if excesses := exceeded(grown, outlook(grown)):  # the budget ends the study in order
-        _print(f"No run is added: {'; '.join(excesses)}.")
+        say(f"No run is added: {'; '.join(excesses)}.")
         return None
     _check(grown)
     growth_looks.record(study, growth)
@@ -176,23 +173,13 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
 def _host_settings(campaign: Campaign) -> Iterator[None]:
     """Restore settings that killed runs left changed; apply the study's host settings while it runs."""
     for message in recover_all():
-        _print(message)
+        say(message)
     if not campaign.needs_fio or campaign.everywhere:
         yield
         return
     change = campaign.study.host_settings == "apply"  # such a study has a single scenario
-    with for_study(campaign.scenarios[0], campaign.real_drives(), change=change, say=_print):
+    with for_study(campaign.scenarios[0], campaign.real_drives(), change=change, say=say):
         yield
-
-
-def _print(text: str) -> None:
-    """Print text; on a terminal, break its lines between words."""
-    if sys.stdout.isatty():
-        width = shutil.get_terminal_size().columns
-        lines = [textwrap.wrap(line, width, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False)
-                 for line in text.split("\n")]  # fmt: skip
-        text = "\n".join("\n".join(wrapped) for wrapped in lines)
-    print(text, flush=True)
 
 
 def _snakemake(
@@ -227,7 +214,7 @@ def _snakemake(
             process.wait()
             messages += submission.cancel() if submission else []  # jobs submitted meanwhile
             for message in dict.fromkeys(messages):
-                _print(message)
+                say(message)
             raise
     return process.returncode
 
@@ -264,7 +251,7 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
         try:
             manage.stop(name, keep=keep)
         except UserError as error:
-            _print(f"the state of virtual drive '{name}' is lost; its interrupted measurement will restart ({error})")
+            say(f"the state of virtual drive '{name}' is lost; its interrupted measurement will restart ({error})")
             with suppress(UserError):
                 manage.stop(name)
 
@@ -273,15 +260,15 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     from drivelab.report.headline import first_headlines, headline_inputs, left_out_words
 
     shown = campaign.study.results if restored_folder(Path.cwd()) is None else campaign.study.results.resolve()
-    _print(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
+    say(f"Done in {format_duration(seconds)}. Report: {shown / 'report/index.html'}")
     tables = campaign.study.results / "tables"
     if campaign.fleet:
         from drivelab.report.fleet_page import verdict
 
         for sentence in verdict(tables, campaign.study.basis, campaign.study.margin_pct):
-            _print(f"  {sentence}")
+            say(f"  {sentence}")
         return
     recordings = [planned.plan.recording for planned in campaign.plans]
     for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
-        _print(f"  {line}")
-    _print(left_out_words(tables / "exclusions.parquet"))
+        say(f"  {line}")
+    say(left_out_words(tables / "exclusions.parquet"))

@@ -12,6 +12,7 @@ from typing import Any
 
 from drivelab.cli.run import in_project
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import say
 from drivelab.core.units import counted, format_duration, parse_share
 from drivelab.plan.places import COMMAND
 from drivelab.plan.study import DEFAULT_STUDY
@@ -85,12 +86,12 @@ def _check(options: argparse.Namespace) -> int:
     checked = [check(path) for path in all_in_project(options.studies)]
     if not options.json:
         for campaign, remarks in checked:
-            print(
+            say(
                 f"{campaign.study.path}: {counted(len(campaign.plans), 'measurement')} of "
                 f"{counted(len(campaign.study.drives), 'drive')}, valid"
             )
             for remark in remarks:
-                print(f"    {remark}")
+                say("\n".join(f"    {line}" for line in remark.split("\n")))
     clashes([campaign for campaign, _ in checked])
     if options.json:
         rows = [

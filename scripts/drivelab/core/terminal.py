@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -98,6 +100,23 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, emoji=False, **options)
+
+
+def say(text: str, *, stderr: bool = False) -> None:
+    """Print text; on a terminal, break its lines between words, never within, at the terminal's width.
+
+    Continued lines are two spaces further in. Words longer than a line, such as paths, stay whole.
+    """
+    stream = sys.stderr if stderr else sys.stdout
+    if stream.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join("\n".join(_broken(line, width)) for line in text.split("\n"))
+    print(text, file=stream, flush=True)
+
+
+def _broken(line: str, width: int) -> list[str]:
+    indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 @contextmanager

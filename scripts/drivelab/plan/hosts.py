@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Iterable
+from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.grouping import grouped
-from drivelab.core.units import counted
+from drivelab.plan.places import COMMAND
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST, Study
+
+_HEAD = ("drive", "host", "to measure", "type there, in a copy of this project")
 
 
 def this_host() -> str:
@@ -38,13 +41,20 @@ def refuse_elsewhere(plan: Plan) -> None:
         )
 
 
-def still_elsewhere(plans: Iterable[Plan]) -> str:
-    """Return a sentence per host on the measurements left there; empty if none are left."""
-    to_do = grouped(plans, host_of)
-    return " ".join(
-        f"Still to measure on host '{host}', and left out until the recordings are in {_folder(plans)}: "
-        f"{', '.join(dict.fromkeys(plan.drive for plan in plans))} ({counted(len(plans), 'measurement')})."
-        for host, plans in to_do.items()
+def still_elsewhere(plans: Iterable[Plan], study: Path) -> str:
+    """Return a table of the drives that other hosts still measure, and what to type there; empty if there are none."""
+    to_do = grouped(plans, lambda plan: (plan.drive, host_of(plan)))
+    if not to_do:
+        return ""
+    command = f"{COMMAND} run {study}"
+    rows = [(drive, host, str(len(left)), command) for (drive, host), left in to_do.items()]
+    widths = [max(map(len, column)) for column in zip(_HEAD, *rows, strict=True)]
+    lines = [
+        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in (_HEAD, *rows)
+    ]
+    folder = f"{next(iter(to_do.values()))[0].context['results']}/recordings"
+    return "\n".join(
+        [f"Left out until the recordings of these hosts are in {folder}:", *(f"  {line}" for line in lines)]
     )
 
 
@@ -60,7 +70,3 @@ def scenarios(study: Study, plans: Iterable[Plan]) -> list[str]:
             f"{' and '.join(names)}, and a run sets the host only once; use 'check', or one study for each scenario"
         )
     return names
-
-
-def _folder(plans: list[Plan]) -> str:
-    return str(plans[0].context["results"]) + "/recordings"

@@ -74,7 +74,7 @@ def check(path: str | Path) -> tuple[Campaign, list[str]]:
     remarks += _unused_hosts(campaign)
     if missing := [row.drive for row in rows if not row.attached]:
         remarks.append(f"not attached here, so not checked by the guard: {some(missing, _NAMED)}")
-    if remark := still_elsewhere(plan for plan in campaign.here if not is_here(plan)):
+    if remark := still_elsewhere((plan for plan in campaign.here if not is_here(plan)), campaign.study.path):
         remarks.append(remark)
     return campaign, remarks
 
