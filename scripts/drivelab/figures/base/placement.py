@@ -8,6 +8,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backend_bases import RendererBase
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.gridspec import SubplotSpec
 from matplotlib.layout_engine import LayoutEngine
@@ -55,13 +56,23 @@ class PageLayout(LayoutEngine):
         panels = [(axes, spec) for axes in fig.axes if (spec := axes.get_subplotspec()) is not None]
         if not panels:
             return
-        canvas: Any = fig.canvas
-        renderer = canvas.get_renderer()
+        renderer = _measuring(fig)
         room = _room(fig, self._top, renderer)
         for _ in range(_MOST_PASSES):
             ticks = _ticks(fig)
             if not _place(panels, room, _PAD_IN * fig.dpi, renderer) or _ticks(fig) == ticks:
                 break
+
+
+def _measuring(figure: Figure) -> RendererBase:
+    """Return what measures texts; the canvases of PDF and SVG files, which users write, have none."""
+    canvas: Any = figure.canvas
+    if not hasattr(canvas, "get_renderer"):
+        measuring = FigureCanvasAgg(figure)
+        figure.set_canvas(canvas)
+        canvas = measuring
+    renderer: RendererBase = canvas.get_renderer()
+    return renderer
 
 
 def _room(figure: Figure, top: float, renderer: RendererBase) -> Bbox:
