@@ -170,5 +170,8 @@ def _test(options: argparse.Namespace) -> int:
     if options.arguments[:1] in (["-h"], ["--help"]):
         options.show_help()
         return 0
+    if not (ROOT / "tests/conftest.py").is_file():
+        raise UserError("test: the tests are in the source of drivelab, not in the installed package. Get the source, "
+                        "and run ./drivelab test in its folder.")  # fmt: skip
     tier, arguments = split_tier(options.arguments)
     return TIERS[tier].run(arguments)

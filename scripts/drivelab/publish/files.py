@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,26 @@ class Site:
                 f"{folder}: is not empty, and holds no site of drivelab. Publishing would remove files. "
                 "Name a new folder."
             )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder and keep other runs out of it; raises UserError if another run holds it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(
+                    f"{self.folder}: another 'drivelab publish' writes this site. Run the command again when it ends."
+                ) from None
+            try:
+                yield
+            finally:
+                if not any(self.folder.iterdir()):  # nothing was written, for an archive was refused
+                    self.folder.rmdir()
+        finally:
+            os.close(descriptor)
 
     def _is_site(self) -> bool:
         started = self.folder / "studies"  # a first run may have been interrupted before it wrote the index

@@ -43,9 +43,16 @@ def publish(
 
     An archive that is already in the site, by its SHA-256, is not read again. The site depends on the set of archives
     only, not on their order, names or on what the site held before. Raises UserError for an archive that is altered,
-    unreadable or dangerous; then the pages stay as they were.
+    unreadable or dangerous; then the pages stay as they were. Raises it also while another run writes the site.
     """
-    site, digests, new, title = Site(folder), set(), 0, text(title)
+    site = Site(folder)
+    with site.held():
+        return _publish(site, archives, text(title), watch)
+
+
+def _publish(site: Site, archives: Sequence[Path], title: str, watch: Callable[[Path], None]) -> Outcome:
+    digests: set[str] = set()
+    new = 0
     for path in archives:
         watch(path)
         if path.is_dir():

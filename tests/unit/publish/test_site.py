@@ -138,6 +138,23 @@ def test_a_folder_with_other_files_is_not_touched(archives: list[Path], tmp_path
     assert (tmp_path / "home/models/mine.html").read_text() == "mine"
 
 
+def test_two_runs_do_not_write_one_site(archives: list[Path], tmp_path: Path) -> None:
+    folder = tmp_path / "site"
+    during: list[str] = []
+
+    def watch(path: Path) -> None:
+        with pytest.raises(UserError, match="another 'drivelab publish' writes this site") as refused:
+            publish(archives, folder)
+        during.append(str(refused.value))
+
+    publish(archives[:1], folder, watch=watch)
+    assert during
+    assert publish(archives[:1], folder).kept == 1
+    with pytest.raises(UserError, match="is a folder"):
+        publish([tmp_path], tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
 def test_an_interrupted_first_run_continues(archives: list[Path], tmp_path: Path) -> None:
     publish(archives, tmp_path / "fresh")
     site = tmp_path / "site"
