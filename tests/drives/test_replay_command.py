@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
+from output_schemas import follows_schema
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
@@ -66,7 +67,9 @@ def trace(tmp_path: Path) -> Path:
 
 def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
     assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
-    return dict(json.loads(capsys.readouterr().out))
+    report = dict(json.loads(capsys.readouterr().out))
+    follows_schema(report, "replay")
+    return report
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:

@@ -5,21 +5,27 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 from made_archives import Result, made_archive
 from mini_project import ROOT, Project
+from output_schemas import NAMES, follows_schema, schema_of
 
 from drivelab.cli.introspection import arguments_of, subcommands
 from drivelab.cli.main import main, parser
-from drivelab.plan.schema import load_schema
 
-SCHEMAS = sorted(path.name.removesuffix(".schema.yaml") for path in (ROOT / "workflow/schemas/output").iterdir())
+RATINGS = """\
+model: drivelab virtual drive
+source: example
+values:
+  - {iops: 2000, pattern: random, read_share: 0, block_size: 4KiB, queue_depth: 16}
+  - {mean_latency: 250us, pattern: random, read_share: 100, block_size: 1MiB, queue_depth: 1}
+"""
 OF_STUDY = [
     "plan config/mini.yaml",
     "study check config/mini.yaml",
     "study status config/mini.yaml",
     "compare op7 op28",
+    "datasheet --ratings ratings.yaml",
     "evidence drive=op7 measurement=pts-iops metric=iops",
     "export -o paper --figures none",
     "verify results/recordings",
@@ -40,12 +46,26 @@ ALONE = [
     "trend one.tar.gz two.tar.gz",
     "virtual status",
 ]
-ELSEWHERE = (
-    "capture", "datasheet", "import", "quick", "replay", "trace decode", "trace import", "trace volumes",
-    "trace export", "trace cut", "trace drop-idle", "trace filter", "trace merge", "trace issue-times",
-    "trace repeat", "trace synthesise",
-)  # fmt: skip
-"""Commands whose JSON has no schema yet: they need a drive, minutes, or files of other tools."""
+OF_TRACES = [
+    "trace decode traces/blktrace-mix -o decoded.parquet",
+    "trace cut boot-read --to 1s -o cut.parquet",
+    "trace drop-idle boot-read --above 1ms -o short.parquet",
+    "trace filter boot-read --operation read -o reads.parquet",
+    "trace issue-times boot-read -o issued.parquet",
+    "trace merge boot-read sqlite-inserts -o both.parquet",
+    "trace repeat boot-read --times 2 -o twice.parquet",
+    "trace synthesise boot-read -o alike.yaml",
+    "trace export boot-read --format blkparse-text -o text.txt",
+    "trace import text.txt -o again.parquet",
+    "trace volumes text.txt",
+]
+ELSEWHERE = {
+    "capture": "drives/test_capture.py",
+    "import": "unit/imported/test_cli_import.py",
+    "quick": "unit/quick/test_quick_command.py",
+    "replay": "drives/test_replay_command.py",
+}
+"""Tests that check the JSON of commands which need a device or other results."""
 
 
 def validated(command: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -55,15 +75,8 @@ def validated(command: str, capsys: pytest.CaptureFixture[str]) -> None:
         words.append("cell_label=RND 4KiB 0/100")
     status = main([*words, "--json"])
     captured = capsys.readouterr()
-    assert status == 0 or command.startswith("doctor"), captured.err
-    schema = load_schema(f"output/{named(command)}")
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(json.loads(captured.out))
-
-
-def named(command: str) -> str:
-    first, second = command.split(" ")[:2]
-    return f"{first}-{second}" if f"{first}-{second}" in SCHEMAS else first
+    assert status == 0 or command.startswith(("doctor", "datasheet")), captured.err
+    follows_schema(json.loads(captured.out), command)
 
 
 @pytest.mark.parametrize("command", OF_STUDY)
@@ -71,6 +84,7 @@ def test_output_of_a_study_follows_its_schema(
     command: str, finished: Project, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(finished.folder)
+    Path("ratings.yaml").write_text(RATINGS)
     validated(command, capsys)
 
 
@@ -88,10 +102,24 @@ def test_other_output_follows_its_schema(
     validated(command, capsys)
 
 
+def test_output_about_traces_follows_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("Snakefile", "config", "traces"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    for command in OF_TRACES:
+        validated(command, capsys)
+
+
 def test_every_json_has_a_schema() -> None:
     with_json = set()
     for name, command, _ in subcommands(parser()):
         if any("--json" in argument.option_strings for argument in arguments_of(command)[0]):
             with_json.add(name.removeprefix("drivelab "))
-    assert {name.replace(" ", "-") for name in with_json - set(ELSEWHERE)} == set(SCHEMAS)
-    assert {named(command) for command in (*OF_STUDY, *ALONE)} == set(SCHEMAS), "each is tried"
+    assert {schema_of(name) for name in with_json} == set(NAMES)
+    tried = {schema_of(command) for command in (*OF_STUDY, *ALONE, *OF_TRACES)}
+    for command, test in ELSEWHERE.items():
+        assert "follows_schema(" in (ROOT / "tests" / test).read_text(), test
+        tried.add(command)
+    assert tried == set(NAMES), "each is tried"
