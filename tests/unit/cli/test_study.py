@@ -152,7 +152,7 @@ def test_missing_drives_give_a_remark(project: Path) -> None:
     Path(path).write_text(Path(path).read_text().replace(", scale: demo", ""))
     _, remarks = check(path)
     assert "not attached here" in remarks[0]
-    assert "on host 'bench-b'" in remarks[1]
+    assert "a      bench-b  1           ./drivelab run " in remarks[1]
 
 
 def campaigns(*paths: str) -> list[Campaign]:
