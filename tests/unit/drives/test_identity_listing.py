@@ -31,13 +31,14 @@ BARE = dict.fromkeys(FACTS) | {"capacity_bytes": 1 << 30, "lba_format": "512n"}
 
 @pytest.fixture
 def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """Facts by kernel name, filled by the test; nothing is held, and there are no virtual drives."""
+    """Facts by kernel name, filled by the test; nothing is held; there are no partitions and virtual drives."""
     facts: dict[str, dict[str, Any]] = {}
     monkeypatch.setattr(identity, "whole_disks", lambda: list(facts))
     monkeypatch.setattr(identity, "describe", lambda name: dict(facts[name]))
     monkeypatch.setattr(
         guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
     )
+    monkeypatch.setattr("drivelab.drives.listing.composed_subjects", lambda names: [])
     monkeypatch.setattr(manage, "find_by_device", lambda device: None)
     monkeypatch.setenv("COLUMNS", "100")  # whatever the terminal of the tests has
     return facts
