@@ -20,6 +20,8 @@ BOOT_S = 300.0
 COMMAND_S = 180.0
 _SLACK_S = 20.0
 """Extra time for the guest beyond a command's own time before the machine counts as hung."""
+_PATIENCE = 5
+"""Factor of all limits: they end what hangs. Beside other tests, an emulated processor is several times slower."""
 _MEMORY_MIB = 1024
 
 
@@ -76,7 +78,7 @@ class Machine:
 
     def wait_until_ready(self) -> None:
         """Wait until the guest is ready; raises GuestError with the end of the kernel log."""
-        deadline_s = time.monotonic() + BOOT_S
+        deadline_s = time.monotonic() + _PATIENCE * BOOT_S
         self._commands = self._connect(deadline_s)
         self._commands.settimeout(max(0.1, deadline_s - time.monotonic()))
         if (line := self._line()) != "ready":
@@ -121,7 +123,7 @@ class Machine:
 
         Raises GuestError if no line matches in time.
         """
-        deadline_s = time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + _PATIENCE * timeout_s
         while time.monotonic() < deadline_s:
             if match := re.search(f"^.*(?:{pattern}).*$", self.kernel_log()[begin:], re.MULTILINE):
                 return match[0]
@@ -147,6 +149,7 @@ class Machine:
         """Run a shell command; return exit status, output and errors; raises GuestError without an answer."""
         assert self._commands is not None
         assert "\n" not in command
+        timeout_s *= _PATIENCE
         self._commands.settimeout(timeout_s + _SLACK_S)
         self._commands.sendall(f"{timeout_s:.0f} {command}\n".encode())
         status, output, errors = map(int, self._line().split())
