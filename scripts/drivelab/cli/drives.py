@@ -80,15 +80,12 @@ def _of_hosts(options: argparse.Namespace) -> int:
 def survey(sheet: Path) -> list[dict[str, Any]]:
     """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
-    from drivelab.drives.composed import is_composed
-    from drivelab.drives.composition import kind_of
     from drivelab.drives.listing import composed_subjects
 
     rows, names = _rows(sheet), identity.whole_disks()
     composed = composed_subjects(names)
     drives = [_drive(name, rows) for name in names if name not in composed]
-    remaining = (name for name in composed if is_composed(kind_of(name)))  # a mapping may vanish meanwhile
-    return [*drives, *(_composed(name, rows) for name in remaining)]
+    return [*drives, *filter(None, (_composed(name, rows) for name in composed))]
 
 
 def _rows(sheet: Path) -> dict[str, Any]:
@@ -161,10 +158,12 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
     return _entry(name, {"kind": "drive", "members": [], **facts}, pin, why_not(name, facts, pin), row)
 
 
-def _composed(name: str, rows: dict[str, Any]) -> dict[str, Any]:
+def _composed(name: str, rows: dict[str, Any]) -> dict[str, Any] | None:
     from drivelab.drives import listing
 
     facts = listing.facts(name)
+    if facts is None:
+        return None
     pin, reason = facts.pop("pin"), facts.pop("reason")
     row = next((row for row in rows.values() if row.kind == facts["kind"] and _is(row, name, pin)), None)
     return _entry(name, facts, pin, reason, row)

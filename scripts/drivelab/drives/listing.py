@@ -27,13 +27,15 @@ def composed_subjects(disks: list[str]) -> list[str]:
     return [*(part for name in disks for part in partitions(name)), *found]
 
 
-def facts(name: str) -> dict[str, Any]:
-    """Return the facts of a composed subject, with the keys of `identity.describe` where they apply.
+def facts(name: str) -> dict[str, Any] | None:
+    """Return the facts of a composed subject, or None if it vanished meanwhile.
 
-    Also `kind`, `serial` (its identifier), `members` (serial numbers), `composition`, `pin` (its path in the sheet, or
-    None), and `reason` (why it cannot be tested, or None).
+    The keys are those of `identity.describe` where they apply, and `kind`, `serial` (its identifier), `members` (serial
+    numbers), `composition`, `pin` (its path in the sheet, or None), `reason` (why it cannot be tested, or None).
     """
     kind = kind_of(name)
+    if not is_composed(kind):
+        return None
     subject = Subject(name)
     logical = sysfs.logical_block_bytes(name)
     physical = int(read_text(sysfs.whole_dir(name) / "queue/physical_block_size") or logical)

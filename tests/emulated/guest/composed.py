@@ -228,7 +228,7 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
     with build() as built, node.opened(built.device) as opened:
         serial = str(identifier(built.kind, opened.name))
         result: dict[str, object] = {"device": built.device, "serial": serial}
-        listed = listing.facts(opened.name) if built.kind != "namespace" else {}
+        listed = (listing.facts(opened.name) if built.kind != "namespace" else None) or {}
         result["listed"] = {key: listed.get(key) for key in ("kind", "serial", "members", "pin", "reason")}
         result["approved"] = verdict(built, serial, built.members, 3.0)
         result["identity"] = verdict(built, "X" + serial[1:], built.members)

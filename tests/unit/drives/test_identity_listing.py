@@ -214,7 +214,6 @@ def partition(host: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) 
     facts = dict(COMPOSED)
     host["sda"] = FACTS
     monkeypatch.setattr("drivelab.drives.listing.composed_subjects", lambda names: ["sda2"])
-    monkeypatch.setattr("drivelab.drives.composition.kind_of", lambda name: "partition")
     monkeypatch.setattr("drivelab.drives.listing.facts", lambda name: dict(facts))
     return facts
 
