@@ -15,6 +15,7 @@ import pandas as pd
 import drivelab
 from drivelab.analysis.limits import limited
 from drivelab.core.errors import UserError, suggestion
+from drivelab.core.grouping import grouped
 from drivelab.explore.paper_tables import TABLE_FORMATS, PaperTable, comparison_table, tex, values_table
 from drivelab.explore.redrawing import COMPARISON, places, redraw, subject_of
 from drivelab.figures.registry import FIGURES
@@ -55,6 +56,11 @@ class Study:
         rows = rows if drive in (None, COMPARISON) else rows[rows["drive"] == drive]
         return list(limited(rows, self.conditions))
 
+    def credits(self, labels: Sequence[str]) -> str:
+        """Return the end of a caption: the labels and the provenance."""
+        of_labels = f"Labels: {', '.join(labels)}. " if labels else ""
+        return of_labels + self.provenance
+
     @property
     def provenance(self) -> str:
         """Return the sentence that says where the numbers come from."""
@@ -83,8 +89,10 @@ def export(
         file = f"figures/{place.replace('/', '-')}.{wanted.figures}"
         (output / "figures").mkdir(parents=True, exist_ok=True)
         save(figure, output / file, paper)
-        figures.append({"file": file, "place": place, "width_in": width_in, "caption": _caption(study, place),
-                        "labels": _labels_of(study, place)})  # fmt: skip
+        drive, measurement, *_ = place.split("/")
+        labels = study.labels(drive, measurement)
+        figures.append({"file": file, "place": place, "width_in": width_in, "caption": _caption(study, place, labels),
+                        "labels": labels})  # fmt: skip
     tables = []
     for table in _tables(study) if wanted.tables else ():
         ending, write = TABLE_FORMATS[wanted.tables or ""]
@@ -113,19 +121,19 @@ def _study(results: Path) -> Study:
 
 def _chosen(results: Path, wanted: Wanted) -> list[str]:
     """Return the wanted places; of each drive and measurement the first run only, unless all are wanted."""
-    known = places(results)
-    first: dict[tuple[str, ...], str] = {}
-    for place in known:
-        drive, measurement, *run, name = place.split("/")
-        key = (drive, measurement, name)
-        number = [int(part.rpartition("-run")[2]) for part in run if part.rpartition("-run")[2].isdigit()]
-        if key not in first or (number and f"-run{number[0]}" < f"-run{_run(first[key])}"):
-            first[key] = place
-    kept = [place for place in known if wanted.all_runs or place in set(first.values())]
+    kept = places(results)
+    if not wanted.all_runs:
+        first = {min(runs, key=_run) for runs in grouped(kept, _without_run).values()}
+        kept = [place for place in kept if place in first]
     chosen = [place for place in kept if fnmatchcase(place, wanted.select)]
     if not chosen:
         raise UserError(f"--select: '{wanted.select}' matches no figure; {suggestion(wanted.select, kept)}")
     return chosen
+
+
+def _without_run(place: str) -> tuple[str, ...]:
+    drive, measurement, *_, name = place.split("/")
+    return drive, measurement, name
 
 
 def _run(place: str) -> int:
@@ -133,30 +141,23 @@ def _run(place: str) -> int:
     return int(digits) if digits.isdigit() else 0
 
 
-def _labels_of(study: Study, place: str) -> list[str]:
-    drive, measurement, *_ = place.split("/")
-    return study.labels(drive, measurement)
-
-
-def _caption(study: Study, place: str) -> str:
+def _caption(study: Study, place: str, labels: Sequence[str]) -> str:
     *parts, name = place.split("/")
-    kind, labels = FIGURES[name], _labels_of(study, place)
-    of_labels = f" Labels: {', '.join(labels)}." if labels else ""
-    return f"{kind.title}: {subject_of(parts)}. {kind.caption}{of_labels} {study.provenance}"
+    kind = FIGURES[name]
+    return f"{kind.title}: {subject_of(parts)}. {kind.caption} {study.credits(labels)}"
 
 
 def _tables(study: Study) -> list[PaperTable]:
-    labels = study.labels(None, None)
-    rest = f"{f' Labels: {chr(44).join(labels)}.'.replace(',', ', ') if labels else ''} {study.provenance}"
+    of_data = study.credits(study.labels(None, None))
     tables = [values_table(study.summary, "Measured values, with 95 % confidence intervals of the mean of the "
-                           f"recordings.{rest}")]  # fmt: skip
+                           f"recordings. {of_data}")]  # fmt: skip
     path = study.results / "tables/deltas.parquet"
     deltas = io.read([path] if path.exists() else [], "deltas")
     if len(deltas):
         margin = float(deltas["margin_pct"].iloc[0])
         caption = (
             f"Differences to {deltas['basis'].iloc[0]}; positive is better. p-values and intervals are adjusted for "
-            f"all comparisons; the margin is {margin:g} %.{rest}"
+            f"all comparisons; the margin is {margin:g} %. {of_data}"
         )
         tables.append(comparison_table(deltas, caption))
     return tables

@@ -21,7 +21,6 @@ from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
 
-FORMATS = ("pdf", "svg", "png")
 PNG_DPI = 600
 _SLACK_PX = 1.5
 _LEAST_PANEL = 0.4
