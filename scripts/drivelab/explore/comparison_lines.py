@@ -15,7 +15,7 @@ from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_CO
 from drivelab.core.units import format_percentage
 from drivelab.explore.compare import Comparison
 from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
-from drivelab.report.sentences import loaded, workload_words
+from drivelab.report.sentences import value_words
 
 FAIL_ON: Mapping[str, tuple[str, ...]] = {
     "slower": WORSE,
@@ -79,12 +79,10 @@ def lines(comparison: Comparison, *, every: bool) -> Lines:
 def _line(delta: Any, load: str | None, reasons: tuple[int, ...], *, again: bool) -> Line:
     values = [float("nan") if is_missing(value) else value for value in (delta.basis_value, delta.comparison_value)]
     values, unit = scaled(values, unit_of(delta.metric, delta.unit))
-    metric = metric_name(delta.metric)
-    workload = capital(workload_words(loaded(delta.cell_label, load))).replace("\u00a0", " ")
     return Line(
         delta.measurement,
-        workload if delta.metric in ("iops", "bandwidth_mib_s") else f"{workload}: {metric}",
-        metric,
+        capital(value_words(delta.cell_label, delta.metric, load)),
+        metric_name(delta.metric),
         _shown(values[0]),
         _shown(values[1]),
         unit,

@@ -6,13 +6,14 @@ import csv
 import io as streams
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.core.units import format_percentage
-from drivelab.report.numbers import DASH, TIMES, is_missing, metric_name, number, scaled, unit_of
-from drivelab.report.sentences import workload_words
+from drivelab.report.numbers import DASH, TIMES, is_missing, number, scaled, unit_of
+from drivelab.report.sentences import value_words
 
 Cells = Sequence[Sequence[str]]
 
@@ -39,7 +40,7 @@ def values_table(summary: pd.DataFrame, caption: str) -> PaperTable:
         known = [row.value, *(end for end in (row.interval_low, row.interval_high) if not is_missing(end))]
         shown, unit = scaled([float(value) for value in known], unit_of(row.metric, row.unit))
         interval = f"{number(shown[1])} to {number(shown[2])}" if len(shown) == 3 else DASH
-        rows.append([row.measurement, _words(row.cell_label, row.metric), row.drive, number(shown[0]), interval, unit,
+        rows.append([row.measurement, _words(row), row.drive, number(shown[0]), interval, unit,
                      str(len(row.recordings)), row.verdict])  # fmt: skip
     columns = ("test", "workload", "drive", "value", "95 % interval", "unit", "n", "verdict")
     exact = ["measurement", "cell_label", "metric", "drive", "value", "interval_low", "interval_high", "unit", "n",
@@ -64,7 +65,7 @@ def comparison_table(deltas: pd.DataFrame, caption: str) -> PaperTable:
                                       unit_of(row.metric, row.unit))  # fmt: skip
         interval = DASH if is_missing(row.interval_low_pct) else (
             f"{_percent(row.interval_low_pct)} to {_percent(row.interval_high_pct)}")  # fmt: skip
-        rows.append([row.measurement, _words(row.cell_label, row.metric), *([row.comparison] * several), number(basis),
+        rows.append([row.measurement, _words(row), *([row.comparison] * several), number(basis),
                      number(other), unit, _percent(row.delta_pct), interval,
                      DASH if is_missing(row.p_adjusted) else _p(row.p_adjusted), row.verdict])  # fmt: skip
     names = str(deltas["basis"].iloc[0]), others[0] if len(others) == 1 else "value"
@@ -137,10 +138,8 @@ def _exact(table: pd.DataFrame, columns: Sequence[str]) -> list[list[object]]:
             for row in table[list(columns)].astype(object).to_numpy().tolist()]  # fmt: skip
 
 
-def _words(label: str, metric: str) -> str:
-    """Return a workload in words, with the metric unless the unit says it."""
-    words = workload_words(label).replace("\u00a0", " ")
-    return words if metric in ("iops", "bandwidth_mib_s") else f"{words}, {metric_name(metric)}"
+def _words(row: Any) -> str:
+    return value_words(row.cell_label, row.metric, joint=", ")
 
 
 def _percent(value: float) -> str:

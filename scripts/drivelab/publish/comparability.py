@@ -15,7 +15,7 @@ import pandas as pd
 
 from drivelab.analysis.deltas.differences import NOT_RECORDED, STEPS
 from drivelab.analysis.deltas.doubts import OTHER_CONDITIONS
-from drivelab.analysis.limits import NO_PURGE
+from drivelab.analysis.limits import NO_PURGE, NOT_PURGED, REDUCED, VIRTUAL, VIRTUAL_CLOCK
 from drivelab.collect.conditions import FULL_LENGTH
 from drivelab.criteria.inert import IO_PATH
 
@@ -53,6 +53,16 @@ def group_of(facets: Mapping[str, str]) -> str:
     """Return the name of the group of comparable results: a digest of the facets."""
     text = json.dumps([facets[name] for name in FACETS], ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def labels_of(facets: Mapping[str, str]) -> dict[str, bool]:
+    """Return the labels that facets decide, and whether each applies."""
+    return {
+        REDUCED: facets["reduced"] == "yes",
+        VIRTUAL: facets["virtual"] == "yes",
+        VIRTUAL_CLOCK: "virtual" in facets["clock"],
+        NOT_PURGED: facets[PURGED] == "no",
+    }
 
 
 def reasons(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

@@ -23,6 +23,7 @@ from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.publish import FORMAT
 from drivelab.publish.comparability import conditions_of, facets_of, group_of
+from drivelab.publish.comparability import labels_of as labels_of_facets
 from drivelab.publish.reading import Archived
 from drivelab.report.numbers import is_missing, metric_name, metric_order, size, unit_of
 from drivelab.report.sentences import workload_words
@@ -119,10 +120,7 @@ def labels_of(rows: list[Record], facets: Mapping[str, str], recordings: int) ->
     """Return what limits the values of an entry, gravest first."""
     verdicts = {row["verdict"] for row in rows}
     labels = {
-        limits.REDUCED: facets["reduced"] == "yes",
-        limits.VIRTUAL: facets["virtual"] == "yes",
-        limits.VIRTUAL_CLOCK: "virtual" in facets["clock"],
-        limits.NOT_PURGED: facets["purged"] == "no",
+        **labels_of_facets(facets),
         limits.IMPORTED: all(limits.is_imported(row["recordings"]) for row in rows),
         limits.TAINTED: any(row["taint_reason"] for row in rows) or TAINTED in verdicts,
         limits.NOT_STEADY: NOT_STEADY in verdicts,

@@ -105,6 +105,12 @@ def brief_words(label: str, load: str | None = None) -> str:
     return _THREADS.sub(r"\1", workload_words(loaded(label, load)))
 
 
+def value_words(label: str, metric: str, load: str | None = None, joint: str = ": ") -> str:
+    """Return a workload in words, with the metric unless the unit says it; spaces may break."""
+    words = workload_words(loaded(label, load)).replace("\u00a0", " ")
+    return words if metric in ("iops", "bandwidth_mib_s") else f"{words}{joint}{metric_name(metric)}"
+
+
 def comparative(deltas: Iterable[Row], better: bool) -> str:
     """Return `faster` or `slower`; `better` or `worse` if a metric is neither a speed nor a time."""
     of_speed = all(row["kind"] in ("speed", "time") and row["metric"] != "iops_per_watt" for row in deltas)

@@ -281,4 +281,5 @@ def _growth(inputs: Inputs) -> str:
 
 
 def subject_of(row: Row) -> tuple[str, str, str]:
+    """Return what identifies a value of a drive: measurement, cell label, metric."""
     return row["measurement"], row["cell_label"], row["metric"]

@@ -12,7 +12,7 @@ from drivelab.analysis.verdict import direction
 from drivelab.core.units import format_percentage
 from drivelab.report.html import page
 from drivelab.report.numbers import number, unit_of
-from drivelab.trend.series import ORDERS, Group
+from drivelab.trend.series import Group
 from drivelab.trend.text import (
     change_words,
     differing_words,
@@ -30,7 +30,6 @@ MOST_CHARTS = 60
 
 def write(found: Trend, output: Path) -> None:
     """Write the page as one file."""
-    groups = {group.name: group for group in found.groups}
     first = sorted(found.shown, key=lambda test: (not test.changes, not direction(test.outcome)))[:MOST_CHARTS]
     sections = [
         {
@@ -39,10 +38,10 @@ def write(found: Trend, output: Path) -> None:
             "tests": [_of_page(test, group, found, chart=test in first) for test in found.shown
                       if test.group == group.name],
         }
-        for group in groups.values()
+        for group in found.groups
     ]  # fmt: skip
     values = {
-        "found": found, "headline": headline(found), "order": ORDERS[found.terms.by], "method": method_words(found),
+        "found": found, "headline": headline(found), "order": found.terms.by, "method": method_words(found),
         "sections": sections, "without_chart": max(0, len(found.shown) - MOST_CHARTS),
     }  # fmt: skip
     html = page("trend.html.j2", values, Path(__file__).parent / "templates")

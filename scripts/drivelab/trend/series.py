@@ -18,8 +18,6 @@ from drivelab.trend.sources import Recording, Sources
 
 FIRST = "FIRST"
 """The baseline that is the first point."""
-ORDERS: Mapping[str, str] = {"date": "date", "firmware": "firmware", "host": "host"}
-"""What a point is a group of recordings by, and its name in sentences."""
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 _LEAST, _MOST = 1e-12, 1e15
 """Values that a drive can have."""
@@ -115,7 +113,7 @@ def groups_of(recordings: Sequence[Recording], by: str, sources: Sources) -> lis
     known = []
     for recording in recordings:
         if _point_of(recording, by) in ("", NOT_RECORDED):
-            sources.left_out[recording.place] = f"its {ORDERS[by]} is not recorded"
+            sources.left_out[recording.place] = f"its {by} is not recorded"
         elif not recording.started:
             sources.left_out[recording.place] = "its date is not recorded"
         else:
@@ -133,13 +131,13 @@ def groups_of(recordings: Sequence[Recording], by: str, sources: Sources) -> lis
             for recording in by_group[name]:
                 sources.left_out[recording.place] = (
                     f"not comparable with the others by {protocol}: {why}" if why
-                    else f"the only {ORDERS[by]} by {protocol}"
+                    else f"the only {by} by {protocol}"
                 )  # fmt: skip
     if not groups:
         found = list(dict.fromkeys(_point_of(recording, by) for recording in known))
         raise UserError(
-            f"a trend needs comparable recordings of at least two {ORDERS[by]}s. There "
-            f"{'is' if len(found) == 1 else 'are'} {counted(len(found), ORDERS[by])}"
+            f"a trend needs comparable recordings of at least two {by}s. There "
+            f"{'is' if len(found) == 1 else 'are'} {counted(len(found), by)}"
             f"{f' ({some(found, 4)})' if found else ''} in {counted(len(recordings), 'recording')}"
             f"{_first_reason(sources)}. Name more results or archives, or choose another --by."
         )
@@ -155,7 +153,7 @@ def baseline_of(groups: Sequence[Group], name: str, by: str) -> dict[str, str]:
         return {group.name: group.points[0].name for group in groups}
     points = list(dict.fromkeys(point.name for group in groups for point in group.points))
     if name not in points:
-        raise UserError(f"--baseline: no recording has {ORDERS[by]} '{name}'; {suggestion(name, points)}")
+        raise UserError(f"--baseline: no recording has {by} '{name}'; {suggestion(name, points)}")
     return {
         group.name: name if any(point.name == name for point in group.points) else group.points[0].name
         for group in groups

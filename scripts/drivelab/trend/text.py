@@ -14,9 +14,9 @@ from drivelab.core.grouping import grouped
 from drivelab.core.units import counted, format_percentage
 from drivelab.explore.comparison_lines import FAIL_ON
 from drivelab.explore.comparison_lines import interval as interval_words
-from drivelab.report.numbers import capital, metric_name, number, scaled, unit_of
-from drivelab.report.sentences import workload_words
-from drivelab.trend.series import ORDERS, Group
+from drivelab.report.numbers import capital, number, scaled, unit_of
+from drivelab.report.sentences import value_words
+from drivelab.trend.series import Group
 from drivelab.trend.standing import LevelChange
 from drivelab.trend.trend import Test, Trend
 
@@ -51,13 +51,12 @@ def span(found: Trend) -> str:
     if found.terms.by == "date":
         names.sort()
     baselines = list(dict.fromkeys(found.baselines.values()))
-    return f"{counted(len(names), ORDERS[found.terms.by])} against {' and '.join(baselines)}"
+    return f"{counted(len(names), found.terms.by)} against {' and '.join(baselines)}"
 
 
 def test_words(test: Test) -> str:
     """Return the workload of a test in words, with the metric unless the unit says it."""
-    workload = capital(workload_words(test.key.cell_label)).replace("\u00a0", " ")
-    return workload if test.key.metric in ("iops", "bandwidth_mib_s") else f"{workload}: {metric_name(test.key.metric)}"
+    return capital(value_words(test.key.cell_label, test.key.metric))
 
 
 def since_words(test: Test) -> str:
@@ -95,7 +94,7 @@ def method_words(found: Trend) -> list[str]:
             f"nothing changed, at most {alpha:g} % of trends show a change."
         )
     elif found.terms.by != "host":
-        lines.append(f"No change of level was searched: that needs six {ORDERS[found.terms.by]}s or recordings.")
+        lines.append(f"No change of level was searched: that needs six {found.terms.by}s or recordings.")
     return lines
 
 
@@ -118,7 +117,7 @@ def lines(found: Trend, *, every: bool) -> Iterator[tuple[str, str]]:
         points = group.points
         drives = ", ".join(dict.fromkeys(recording.drive for recording in group.recordings))
         yield from _wrapped(f"{group.protocol}: {points[0].name} to {points[-1].name}, {len(points)} "
-                            f"{ORDERS[found.terms.by]}s, {counted(len(group.recordings), 'recording')}, {drives}",
+                            f"{found.terms.by}s, {counted(len(group.recordings), 'recording')}, {drives}",
                             "bold")  # fmt: skip
         if differing := list(differing_words(group)):
             yield from _wrapped(f"Differs too: {', '.join(differing)}", "yellow")
@@ -178,7 +177,7 @@ def failing(found: Trend, wanted: Sequence[str]) -> dict[str, int]:
 
 
 def as_mapping(found: Trend) -> dict[str, Any]:
-    """Return a trend for JSON, see workflow/schemas/trend.schema.yaml."""
+    """Return a trend for JSON, see workflow/schemas/output/trend.schema.yaml."""
     groups = {group.name: group for group in found.groups}
     return {
         "model": found.model,

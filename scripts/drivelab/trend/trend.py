@@ -19,6 +19,8 @@ from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.analysis.values.summary import pooled
 from drivelab.analysis.verdict import CANNOT_TELL, FINE, IN_RECORDINGS, NOT_STEADY
 from drivelab.core.grouping import grouped
+from drivelab.publish.comparability import labels_of
+from drivelab.report.numbers import is_missing
 from drivelab.trend.series import FIRST, Group, Key, Values, baseline_of, groups_of, model_name, of_model, values_of
 from drivelab.trend.sources import Recording, read_sources
 from drivelab.trend.standing import Difference, LevelChange, Search, level_changes, searched, standing
@@ -195,7 +197,7 @@ def _units(group: Group, values: Rows) -> list[dict[str, Any]]:
             {"value": value, "samples": [value], "spread_low": value, "spread_high": value,
              "statistic": rows[0]["statistic"], "verdict": faults[0] if faults else rows[0]["verdict"],
              "taint_reason": next((row["taint_reason"] for row in rows if isinstance(row["taint_reason"], str)), None),
-             "asymptote_pct": float(np.mean(approached)) if all(_known(one) for one in approached) else None}
+             "asymptote_pct": float(np.mean(approached)) if not any(map(is_missing, approached)) else None}
         )  # fmt: skip
     return units
 
@@ -241,24 +243,18 @@ def _point(name: str, value: Any, delta: Any, values: Rows, baseline: str, sever
 
 
 def _labels(groups: Sequence[Group], tests: Iterable[Test]) -> list[str]:
-    facets = [group.facets for group in groups]
+    of_groups = [labels_of(group.facets) for group in groups]
     points = [point for test in tests for point in test.points]
     concerned = {
-        limits.IMPORTED: all(limits.is_imported([one.name]) for group in groups for one in group.recordings),
+        **{label: any(labels[label] for labels in of_groups) for label in of_groups[0]},
+        limits.IMPORTED: all(limits.is_imported([recording.name]) for group in groups
+                             for recording in group.recordings),
         limits.NOT_STEADY: any(NOT_STEADY in point.faults for point in points),
         limits.TAINTED: any(limits.TAINTED in point.faults for point in points),
         limits.SINGLE_RECORDING: any(len(point.recordings) == 1 for point in points),
-        limits.NOT_PURGED: any(one["purged"] == "no" for one in facets),
-        limits.VIRTUAL_CLOCK: any("virtual" in one["clock"] for one in facets),
-        limits.VIRTUAL: any(one["virtual"] == "yes" for one in facets),
-        limits.REDUCED: any(one["reduced"] == "yes" for one in facets),
-    }
+    }  # fmt: skip
     return [label for label in limits.LABELS if concerned.get(label)]
 
 
-def _known(value: Any) -> bool:
-    return value is not None and value == value
-
-
 def _number(value: Any) -> float | None:
-    return float(value) if _known(value) and not pd.isna(value) and math.isfinite(value) else None
+    return float(value) if not is_missing(value) and math.isfinite(value) else None
