@@ -56,7 +56,7 @@ def test_the_plan_writes_nothing(tmp_path: Path) -> None:
         (("steady-state", "1", "2", "x"), "x"),
         (("virtual", "start", "nothing"), "nothing"),
         (("capture-trace", "config/mini.yaml", "sqlite", "-o", "x"), "traces.sqlite"),
-        (("test", "nothing"), "nothing"),
+        (("test", "nothing"), "the tests are in the source of drivelab"),
     ],
 )
 def test_mistakes_give_messages_without_a_traceback(tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
