@@ -18,7 +18,7 @@ import pytest
 from captures import MIB, dd
 from output_schemas import follows_schema
 
-from drivelab.cli import capture as cli_capture
+from drivelab.cli.traces import capture as cli_capture
 from drivelab.core.errors import UserError
 from drivelab.fio.job import PERCENTILES
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
@@ -134,7 +134,7 @@ def test_a_drive_that_is_too_small_is_refused(device: str, tmp_path: Path) -> No
 
 
 def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from drivelab.cli import trace as cli_trace
+    from drivelab.cli.traces import trace as cli_trace
 
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(required=True)

@@ -16,7 +16,7 @@ import pytest
 from leftovers import processes
 from made_plans import DRIVE, made_plan
 
-from drivelab.cli import runner
+from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError

@@ -27,7 +27,7 @@ MIB = 1 << 20
 RUN = """
 import sys
 from pathlib import Path
-import drivelab.cli.quick as quick
+import drivelab.cli.start.quick as quick
 from drivelab.cli.main import main
 quick.project_or_home = lambda: Path(sys.argv[1])
 sys.exit(main(["quick", *sys.argv[2:]]))
@@ -54,7 +54,7 @@ def loops(_possible: str | None) -> None:
 @pytest.fixture
 def short(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project whose quick looks take seconds: one round without a warm-up."""
-    monkeypatch.setattr("drivelab.cli.quick.project_or_home", lambda: project)
+    monkeypatch.setattr("drivelab.cli.start.quick.project_or_home", lambda: project)
     for name in ("quick", "quick-reads"):
         path = project / f"config/protocols/{name}.yaml"
         text = path.read_text().replace("cold_rounds: 1", "cold_rounds: 0").replace("runtime: 2s", "runtime: 200ms")

@@ -74,7 +74,7 @@ def test_a_missing_or_old_fio_is_refused_before_any_write(tmp_path: Path) -> Non
     fake.write_text("#!/bin/sh\necho fio-3.10\n")
     fake.chmod(0o755)
     code = (
-        "from pathlib import Path; from drivelab.cli import runner; from drivelab.virtual import manage;"
+        "from pathlib import Path; from drivelab.cli.measure import runner; from drivelab.virtual import manage;"
         "manage.possible = lambda: None; runner.run_study(Path('config/mini.yaml'), 1, False)"
     )
     for path, words in ((str(tmp_path / "bin"), "fio is fio-3.10"), (str(tmp_path), "fio is not installed")):

@@ -21,38 +21,15 @@ _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR,
 
 
 def parser() -> RootParser:
-    """Return the parser with all subcommands; each module of this package registers its own."""
-    from drivelab.cli import (
-        archive,
-        capture,
-        compare,
-        completion,
-        datasheet,
-        doctor,
-        drives,
-        evidence,
-        export,
-        import_results,
-        init,
-        plan,
-        protocol,
-        publish,
-        query,
-        quick,
-        replay,
-        report,
-        run,
-        stage,
-        steady_state,
-        study,
-        testing,
-        trace,
-        trend,
-        verify,
-        virtual,
-        watch,
-    )
+    """Return the parser with all subcommands; the modules of the folders register theirs."""
+    from drivelab.cli import completion
+    from drivelab.cli.look import compare, datasheet, evidence, query, report, steady_state, trend
+    from drivelab.cli.maintain import testing, verify
+    from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
+    from drivelab.cli.share import archive, export, import_results, publish
+    from drivelab.cli.start import doctor, drives, init, quick
+    from drivelab.cli.traces import capture, replay, trace
 
     root = RootParser(
         prog="drivelab",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.cli.steady_state import add_parser
+from drivelab.cli.look.steady_state import add_parser
 from drivelab.core.errors import UserError
 
 KEYS = [

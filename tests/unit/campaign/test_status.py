@@ -16,7 +16,7 @@ import pytest
 
 from drivelab.campaign.status import DriveStatus, campaign_of, study_status
 from drivelab.cli.main import main
-from drivelab.cli.study import status_lines
+from drivelab.cli.measure.study import status_lines
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
@@ -281,7 +281,7 @@ def test_an_unfinished_recording_is_shown_without_a_status_file(two_plans: list[
 def test_results_of_another_study_are_refused(
     plans: list[Plan], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("drivelab.cli.run.ROOT", Path.cwd())
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", Path.cwd())
     Path("results").mkdir()
     Path("results/study.txt").write_text("theirs\n")
     for command in (["study", "status"], ["watch", "--text"]):
@@ -293,7 +293,7 @@ def test_two_studies_of_one_name_are_refused(
     plans: list[Plan], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = Path.cwd()
-    monkeypatch.setattr("drivelab.cli.run.ROOT", folder)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", folder)
     Path("config/other.yaml").write_text(STUDY.replace("results: results", "results: results/other"))
     for command in (["study", "status", "--json"], ["watch", "--text"]):
         monkeypatch.chdir(folder / "config")

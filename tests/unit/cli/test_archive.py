@@ -27,7 +27,7 @@ REFUSED = "; wait for it or stop it, then archive the study$"
 @pytest.fixture
 def study(project: Path, monkeypatch: pytest.MonkeyPatch) -> Study:
     """The demo study with a recording, in its own project folder."""
-    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
     study = load_study(Path("config/demo.yaml"))
     plan = study.results / "recordings/op7/pts-iops/0123456789ab-run1/plan.json"
     plan.parent.mkdir(parents=True)
@@ -122,7 +122,7 @@ def test_no_run_starts_while_archiving(what: str, study: Study, monkeypatch: pyt
     crate, tried = create.crate, []
 
     def run_begins() -> None:
-        with path.open("w") as lock:  # as drivelab.cli.runner does
+        with path.open("w") as lock:  # as drivelab.cli.measure.runner does
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def meanwhile(*arguments: object) -> str:

@@ -36,7 +36,7 @@ def shown(capsys: pytest.CaptureFixture[str]) -> str:
 
 @pytest.fixture
 def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
     monkeypatch.setattr("drivelab.virtual.manage.possible", lambda: "it is a test")
     return project
 
@@ -191,7 +191,8 @@ def test_relayed_logs(tmp_path: Path) -> None:
     """`run` prints the end of the logs of jobs and Snakemake."""
     (tmp_path / "snakemake.log").write_text(f"Error: {HOSTILE}\n")
     program = (
-        "import sys; from pathlib import Path; from drivelab.cli import main, runner, query\n"
+        "import sys; from pathlib import Path; from drivelab.cli import main\n"
+        "from drivelab.cli.measure import runner; from drivelab.cli.look import query\n"
         "query._query = lambda options: runner.explain(Path(sys.argv[1]), 1)\n"
         "main.main(['query'])"
     )
@@ -214,7 +215,7 @@ def test_an_error_that_snakemake_prints() -> None:
 
 def test_a_traceback() -> None:
     program = (
-        "import sys; from drivelab.cli import main, query\n"
+        "import sys; from drivelab.cli import main; from drivelab.cli.look import query\n"
         "def fail(options): raise RuntimeError(sys.argv[1])\n"
         "query._query = fail\n"
         "main.main(['query'])"

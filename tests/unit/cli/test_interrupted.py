@@ -72,7 +72,13 @@ def test_only_fast_imports_precede_the_signal_handlers() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["drivelab.cli.archive", "jsonschema", "drivelab.cli.watch", "drivelab.watch.study_view", "drivelab.watch.hub"],
+    [
+        "drivelab.cli.share.archive",
+        "jsonschema",
+        "drivelab.cli.measure.watch",
+        "drivelab.watch.study_view",
+        "drivelab.watch.hub",
+    ],
 )
 def test_interrupt_while_modules_are_imported(project: Project, name: str) -> None:
     done = run(AT_IMPORT.format(name=name) + MAIN, "watch", "config/mine.yaml", project=project)

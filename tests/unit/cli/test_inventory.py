@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.inventory import Host, command, hosts_in
 from drivelab.cli.main import main
+from drivelab.cli.start.inventory import Host, command, hosts_in
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import load_sheet
 

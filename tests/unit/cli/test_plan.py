@@ -12,8 +12,8 @@ from doc_pages import blocks
 
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
-from drivelab.cli import plan as command
 from drivelab.cli.main import main
+from drivelab.cli.measure import plan as command
 from drivelab.core.units import format_duration
 from drivelab.workflow.check import check
 
@@ -29,7 +29,7 @@ measurements: [{protocol: pts-write-saturation, scale: demo}]
 @pytest.fixture
 def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project in which commands run."""
-    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
     return project
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from drivelab.campaign.planning import Campaign
-from drivelab.cli import progress_view
-from drivelab.cli.progress_view import ProgressView
+from drivelab.cli.measure import progress_view
+from drivelab.cli.measure.progress_view import ProgressView
 from drivelab.plan.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[3]

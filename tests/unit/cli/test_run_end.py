@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from drivelab.cli import runner
+from drivelab.cli.measure import runner
 from drivelab.report.headline import left_out_words
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS

@@ -82,7 +82,7 @@ def test_a_draft_of_all_drives(project: Path) -> None:
 @pytest.fixture
 def own(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The project in which commands run."""
-    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
     return project
 
 

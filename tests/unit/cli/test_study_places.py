@@ -100,7 +100,7 @@ def test_advice_in_the_refusal_works(project: Path) -> None:
 def test_printed_commands_work(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("drivelab.cli.run.ROOT", project)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", project)
     assert main(["study", "new", "mine", "--drives", "op7"]) == 0
     assert "./drivelab study check config/mine.yaml, ./drivelab run config/mine.yaml" in capsys.readouterr().out
     assert "./drivelab plan config/mine.yaml" in Path("config/mine.yaml").read_text()

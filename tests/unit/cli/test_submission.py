@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from drivelab.cli import cluster
+from drivelab.cli.measure import cluster
 
 RUN = "drivelab-mini_00000000-0000-0000-0000-000000000000"
 CHAIN = "rule_chain_measure_precondition_purge"

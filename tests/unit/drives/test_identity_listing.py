@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from drivelab.cli import drives
 from drivelab.cli.main import main
+from drivelab.cli.start import drives
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, identity
 from drivelab.plan.drive_sheet import load_sheet

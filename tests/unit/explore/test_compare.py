@@ -18,7 +18,7 @@ from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
 from drivelab.analysis.verdict import FASTER_BEYOND, IN_RECORDINGS, SLOWER_BEYOND
-from drivelab.cli.compare import _facets, headline
+from drivelab.cli.look.compare import _facets, headline
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from made_up_hosts import LAPTOP, SERVER, VM, Build
 
-from drivelab.cli import doctor
 from drivelab.cli.main import main
+from drivelab.cli.start import doctor
 from drivelab.host import settings
 from drivelab.host.catalogue import catalogue
 from drivelab.host.temporary import Temporary

@@ -38,7 +38,7 @@ def quick(project: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     rows = (f"quick-{name}\tvirtual:quick-{name}\tQUICK-{name.upper()}\tyes\t" for name in "ab")
     columns = sheet.read_text().splitlines()[0].split("\t")
     sheet.write_text("\n".join(["\t".join(columns), *(row + "\t" * (len(columns) - 5) for row in rows), ""]))
-    monkeypatch.setattr("drivelab.cli.quick.project_or_home", lambda: project)
+    monkeypatch.setattr("drivelab.cli.start.quick.project_or_home", lambda: project)
     protocol = project / "config/protocols/quick.yaml"
     text = protocol.read_text().replace("runtime: 3s", "runtime: 100ms").replace("time: 60s", "time: 3s")
     text = text.replace("relative_standard_error: {threshold: 2%, metric: iops}", "rounds: 3")

@@ -15,8 +15,8 @@ from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.subjects import approve
 from drivelab.campaign.traces import StudyTraces
-from drivelab.cli.run import in_project
-from drivelab.cli.study import all_in_project
+from drivelab.cli.measure.run import in_project
+from drivelab.cli.measure.study import all_in_project
 from drivelab.core.errors import UserError
 from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
@@ -162,7 +162,7 @@ def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / MARKER).write_text("{}")
     (tmp_path / "config").mkdir()
     (tmp_path / "config/own.yaml").touch()
-    monkeypatch.setattr("drivelab.cli.run.ROOT", tmp_path)
+    monkeypatch.setattr("drivelab.cli.measure.run.ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     return folder
 

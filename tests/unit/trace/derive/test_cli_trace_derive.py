@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from made_traces import Row, read, write
 
-from drivelab.cli import trace_derive
+from drivelab.cli.traces import trace_derive
 from drivelab.core.errors import UserError
 from drivelab.plan.grammar import load
 from drivelab.trace.derive.choice import byte_range, show_ns, time_ns

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.cli.trace_formats import add_actions
+from drivelab.cli.traces.trace_formats import add_actions
 from drivelab.trace import formats
 from drivelab.trace.formats import all_formats, exportable, importable
 

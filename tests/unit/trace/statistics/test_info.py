@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from drivelab.cli import trace_info
+from drivelab.cli.traces import trace_info
 from drivelab.core.errors import UserError
 from drivelab.tables import io
 from drivelab.tables.schemas import TRACE_TABLES

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.archive import KINDS
-from drivelab.cli.run import in_project
+from drivelab.cli.measure.run import in_project
 from drivelab.core.terminal import NO_REDIRECTION, console
 from drivelab.core.units import format_amount, some
 

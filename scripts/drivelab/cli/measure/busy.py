@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from drivelab.campaign.planning import Campaign
-from drivelab.cli.run import ASK, CONTINUE, WAIT
+from drivelab.cli.measure.run import ASK, CONTINUE, WAIT
 from drivelab.host.stack.stack import disks, layers
 from drivelab.quick.before import disturbances
 

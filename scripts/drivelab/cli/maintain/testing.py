@@ -16,7 +16,7 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.core.programs import start
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 NO_TESTS_COLLECTED = 5
 """pytest's exit status"""
 DEVICES = ("device and not single", "device and single")

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.init import project_or_home
+from drivelab.cli.start.init import project_or_home
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import console
 from drivelab.plan.places import COMMAND

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli import trace_derive, trace_formats, trace_info
+from drivelab.cli.traces import trace_derive, trace_formats, trace_info
 
 
 def add_parser(commands: Any) -> None:

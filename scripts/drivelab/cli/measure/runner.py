@@ -18,11 +18,11 @@ from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
-from drivelab.cli import cluster
-from drivelab.cli.busy import settle
-from drivelab.cli.plan import growth_lines
-from drivelab.cli.progress_view import ProgressView
-from drivelab.cli.run import CONTINUE
+from drivelab.cli.measure import cluster
+from drivelab.cli.measure.busy import settle
+from drivelab.cli.measure.plan import growth_lines
+from drivelab.cli.measure.progress_view import ProgressView
+from drivelab.cli.measure.run import CONTINUE
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
@@ -55,7 +55,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed.
 
     With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
-    the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.run.WHEN_BUSY`.
+    the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.measure.run.WHEN_BUSY`.
     """
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None

@@ -50,7 +50,7 @@ def _count(text: str) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from drivelab.cli.runner import run_study
+    from drivelab.cli.measure.runner import run_study
 
     profile = options.profile
     if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():

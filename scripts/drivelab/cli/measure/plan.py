@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, studies
-from drivelab.cli.run import in_project
+from drivelab.cli.measure.run import in_project
 from drivelab.core.terminal import say
 from drivelab.core.units import counted, format_amount, format_duration, format_percentage, format_span
 from drivelab.plan.study import ANY_HOST, DEFAULT_STUDY

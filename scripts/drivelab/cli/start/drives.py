@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.inventory import VIA
-from drivelab.cli.sheet_rows import additions, sheet_text, verdict
+from drivelab.cli.start.inventory import VIA
+from drivelab.cli.start.sheet_rows import additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.units import counted, format_amount
 from drivelab.plan.places import ROOT
@@ -61,7 +61,7 @@ def _drives(options: argparse.Namespace) -> int:
 
 def _of_hosts(options: argparse.Namespace) -> int:
     """Add the drives of all listed hosts to the sheet; return 1 if a host did not answer."""
-    from drivelab.cli.inventory import ask, hosts_in, with_host_column
+    from drivelab.cli.start.inventory import ask, hosts_in, with_host_column
     from drivelab.plan.drive_sheet import COLUMNS
 
     answers = ask(hosts_in(options.hosts), options.via)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.run import in_project
+from drivelab.cli.measure.run import in_project
 from drivelab.core.errors import UserError
 from drivelab.core.terminal import say
 from drivelab.core.units import counted, format_duration, parse_share

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from drivelab.cli.study import all_in_project, refuse_same_name
+from drivelab.cli.measure.study import all_in_project, refuse_same_name
 from drivelab.core.errors import UserError
 from drivelab.plan.study import DEFAULT_STUDY
 

@@ -28,8 +28,8 @@ def add_parser(commands: Any) -> None:
 
 def _report(options: argparse.Namespace) -> int:
     from drivelab.campaign.planning import Campaign
-    from drivelab.cli.run import in_project
-    from drivelab.cli.runner import run_study
+    from drivelab.cli.measure.run import in_project
+    from drivelab.cli.measure.runner import run_study
 
     path = in_project(options.study)
     campaign = Campaign.load(path)

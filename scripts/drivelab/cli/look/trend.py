@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.compare import FAILED, margin_pct, outcomes
+from drivelab.cli.look.compare import FAILED, margin_pct, outcomes
 from drivelab.core.units import counted
 
 _ORDERS = ("date", "firmware", "host")
