@@ -84,7 +84,7 @@ def a_killed_run_resumes_only_its_drive_and_measures_nothing_twice(project: Flee
 
 def commands_read_the_tables_and_recordings_of_every_drive(project: FleetProject) -> None:
     sql = "SELECT count(DISTINCT drive) AS n FROM summary"
-    assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--format", "json").stdout
+    assert '"n": 2' in project.drivelab("query", sql, "--results", "results", "--json").stdout
     assert "d2 against d1" in project.drivelab("compare", "d1", "d2", "--results", "results").stdout
     verified = project.drivelab("verify", "results")
     assert verified.stdout.startswith("2 of 2 recordings are unaltered")

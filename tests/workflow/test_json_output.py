@@ -28,6 +28,8 @@ OF_STUDY = [
     "datasheet --ratings ratings.yaml",
     "evidence drive=op7 measurement=pts-iops metric=iops",
     "export -o paper --figures none",
+    "query summary",
+    "study new another --drives op7 op28",
     "verify results/recordings",
 ]
 ALONE = [
@@ -38,6 +40,7 @@ ALONE = [
     "protocol list",
     "protocol show pts-latency",
     "protocol show trace-replay --scale demo",
+    "publish one.tar.gz two.tar.gz -o site",
     "steady-state 1 1 1 1 1.01",
     "steady-state --csv rounds.csv",
     "trace formats",

@@ -263,8 +263,8 @@ def test_the_terminal_shows_the_first_of_many_rows(results: Path, capsys: pytest
     arguments = ["query", "SELECT * FROM range(1500)", "--results", str(results)]
     assert main(arguments) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert (lines[-2].strip(), lines[-1]) == ("999", "(1,500 rows, the first 1,000 shown; --format csv prints all)")
-    assert main([*arguments, "--format", "csv"]) == 0
+    assert (lines[-2].strip(), lines[-1]) == ("999", "(1,500 rows, the first 1,000 shown; --csv prints all)")
+    assert main([*arguments, "--csv"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1499"
 
 
@@ -273,10 +273,10 @@ def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.Ca
     arguments = ["query", sql, "--results", str(results)]
     assert main(arguments) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "(1 row)"
-    assert main([*arguments, "--format", "csv"]) == 0
+    assert main([*arguments, "--csv"]) == 0
     rows = list(csv.DictReader(text_io.StringIO(capsys.readouterr().out)))
     assert (rows[0]["drive"], float(rows[0]["iops"]), rows[0]["unsound"]) == ("op7", 10.0, "")
-    assert main([*arguments, "--format", "json"]) == 0
+    assert main([*arguments, "--json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row == {"drive": "op7", "iops": 10.0, "started": "2026-01-02 03:04:05+00:00", "unsound": None,
                    "list": [10.0, None]}  # fmt: skip
@@ -287,12 +287,16 @@ def test_the_command_prints_tables_csv_and_json(results: Path, capsys: pytest.Ca
 @pytest.mark.parametrize("watched", [True, False])
 @pytest.mark.parametrize("form", ["table", "csv", "json"])
 def test_control_characters_are_escaped_on_the_terminal(
-    results: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, form: str, watched: bool
+    results: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: tuple[str, ...],
+    watched: bool,
 ) -> None:
     monkeypatch.setenv("TERM", "dumb")  # no styles either
     monkeypatch.setattr(sys.stdout, "isatty", lambda: watched)
     sql = "SELECT chr(27) || '[31mred' || chr(155) || chr(127) AS \"a\x1b\", 'é' AS b"
-    assert main(["query", sql, "--results", str(results), "--format", form]) == 0
+    assert main(["query", sql, "--results", str(results), *([] if form == "table" else [f"--{form}"])]) == 0
     out = capsys.readouterr().out
     assert "é" in out
     if form == "csv" and not watched:

@@ -60,7 +60,7 @@ def test_a_look_is_a_recording_that_other_commands_know(quick: Path, capsys: pyt
     page = (quick / "results/quick/quick-a.html").read_text()
     assert page.count('<div class="card"><img') == 1
     assert "<script" not in page
-    assert main(["query", "--results", "results/quick", "--format", "csv", "SELECT count(*) FROM cells"]) == 0
+    assert main(["query", "--results", "results/quick", "--csv", "SELECT count(*) FROM cells"]) == 0
     assert int(capsys.readouterr().out.split()[1]) > 40
     assert Campaign.load("results/quick/study.yaml").to_do == []
 

@@ -41,13 +41,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--results", type=Path, default=Path("results"), metavar="DIR", help="results folder of a study"
     )
-    parser.add_argument(
-        "--format", choices=("table", "csv", "json"), default="table", help="output format (default: table)"
-    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", dest="form", action="store_const", const="csv", help="print all rows as CSV")
+    form.add_argument("--json", dest="form", action="store_const", const="json", help="print all rows as JSON")
     parser.add_argument(
         "--time-limit", default="5min", metavar="TIME", help="longest time for the query (default: 5min)"
     )
-    parser.set_defaults(handler=_query)
+    parser.set_defaults(handler=_query, form="table")
 
 
 def _query(options: argparse.Namespace) -> int:
@@ -64,11 +64,11 @@ def _query(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     if sql is None:
-        _list(results, options.format)
+        _list(results, options.form)
     else:
-        if sql != options.sql and options.format == "table":
+        if sql != options.sql and options.form == "table":
             print(f"{sql}\n")
-        _show(query(results, sql, time_limit_s=time_limit_s), options.format)
+        _show(query(results, sql, time_limit_s=time_limit_s), options.form)
     return 0
 
 
@@ -132,7 +132,7 @@ def _print(table: pa.Table) -> None:
     for row in zip(*(column.to_pylist() for column in table.slice(0, _MOST_ROWS).columns), strict=True):
         shown.add_row(*(Text(visible(_text(value))) for value in row))
     print_table(shown, wide_console())
-    note = f", the first {_MOST_ROWS:,} shown; --format csv prints all" if table.num_rows > _MOST_ROWS else ""
+    note = f", the first {_MOST_ROWS:,} shown; --csv prints all" if table.num_rows > _MOST_ROWS else ""
     print(f"({table.num_rows:,} row{'' if table.num_rows == 1 else 's'}{note})")
 
 

@@ -40,6 +40,7 @@ def add_parser(commands: Any) -> None:
     )
     action.add_argument("--time", metavar="TIME", help="limit of the study's time, such as 3d, which --detect keeps")
     action.add_argument("--written", metavar="AMOUNT", help="limit of the bytes written to each drive, such as 20TB")
+    action.add_argument("--json", action="store_true", help="print the file, its size and its outlook as JSON")
     action.set_defaults(handler=_new)
 
     action = actions.add_parser(
@@ -72,10 +73,18 @@ def _new(options: argparse.Namespace) -> int:
     wish = Wish.of(detect, options.time, options.written, file_systems)
     path = write_study(options.name, options.drives, options.protocols, wish)
     campaign = Campaign.load(path, everywhere=True)
+    verdicts = verdict_outlook(campaign)
+    if options.json:
+        study = campaign.study
+        print(json.dumps(
+            {"study": study.name, "path": str(path), "drives": list(study.drives), "measurements": len(campaign.plans),
+             "recordings": study.runs, "recordings_wished": wish.runs, "verdicts": verdicts}, indent=1,
+        ))  # fmt: skip
+        return 0
     print(f"{path}: written; check it, then run: {COMMAND} study check {path}, {COMMAND} run {path}")
     if campaign.study.runs < wish.runs:
         print(f"The budget permits {campaign.study.runs} of the {wish.runs} recordings that --detect needs.")
-    if (verdicts := verdict_outlook(campaign)) is not None:
+    if verdicts is not None:
         print(verdicts)
     return 0
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ def add_parser(commands: Any) -> None:
         help="a new folder, or that of an earlier site",
     )
     parser.add_argument("--title", help="title of the site (default: Drive measurements)")
+    parser.add_argument("--json", action="store_true", help="print what was done as JSON")
     parser.set_defaults(handler=_publish)
 
 
@@ -47,5 +50,8 @@ def _publish(options: argparse.Namespace) -> int:
     finally:
         if sys.stderr.isatty():
             print("\r" + " " * 80, end="\r", file=sys.stderr)
-    print(summary_line(options.output, outcome))
+    if options.json:
+        print(json.dumps({"site": str(options.output / "index.html"), **asdict(outcome)}, indent=1))
+    else:
+        print(summary_line(options.output, outcome))
     return 0
