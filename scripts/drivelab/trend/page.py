@@ -71,7 +71,7 @@ def _of_page(test: Test, group: Group, found: Trend, *, chart: bool) -> dict[str
             {"name": point.point, "value": f"{number(point.value)} {unit}".strip(),
              "interval": "" if point.low is None else f"{number(point.low)} to {number(point.high)}",
              "delta": "" if point.delta_pct is None
-             else percent_words(point.delta_pct, point.delta_low_pct, point.delta_high_pct),
+             else percent_words(point.delta_pct, point.delta_low_pct, point.delta_high_pct) + ", paired" * point.paired,
              "outcome": point.outcome or "baseline",
              "notes": [*point.faults, *(doubt for doubt in point.doubts if doubt not in point.faults)],
              "recordings": point.recordings}

@@ -82,9 +82,10 @@ def method_words(found: Trend) -> list[str]:
     """Return how the differences and the changes were found."""
     alpha = 100 - found.terms.confidence_pct
     units = "drives" if any(group.several_drives for group in found.groups) else "recordings"
+    pairs = f", {found.in_pairs} in pairs because both points have the same drives" * (units == "drives")
     lines = [
         f"Differences to the baseline: t tests of the {units}, three a side or more, adjusted for "
-        f"{counted(found.compared, 'comparison')}." if found.compared
+        f"{counted(found.compared, 'comparison')}{pairs}." if found.compared
         else f"No difference could be tested: a verdict needs three {units} at both points."
     ]  # fmt: skip
     if found.searched:
@@ -187,6 +188,7 @@ def as_mapping(found: Trend) -> dict[str, Any]:
         "labels": list(found.labels),
         "counts": dict(Counter(test.outcome for test in found.shown)),
         "compared": found.compared,
+        "in_pairs": found.in_pairs,
         "searched": found.searched,
         "method": method_words(found),
         "groups": [

@@ -14,7 +14,7 @@ from made_archives import Result, made_archives, over_dates
 from drivelab.analysis.verdict import CANNOT_TELL, IN_RECORDINGS, SAME, SLOWER_BEYOND
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.trend.text import lines
+from drivelab.trend.text import lines, method_words
 from drivelab.trend.trend import Terms, Trend, trend
 
 WRITE = ("RND 4KiB 0/100", "iops")
@@ -64,16 +64,30 @@ def test_several_drives_are_the_unit_of_replication(tmp_path: Path) -> None:
     results = [
         Result(drive, firmware=firmware, date=f"2026-0{month}-01", speed=speed * own, recordings=3)
         for month, (firmware, speed) in enumerate([("F1", 1.0), ("F2", 0.9)], start=1)
-        for drive, own in [("a", 1.0), ("b", 1.3), ("c", 0.8)]
+        for drive, own in [("a", 1.0), ("b", 1.3 + month / 100), ("c", 0.8)]
     ]
     found = trend(made_archives(tmp_path, *results), Terms(by="firmware"))
     test = of_writes(found)
     assert [len(point.samples) for point in test.points] == [3, 3]
-    assert test.points[1].outcome == CANNOT_TELL, "drives differ by more than firmwares"
+    assert (test.points[1].outcome, test.points[1].paired) == (SLOWER_BEYOND, True)
     assert [change.point for change in test.changes] == ["F2"], "each drive against itself"
     assert test.outcome == SLOWER_BEYOND
     one = of_writes(trend(sorted(tmp_path.glob("*.gz")), Terms(by="firmware", drive="b")))
-    assert one.points[1].outcome == SLOWER_BEYOND
+    assert (one.points[1].outcome, one.points[1].paired) == (SLOWER_BEYOND, False)
+    assert any("2 comparisons, 2 in pairs" in words for words in method_words(found))
+
+
+def test_other_drives_are_not_compared_in_pairs(tmp_path: Path) -> None:
+    """A serial number identifies a drive, not its name in a study."""
+    results = [
+        Result(drive, firmware=firmware, date=f"2026-0{month}-01", speed=speed * own, conditions={"serial": serial})
+        for month, (firmware, speed, last) in enumerate([("F1", 1.0, "3"), ("F2", 0.9, "3"), ("F3", 0.9, "4")], start=1)
+        for drive, own, serial in [(f"a{month}", 1.0, "1"), ("b", 1.3, "2"), ("c", 0.8, last)]
+    ]
+    found = trend(made_archives(tmp_path, *results), Terms(by="firmware"))
+    assert [(point.outcome, point.paired) for point in of_writes(found).points] == [
+        ("", False), (SLOWER_BEYOND, True), (CANNOT_TELL, False)]  # fmt: skip
+    assert any("4 comparisons, 2 in pairs" in words for words in method_words(found))
 
 
 def test_only_comparable_recordings_of_one_model_count(tmp_path: Path) -> None:
