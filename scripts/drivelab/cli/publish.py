@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _publish(options: argparse.Namespace) -> int:
+    from drivelab.core.terminal import progress_line
     from drivelab.publish.site import TITLE, publish, summary_line
 
     done = 0
@@ -39,13 +39,9 @@ def _publish(options: argparse.Namespace) -> int:
     def watch(path: Path) -> None:
         nonlocal done
         done += 1
-        if sys.stderr.isatty():
-            print(f"\r{done} of {len(options.archives)}: {path.name[:60]:60}", end="", file=sys.stderr)
+        show(f"{done} of {len(options.archives)}: {path.name}")
 
-    try:
+    with progress_line() as show:
         outcome = publish(options.archives, options.output, options.title or TITLE, watch)
-    finally:
-        if sys.stderr.isatty():
-            print("\r" + " " * 80, end="\r", file=sys.stderr)
     print(summary_line(options.output, outcome))
     return 0
