@@ -56,7 +56,7 @@ class PointValue:
     recordings: Sequence[str]
     faults: Sequence[str]
     outcome: str
-    """Of the difference to the baseline, as in `drivelab.explore.compare`; empty for the baseline itself."""
+    """Verdict on the difference to the baseline, as in `drivelab.explore.compare`; empty for the baseline itself."""
     delta_pct: float | None
     delta_low_pct: float | None
     delta_high_pct: float | None
@@ -78,7 +78,7 @@ class Test:
     searched: str
     """Why no change of level was searched; empty if it was."""
     outcome: str
-    """Of the latest point, or of the latest level, against the baseline."""
+    """Verdict on the difference of the latest point, or of the latest level, to the baseline."""
     because: str
     """What decides the outcome: `latest point`, or `level since` and a point."""
     since_pct: float | None
@@ -116,7 +116,7 @@ class Trend:
 def trend(paths: Sequence[Path], terms: Terms) -> Trend:
     """Return the trend of the one model in results folders and archives.
 
-    Raises UserError if there is no model, baseline or second point, see `sources` and `series`.
+    Raises UserError if the sources lack the model, the baseline or a second point, see `sources` and `series`.
     """
     sources = read_sources(paths)
     recordings = of_model(sources, terms.model, terms.drive)
@@ -159,7 +159,7 @@ def _comparisons(tests: Iterable[Test], *, only_paired: bool = False) -> int:
 def _deltas(
     groups: Sequence[Group], values: Mapping[str, Values], baselines: Mapping[str, str], terms: Terms
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return tables `deltas` of all points against the baseline, and `summary`, in which a point is a drive."""
+    """Return tables `deltas` of all points against the baseline, and `summary`, with the points in column `drive`."""
     summary = pooled(
         {**_row(group, _BASELINE if point.name == baselines[group.name] else point.name, key), **unit,
          "run": run}
