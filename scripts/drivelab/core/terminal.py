@@ -89,7 +89,7 @@ def unescaped(stream: TextIO) -> TextIO:
 def console(*, stderr: bool = False, **options: Any) -> Console:
     """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts.
 
-    Names such as `:new:` in texts stay as they are: a selector FOLDER:DRIVE may end in a colon.
+    Names such as `:new:` in texts stay unchanged: a selector FOLDER:DRIVE may end in a colon.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -143,13 +143,14 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _FLAT = 1.002
-"""Ratio of the maximum to the minimum up to which a strip without zero is flat."""
+"""Largest ratio of the maximum to the minimum of a flat strip without zero."""
 
 
 def strip(values: Sequence[float], width: int, *, from_zero: bool = True) -> str:
-    """Return a strip chart of values of at least 0, at most `width` characters wide; a character is a mean of them.
+    """Return a strip chart of values, which are at least 0, at most `width` characters wide.
 
-    The heights reach from 0, or else from the minimum, to the maximum. Only a zero has no height.
+    Each character is the mean of neighbouring values. Heights reach from 0, or else from the minimum, to the maximum.
+    Only a mean of 0 has no height.
     """
     number = min(len(values), width)
     parts = [values[len(values) * n // number : len(values) * (n + 1) // number] for n in range(number)]

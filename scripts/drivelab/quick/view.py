@@ -39,7 +39,7 @@ _UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
 _STEADY = 0.8
 """End to start of a sustained write that keeps its rate."""
 _LARGE = 3.0
-"""Ratio from which a difference is a factor instead of a percentage."""
+"""Smallest ratio that is shown as a factor instead of a percentage."""
 _EVERY_S = 20.0
 """Least time between two lines without a terminal."""
 
@@ -122,7 +122,7 @@ def _difference(values: Sequence[Value]) -> str:
 
 
 def _bar_of(value: Value, look: Sequence[Value]) -> str:
-    """Return a bar relative to the best value of the same unit; none for times, of which the shortest is the best."""
+    """Return a bar relative to the best value of the same unit; none for times, as the shortest is the best."""
     if value.shown.metric == LATENCY:
         return ""
     most = max(other.value for other in look if other.shown.metric == value.shown.metric)

@@ -34,7 +34,7 @@ class Search:
     logs: Sequence[float]
     design: Design
     critical: float
-    """The p-value up to which a change counts, adjusted for all tests; the level itself if none does."""
+    """Largest p-value of a change that counts, adjusted for all tests; the level itself if none counts."""
     changes: Sequence[Change]
     why_not: str
     """Why the series was not searched; empty if it was."""
@@ -85,7 +85,7 @@ class LevelChange:
     low_pct: float
     high_pct: float
     p_value: float
-    """Of the search, before the adjustment for the number of tests."""
+    """p-value of the search, before the adjustment for the number of tests."""
     outcome: str
 
 

@@ -47,8 +47,8 @@ def trend_line(
     """Draw the points of a test with their intervals, the margin around the baseline, and its changes of level.
 
     `points` has the COLUMNS in order, values in the unit of the metric's column. `changes` has the first point and a
-    text of each change. `labels` says whether the data are reduced, are of virtual drives, and by which clock. Raises
-    ValueError for a baseline that is no point.
+    text of each change. `labels` says whether the data are reduced, whether the drives are virtual, and the clock.
+    Raises ValueError if no point is the baseline.
     """
     if baseline not in set(points["point"]):
         raise ValueError(f"the baseline '{baseline}' is none of the points")
