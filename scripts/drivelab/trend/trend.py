@@ -194,7 +194,7 @@ def _row(group: Group, point: str, key: Key) -> dict[str, Any]:
 
 def _units(group: Group, values: Rows) -> list[dict[str, Any]]:
     """Return the units of replication of a point: its recordings, or the means of its drives if a group has several."""
-    by_unit = grouped(values, lambda pair: pair[0].identity if group.several_drives else pair[0].place)
+    by_unit = grouped(values, lambda pair: pair[0].identity if group.several_drives else str(id(pair)))
     units = []
     for name, of_unit in sorted(by_unit.items()) if group.several_drives else by_unit.items():
         rows = [row for _, row in of_unit]

@@ -90,6 +90,16 @@ def test_other_drives_are_not_compared_in_pairs(tmp_path: Path) -> None:
     assert any("4 comparisons, 2 in pairs" in words for words in method_words(found))
 
 
+def test_recordings_of_equal_names_are_not_pairs(tmp_path: Path) -> None:
+    """Archives of the same name in two folders have recordings of the same names."""
+    paths = []
+    for result in over_dates([1.0, 0.9], recordings=3):
+        folder = tmp_path / result.date
+        folder.mkdir()
+        paths += made_archives(folder, result)
+    assert [point.paired for point in of_writes(trend(paths, Terms())).points] == [False, False]
+
+
 def test_only_comparable_recordings_of_one_model_count(tmp_path: Path) -> None:
     good = made_archives(tmp_path, *over_dates([1.0, 1.0], recordings=3))
     others = made_archives(
