@@ -14,8 +14,8 @@ the largest process and the number of jobs:
 * report alone: all tables and figures exist;
 * PDF alone: the PDF of the PTS pages; all other files exist.
 
-With `--drives N`, the study has N drives and three measurements, in one piece. Its only steps are the recordings and
-the report from them. The study has its own FOLDER.
+With `--drives N`, the study has N drives and three measurements, in one piece. The only step is the report from
+recordings. Use another FOLDER than for four drives.
 
 A number is printed with its bar, if it has one; the exit status is 1 when a bar is missed.
 """
