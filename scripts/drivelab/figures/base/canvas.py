@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from codecs import getwriter
 from collections.abc import Mapping
 from functools import cache
 from io import StringIO
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from matplotlib.backend_bases import FigureCanvasBase, RendererBase
 from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.backends.backend_svg import RendererSVG
-from matplotlib.cbook import open_file_cm
+from matplotlib.cbook import file_requires_unicode, open_file_cm
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.textpath import TextToPath
 
@@ -25,13 +26,21 @@ class SvgCanvas(FigureCanvasBase):
         """Return the renderer of the layout, shared by all figures, as matplotlib caches its texts."""
         return _measuring()
 
-    def print_svg(self, file: str | TextIO, *, metadata: Mapping[str, str | None] | None = None, **_: object) -> None:
+    def print_svg(
+        self,
+        file: str | TextIO | BinaryIO,
+        *,
+        metadata: Mapping[str, str | None] | None = None,
+        bbox_inches_restore: Any = None,
+        **_: object,
+    ) -> None:
         """Write the figure to a file as SVG, as matplotlib does."""
         image_dpi, self.figure.dpi = self.figure.dpi, 72
         width, height = self.figure.get_size_inches()
         with open_file_cm(file, "w", encoding="utf-8") as stream:
-            drawing = _Renderer(72 * width, 72 * height, stream, image_dpi=image_dpi, metadata=metadata)
-            renderer = _MIXED(self.figure, width, height, image_dpi, drawing)
+            text = stream if file_requires_unicode(stream) else getwriter("utf-8")(stream)
+            drawing = _Renderer(72 * width, 72 * height, text, image_dpi=image_dpi, metadata=metadata)
+            renderer = _MIXED(self.figure, width, height, image_dpi, drawing, bbox_inches_restore=bbox_inches_restore)
             self.figure.draw(renderer)
             renderer.finalize()
 
