@@ -99,11 +99,9 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
-    is_paired = paired if same_units else partial(_in_blocks, started=started) if started else None
-    pairs = pairs.assign(
-        paired=is_paired is not None
-        and [is_paired(pair.recordings_basis, pair.recordings_comparison) for pair in pairs.itertuples()]
-    )
+    is_paired = paired if same_units else partial(_in_blocks, started=started or {})
+    recordings = (pairs[f"recordings_{side}"] for side in _SIDES)
+    pairs = pairs.assign(paired=[is_paired(*of_sides) for of_sides in zip(*recordings, strict=True)])
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     unaccepted = _unaccepted(pairs, differences if unintended == "forbid" else None)
@@ -171,8 +169,9 @@ def _in_blocks(basis: Sequence[str], comparison: Sequence[str], started: Mapping
 
     Then what shifts a whole run, such as a warming room, is in the recordings of both sides.
     """
-    runs = [[str(name).rpartition("-run")[2] for name in names] for names in (basis, comparison)]
-    if not paired(*runs) or not all(name in started for name in (*basis, *comparison)):
+    if not all(name in started for name in (*basis, *comparison)):
+        return False
+    if not paired(*([str(name).rpartition("-run")[2] for name in names] for names in (basis, comparison))):
         return False
     times = [sorted((started[one], started[other])) for one, other in zip(basis, comparison, strict=True)]
     return all(before[1] < after[0] for before, after in pairwise(times))
