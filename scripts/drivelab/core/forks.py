@@ -105,6 +105,7 @@ class _Server(ForkingMixIn, UnixStreamServer):
         for module in self.modules:
             import_module(module)
         gc.freeze()  # a garbage collection over the imports in each fork would copy them
+        gc.set_threshold(20_000)  # the default collects hundreds of times while a script draws one figure
         super().process_request(request, client_address)
 
 

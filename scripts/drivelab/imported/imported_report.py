@@ -148,9 +148,7 @@ def figure_names(tables: Mapping[str, pd.DataFrame]) -> Iterator[str]:
     cells, windows = tables["cells"], tables["steady_state"]
     loops, soaks = (cells[cells["kind"] == kind] for kind in ("loop", "soak"))
     if len(loops) and len(windows):
-        yield "convergence"
-        if windows["metric"].iloc[0] == "bandwidth_mib_s":
-            yield "convergence_mixes"
+        yield "convergence_mixes" if windows["metric"].iloc[0] == "bandwidth_mib_s" else "convergence"
         yield "window"
         yield "measurement_2d"
         if loops["block_size_bytes"].nunique() > 1 and loops["read_share_pct"].nunique() > 2:

@@ -16,6 +16,8 @@ from drivelab.tables.schemas import SCHEMAS, VERSION
 
 METADATA_KEY = b"drivelab"
 """Key in the file's metadata; its value is JSON with `table` and `version`."""
+_FEW_ROWS = 5_000
+"""Below this, packing and threads take longer than all else, and a file has about as many bytes without packing."""
 
 
 class TableError(ValueError):
@@ -33,7 +35,7 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")  # the next writer overwrites the file of a killed one
     try:
-        pq.write_table(table, temporary, compression="zstd")
+        pq.write_table(table, temporary, compression="none" if table.num_rows < _FEW_ROWS else "zstd")
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -56,7 +58,7 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
     """
     many = [paths] if isinstance(paths, Path | str) else paths
     frames = [_read_one(Path(path), name) for path in many]
-    return pa.concat_tables([SCHEMAS[name].empty_table(), *frames]).to_pandas()
+    return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *frames]))
 
 
 def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wanted: tuple[str, str]) -> pd.DataFrame:
@@ -71,20 +73,26 @@ def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wa
         if pc.any(pc.equal(_read_one(Path(path), name, [column])[column], value)).as_py():
             part = _read_one(Path(path), name, [*dict.fromkeys([*columns, column])])
             parts.append(part.filter(pc.equal(part[column], value)).select(columns))
-    return pa.concat_tables(parts).to_pandas()
+    return _frame(pa.concat_tables(parts))
 
 
 def read_columns(paths: Sequence[Path | str], name: str, columns: Sequence[str]) -> pd.DataFrame:
     """Read some columns of table `name`; equal texts share one object. Arguments and errors as in `read`."""
     schema = pa.schema(list(map(SCHEMAS[name].field, columns)))
     parts = (_read_one(Path(path), name, list(columns)).select(columns) for path in paths)
-    return pa.concat_tables([schema.empty_table(), *parts]).to_pandas()
+    return _frame(pa.concat_tables([schema.empty_table(), *parts]))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(use_threads=table.num_rows >= _FEW_ROWS)
+    return frame
 
 
 def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
     try:
         file = pq.ParquetFile(path)
-        schema, table = file.schema_arrow, file.read(columns=columns)
+        many = file.metadata.num_rows >= _FEW_ROWS
+        schema, table = file.schema_arrow, file.read(columns=columns, use_threads=many)
     except FileNotFoundError:
         raise UserError(f"{path}: this table does not exist; run the study to create it") from None
     except (pa.ArrowInvalid, OSError) as error:

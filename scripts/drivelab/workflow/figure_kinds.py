@@ -26,12 +26,12 @@ REPLAY_TABLES = (
 """Tables of the replays of each recording, possibly empty; named here, as a plan must not import their schemas."""
 
 _CONDITIONS = (
-    "steady", "history", "grid", "surface", "repeats", "by_mix", "maximum", "maximum_surface", "demand", "demand_cpu",
-    "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns", "replay", "phases",
-    "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison", "drives_capacity",
-    "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip", "drives_variation",
-    "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace", "states", "cache",
-    "points", "quick", "credits", "zones", "drives_zones",
+    "steady", "one_mix", "by_mix", "history", "grid", "surface", "repeats", "maximum", "maximum_surface", "demand",
+    "demand_cpu", "pre_writes", "idle_recovery", "soak", "volume", "histogram", "nines", "stimulus", "turns",
+    "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
+    "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
+    "drives_variation", "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace",
+    "states", "cache", "points", "quick", "credits", "zones", "drives_zones",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -82,7 +82,11 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
     kinds = {"points"} if any("point" in soak for soak in soaks) else set()
     if subject.get("protocol") in ("quick", "quick-reads"):
         kinds.add("quick")
-    kinds |= _of_loops(loops) | _of_soaks([soak for soak in soaks if "phase" not in soak], len(soaks), bool(loops))
+    kinds |= _of_loops(loops)
+    kinds |= _of_soaks([soak for soak in soaks if "phase" not in soak], len(soaks), bool(loops))
+    if "steady" in kinds:
+        kinds.discard("volume")  # the soak shows latencies of a drive that has settled
+        kinds |= set() if "by_mix" in kinds else {"one_mix"}
     if replays:
         kinds.add("replay")
     if "application" in steps:
@@ -208,7 +212,7 @@ def _of_soaks(soaks: Sequence[Fields], all_soaks: int, after_loop: bool) -> set[
     if any(load != loads[0] for load in loads):
         return {"stimulus"}
     writes = any(load["read_share"] < 100 for load in (loads[0], *beside_of(loads[0])))
-    kinds = {"soak", "volume"} if writes else {"soak"}
     if len(soaks) < all_soaks:  # they prepare for the phases
-        return kinds
+        return {"soak"}
+    kinds = {"soak", "volume"} if writes else {"soak"}
     return kinds | {"sliced"} | ({"histogram"} if writes or after_loop else {"nines"})

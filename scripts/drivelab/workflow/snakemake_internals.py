@@ -8,6 +8,7 @@ runs it as a program to check the options of Snakemake before the study starts.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
 import sys
@@ -50,6 +51,7 @@ def prepare(workflow: Any, locks: Path) -> None:
     Raises UserError for another persistence backend than files.
     """
     require_file_backend(workflow.workflow_settings.persistence_backend)
+    gc.set_threshold(20_000)  # the default takes a tenth of the time between jobs, and half of the code's parsing
     Records.locks = locks
     vars(sys.modules["snakemake.workflow"])["FilePersistence"] = Records
     escape_texts()

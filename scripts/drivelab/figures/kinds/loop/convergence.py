@@ -28,7 +28,7 @@ FIGURES = (
             "limits there."
         ),
         tables=("cells", "steady_state"),
-        when=("steady",),
+        when=("one_mix",),
         place=10,
         rows="loops",
         one_loop=True,
