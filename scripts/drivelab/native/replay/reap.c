@@ -23,9 +23,11 @@ static void release_waiters(struct issuer *issuer, uint64_t index, uint64_t comp
 static void record_failure(struct issuer *issuer, uint64_t index)
 {
     struct results_header *header = issuer->engine->results->header;
-    uint64_t none = 0;
     __atomic_fetch_add(&header->failed, 1, __ATOMIC_RELAXED);
-    __atomic_compare_exchange_n(&header->first_failed, &none, index + 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    uint64_t first = __atomic_load_n(&header->first_failed, __ATOMIC_RELAXED);
+    while ((!first || index + 1 < first) && !__atomic_compare_exchange_n(&header->first_failed, &first, index + 1, true,
+                                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
     if (!issuer->engine->options->go_on)
         engine_stop(issuer->engine, FAILED);
 }
