@@ -95,3 +95,26 @@ def shown(show: Callable[..., Shown]) -> Iterator[Shown]:
     yield report
     assert report.complaints == []
     assert [url for url in report.requests if not url.startswith(_HERE)] == []
+
+
+@pytest.fixture
+def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a file of a site; at the end, check that it asked for nothing else and had no error."""
+    contexts, complaints, requests = [], [], []
+
+    def opened(path: Path, anchor: str = "", **options: Any) -> Page:
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri() + anchor)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert complaints == []
+    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []

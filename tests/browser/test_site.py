@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from accessibility import violations
+from accessibility import LOOKS, check
 from made_archives import Result, made_archive
 from mini_project import Project
-from page_contrast import FAINT, LEAST_CONTRAST, LEAST_CONTRAST_LARGE
 from playwright.sync_api import Browser, Page, expect
 
 from drivelab.publish.comparability import reasons
 from drivelab.publish.site import publish
 
-PICTURES = Path(__file__).resolve().parents[2] / "build/test-artefacts/browser"
-PHONE = {"width": 390, "height": 844}
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 REPORT = (
     "<!DOCTYPE html><title>r</title><p id=p>report</p><script>p.textContent = 'ran'</script>"
@@ -51,29 +48,6 @@ def site(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("site") / "site"
     publish(archives, folder, "Drives of the bench")
     return folder
-
-
-@pytest.fixture
-def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
-    """Open a file of a site; at the end, check that it asked for nothing else and had no error."""
-    contexts, complaints, requests = [], [], []
-
-    def opened(path: Path, anchor: str = "", **options: Any) -> Page:
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        page = context.new_page()
-        page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto(path.as_uri() + anchor)
-        return page
-
-    yield opened
-    for context in contexts:
-        context.close()
-    assert complaints == []
-    assert [url for url in requests if not url.startswith(("file:", "data:", "blob:"))] == []
 
 
 def entry_of(site: Path, drive: str) -> dict[str, Any]:
@@ -173,23 +147,17 @@ def test_a_report_of_somebody_else_runs_no_script(chromium: Browser, site: Path)
 
 
 def test_pages_fit_a_phone_and_meet_wcag_2_2_aa(open_page: Callable[..., Page], site: Path) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
     model = next((site / "models").glob("maker-m1*"))
-    for scheme in ("light", "dark"):
-        for size in ({"width": 1280, "height": 900}, PHONE):
-            look = {"viewport": size, "color_scheme": scheme}
-            pages = {
-                "index": open_page(site / "index.html", **look), "model": open_page(model, **look),
-                "compare": compared(open_page, site, "a", "b", **look),
-                "refused": compared(open_page, site, "a", "v", **look),
-            }  # fmt: skip
-            for name, page in pages.items():
-                if name in ("compare", "refused"):
-                    page.locator("#conditions").wait_for()
-                page.screenshot(path=PICTURES / f"site-{name}-{size['width']}-{scheme}.png", full_page=True)
-                assert page.evaluate("document.documentElement.scrollWidth") == size["width"], name
-                assert page.evaluate(FAINT, [LEAST_CONTRAST, LEAST_CONTRAST_LARGE]) == [], (name, scheme)
-                assert violations(page) == [], (name, scheme)
+    for look in LOOKS:
+        pages = {
+            "index": open_page(site / "index.html", **look), "model": open_page(model, **look),
+            "compare": compared(open_page, site, "a", "b", **look),
+            "refused": compared(open_page, site, "a", "v", **look),
+        }  # fmt: skip
+        for name, page in pages.items():
+            if name in ("compare", "refused"):
+                page.locator("#conditions").wait_for()
+            check(page, f"site-{name}", look)
 
 
 def test_a_collection_of_shipped_virtual_drives(open_page: Callable[..., Page], study: Path, tmp_path: Path) -> None:

@@ -115,6 +115,13 @@ clone() {
 
 setup() { inside 'cd /root/drivelab && ./drivelab setup'; }
 
+small() {
+    local size
+    size=$(du -sm "$tree/root/drivelab/.venv" | cut -f1)
+    printf '.venv: %s MB\n' "$size"
+    ((size < 500))
+}
+
 first_demo() {
     inside 'cd /root/drivelab && ./drivelab demo' && [[ -s $tree/root/drivelab/results/report/index.html ]]
 }
@@ -155,6 +162,7 @@ try() {
     mounted=$(mounts)
     step 'git clone' clone &&
         step './drivelab setup' setup &&
+        step '.venv below 500 MB' small &&
         step './drivelab demo' first_demo &&
         step './drivelab demo, again' second_demo &&
         step './drivelab test' tests &&

@@ -7,7 +7,7 @@ import io as streams
 import json
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -134,3 +134,19 @@ def write_archive(path: Path, files: Mapping[str, bytes], top: str = "study") ->
 def made_archive(path: Path, *results: Result, title: str = "A study", report: str | None = None) -> str:
     """Write an archive of some results; return its SHA-256."""
     return write_archive(path, study_files(results, title, report), path.name.partition(".")[0])
+
+
+def made_archives(folder: Path, *results: Result) -> list[Path]:
+    """Write an archive of each result; recordings of equal results are different ones."""
+    paths = []
+    for number, result in enumerate(results):
+        path = folder / f"{len(list(folder.glob('*.gz'))):02d}-{number:02d}.tar.gz"
+        made_archive(path, replace(result, seed=path.name))
+        paths.append(path)
+    return paths
+
+
+def over_dates(speeds: Sequence[float], **facts: Any) -> list[Result]:
+    """Return a result for each day from 1 January 2026."""
+    return [Result(date=f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}", speed=speed, **facts)
+            for day, speed in enumerate(speeds)]  # fmt: skip

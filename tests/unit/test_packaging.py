@@ -66,6 +66,15 @@ def test_conda_recipe_has_the_dependencies_of_the_package() -> None:
     assert found["python"] == PROJECT["project"]["requires-python"]
 
 
+def test_conda_recipe_builds_what_the_package_builds() -> None:
+    recipe = yaml.safe_load((SHIPPED / "packaging/conda/recipe.yaml").read_text())
+    commands = PROJECT["project"]["scripts"]
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {place}" for name, place in commands.items()]
+    host = {name: specifier for name, _, specifier in (line.partition(" ") for line in recipe["requirements"]["host"])}
+    assert host.pop("python") == PROJECT["project"]["requires-python"]
+    assert {f"{name}{specifier}" for name, specifier in host.items()} == {"pip", *PROJECT["build-system"]["requires"]}
+
+
 def test_release_has_one_version() -> None:
     recipe = yaml.safe_load((SHIPPED / "packaging/conda/recipe.yaml").read_text())
     citation = yaml.safe_load((SHIPPED / "CITATION.cff").read_text())

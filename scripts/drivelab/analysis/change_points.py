@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
@@ -129,6 +129,9 @@ def shift(
     sides = [np.array([value for value, point in zip(values, points, strict=True) if low <= point < high])
              for low, high in (before, after)]  # fmt: skip
     both = ratios(sides[0][None, :], sides[1][None, :])
+    if not design.by_point and (own := len(set(drives)) - 1):  # the means of the drives took degrees of freedom
+        share = max(len(values) - 2 - own, 1) / (len(values) - 2)
+        both = replace(both, errors=both.errors / math.sqrt(share), freedom=both.freedom * share)
     low, high = interval(both, np.array([outside]))
     return Shift(float(both.logs[0]), float(low[0]), float(high[0]), len(sides[0]), len(sides[1]))
 

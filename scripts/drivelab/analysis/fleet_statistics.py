@@ -45,9 +45,9 @@ def deviations_table(values: pd.DataFrame, margin_pct: float, tracked: Tracked |
     """Make table `fleet_deviations`.
 
     `values` are the `summary` rows of all drives with the columns FROM_SUMMARY.
-    `tracked` gives the order in which tracked variables become key values; without it the first row is the key value.
-    A value with a faulty verdict, or that is not a positive number, has no place and no z-score and is never an
-    outlier. There are no outliers where fewer than LEAST_VALUES drives have the value.
+    `tracked` gives the order in which tracked variables become key values. Without it the first row is the key value.
+    A value with a faulty verdict, or that is not a positive number, has no rank and no z-score and is never an outlier.
+    Outliers need at least LEAST_VALUES drives with the value.
     """
     rows = values.reset_index(drop=True)
     number = rows["value"].to_numpy(dtype=float)
@@ -78,8 +78,8 @@ def key_values(values: pd.DataFrame, tracked: Tracked | None = None) -> pd.DataF
 
     The key value is the first variable that the protocol tracks for steady state; the report of a single-host study
     begins with the same one. Without tracked variables the order is: scores, IOPS, throughput, mean latency. For
-    replays the access time comes first, and a set of traces before its traces. Of several equal candidates the first
-    one that most drives have is chosen.
+    replays the access time comes first, and a set of traces before its traces. If several
+    candidates are equal, the first one that most drives have is the key value.
     """
     steady = values["verdict"].isin((STEADY, NOT_STEADY))
     by_value = values.assign(tracked=steady).groupby(VALUE, sort=False)

@@ -33,7 +33,7 @@ class Test:
     to_do: int
     reduced: bool
     estimate: Estimate
-    """Of the runs that are left."""
+    """Cost of the remaining runs."""
 
 
 @dataclass(frozen=True)

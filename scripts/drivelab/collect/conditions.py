@@ -108,7 +108,7 @@ def _of_drive(identity: Mapping[str, Any], plan: Plan) -> Facets:
 
 
 def _composition(identity: Mapping[str, Any], plan: Plan) -> str:
-    """Return of what the subject consists, without the file system of its platform, which has facets of its own."""
+    """Return the parts of the subject, without the file system of its platform, which has its own facets."""
     text = str(identity.get("composition") or "")
     if plan.file_system is not None:
         text = "" if plan.kind == DRIVE.name else text.partition("; ")[2]

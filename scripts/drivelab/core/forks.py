@@ -12,6 +12,7 @@ import atexit
 import ctypes
 import gc
 import os
+import resource
 import runpy
 import signal
 import socket
@@ -19,16 +20,26 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from socketserver import ForkingMixIn, StreamRequestHandler, UnixStreamServer
+from typing import NamedTuple
 
 from drivelab.core import programs
 
 _PR_SET_PDEATHSIG = 1
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+class Usage(NamedTuple):
+    """Resources that a script and its child processes used."""
+
+    cpu_s: float
+    most_mib: float
+    """Memory of the largest process, with the imports that it shares with the server."""
+    read_mib: float
+    written_mib: float
 
 
 class Forks:
@@ -52,23 +63,18 @@ class Forks:
             )  # fmt: skip
         atexit.register(self.end)
 
-    def run(self, script: str, during: Callable[[int], AbstractContextManager[object]] = nullcontext) -> None:
-        """Run a script like `python FILE`; raises CalledProcessError if it fails, or if it or the server dies.
-
-        While the script runs, the context of `during`, called with its process ID, is entered.
-        """
+    def run(self, script: str) -> Usage:
+        """Run a script like `python FILE`; raises CalledProcessError if it fails, or if it or the server dies."""
         with socket.socket(socket.AF_UNIX) as connection:
             try:
                 connection.connect(f"/proc/self/fd/{self._socket}")
                 connection.sendall(f"{Path(script).resolve()}\n".encode())
-                reply = connection.makefile()
-                pid = reply.readline()
-                with during(int(pid)) if pid else nullcontext():
-                    status = reply.read()
+                status, *used = connection.makefile().read().split() or ["1"]
             except OSError:
-                status = ""
+                status = "1"
         if status != "0":
-            raise subprocess.CalledProcessError(int(status or 1), script)
+            raise subprocess.CalledProcessError(int(status), script)
+        return Usage(*map(float, used))
 
     def end(self) -> None:
         """End the server after its running scripts."""
@@ -84,11 +90,10 @@ class _Handler(StreamRequestHandler):
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         script = self.rfile.readline().decode().rstrip("\n")
-        self.wfile.write(f"{os.getpid()}\n".encode())
         status = _status(script)
         sys.stdout.flush()
         sys.stderr.flush()
-        self.wfile.write(str(status).encode())
+        self.wfile.write(" ".join(map(str, (status, *_usage()))).encode())
 
 
 class _Server(ForkingMixIn, UnixStreamServer):
@@ -121,6 +126,16 @@ def _status(script: str) -> int:
         traceback.print_exc()
         return 1
     return 0
+
+
+def _usage() -> Usage:
+    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Usage(
+        own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime,
+        max(own.ru_maxrss, children.ru_maxrss) / 1024,
+        (own.ru_inblock + children.ru_inblock) / 2048,  # blocks of 512 B, getrusage(2)
+        (own.ru_oublock + children.ru_oublock) / 2048,
+    )
 
 
 def main() -> None:

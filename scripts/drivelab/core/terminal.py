@@ -11,7 +11,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -89,7 +89,7 @@ def unescaped(stream: TextIO) -> TextIO:
 def console(*, stderr: bool = False, **options: Any) -> Console:
     """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts.
 
-    Names such as `:new:` in texts stay as they are: a selector FOLDER:DRIVE may end in a colon.
+    Names such as `:new:` in texts stay unchanged: a selector FOLDER:DRIVE may end in a colon.
     """
     from rich.console import Console
     from rich.segment import Segment
@@ -110,11 +110,12 @@ def say(text: str, *, stderr: bool = False) -> None:
     stream = sys.stderr if stderr else sys.stdout
     if stream.isatty():
         width = shutil.get_terminal_size().columns
-        text = "\n".join("\n".join(_broken(line, width)) for line in text.split("\n"))
+        text = "\n".join("\n".join(broken(line, width)) for line in text.split("\n"))
     print(text, file=stream, flush=True)
 
 
-def _broken(line: str, width: int) -> list[str]:
+def broken(line: str, width: int) -> list[str]:
+    """Return the lines of `say` for a terminal of this width."""
     indent = " " * (len(line) - len(line.lstrip(" ")) + 2)
     return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
@@ -129,6 +130,35 @@ def live_display(*, stderr: bool = False) -> Iterator[Live | None]:
 
     with Live(console=console(stderr=stderr), refresh_per_second=4, transient=True, **NO_REDIRECTION) as display:
         yield display
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows a text in the same line of stderr each time, and nothing without a terminal."""
+    from rich.text import Text
+
+    with live_display(stderr=True) as display:
+        yield lambda text: display.update(Text(text, no_wrap=True, overflow="ellipsis")) if display else None
+
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_FLAT = 1.002
+"""Largest ratio of the maximum to the minimum of a flat strip without zero."""
+
+
+def strip(values: Sequence[float], width: int, *, from_zero: bool = True) -> str:
+    """Return a strip chart of values, which are at least 0, at most `width` characters wide.
+
+    Each character is the mean of neighbouring values. Heights reach from 0, or else from the minimum, to the maximum.
+    Only a mean of 0 has no height.
+    """
+    number = min(len(values), width)
+    parts = [values[len(values) * n // number : len(values) * (n + 1) // number] for n in range(number)]
+    means = [sum(part) / len(part) for part in parts]
+    low, high = 0.0 if from_zero else min(means, default=0.0), max(means, default=0.0)
+    if high <= _FLAT * low or not high:
+        return ("▄" if high else " ") * number
+    return "".join(_BLOCKS[max(round(8 * (mean - low) / (high - low)), 1 if mean else 0)] for mean in means)
 
 
 _NO_LIMIT = 100_000

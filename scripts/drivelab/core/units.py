@@ -83,6 +83,21 @@ def format_factor(factor: float) -> str:
     return f"{rounded:,.0f}" if rounded >= 1000 else f"{rounded:.3g}"
 
 
+def scaled(values: Sequence[float], unit: str) -> tuple[list[float], str]:
+    """Return values of one unit in the largest unit of time in which none is below 1: ms instead of µs."""
+    divisor, unit = time_scale(values, unit)
+    return [value / divisor for value in values], unit
+
+
+def time_scale(values: Sequence[float], unit: str) -> tuple[float, str]:
+    """Return the divisor and the unit of `scaled`."""
+    divisor = 1.0
+    for larger in ("ms", "s"):
+        if unit in ("µs", "ms") and values and min(values) >= 1000 * divisor:
+            divisor, unit = 1000 * divisor, larger
+    return divisor, unit
+
+
 def format_percentage(value_pct: float, signed: bool = False) -> str:
     """Return a percentage for people, without `%`: `62`, `3.1`, `0.42`; `signed` adds a plus or a true minus.
 

@@ -1,4 +1,4 @@
-"""Conditions that cannot act on the results: a difference in one of them is no unintended difference.
+"""Conditions that cannot act on the results; a difference in one of them does not count as unintended.
 
 Only what is certain belongs in this table. Each entry says which recorded fact makes it certain.
 """

@@ -63,7 +63,7 @@ FAULTS = {
     ),
     FOREIGN: (
         "its plan was edited, it copies another recording, or the study lacks its drive or measurement (an earlier"
-        " plan is no fault)"
+        " plan is allowed)"
     ),
     DUPLICATED: (
         "a recording has the times or output of an earlier one, or the journal has a cell twice. The first counts"

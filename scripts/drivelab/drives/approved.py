@@ -31,7 +31,7 @@ class HeldDevice(ApprovedDevice):
 
     node: Node
     neighbours: Neighbours | None = field(default=None, kw_only=True, compare=False)
-    """What lies beside a partition on its drive, and must stay as it is; None for other kinds."""
+    """Parts of the drive beside a partition, which must stay unchanged; None for other kinds."""
 
     @property
     def path(self) -> str:

@@ -42,7 +42,7 @@ class Chain:
     arrays: tuple[str, ...]
     """Kernel names of md arrays. Their state is in the kernel's memory."""
     volumes: tuple[str, ...]
-    """Kernel names of mappings, of which a dm-raid has a state. A program reads it."""
+    """Kernel names of mappings. A dm-raid has a state, which a program reads."""
     sys_root: Path
 
     @classmethod

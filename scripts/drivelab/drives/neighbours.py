@@ -29,7 +29,7 @@ _CHUNK_BYTES = 4096
 
 @dataclass(frozen=True)
 class Area:
-    """A part of a drive that must stay as it is."""
+    """A part of a drive that must stay unchanged."""
 
     device: str
     """Kernel name of the partition, or of the drive for what lies between partitions. A partition is read through its

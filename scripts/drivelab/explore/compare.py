@@ -188,7 +188,7 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
 
 
 def _outcome(delta: Any) -> str:
-    """Return the verdict on a difference, or IN_RECORDINGS if it has none for want of recordings."""
+    """Return the verdict on a difference, or IN_RECORDINGS if there are too few recordings for one."""
     unreplicated = delta.verdict == CANNOT_TELL and not pd.isna(delta.delta_pct) and without_replication(delta.doubts)
     return IN_RECORDINGS if unreplicated else str(delta.verdict)
 

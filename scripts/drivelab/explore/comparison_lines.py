@@ -12,9 +12,9 @@ import pandas as pd
 from drivelab.analysis.deltas.doubts import numbered
 from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, IN_RECORDINGS, NOT_COMPARED, WORSE
-from drivelab.core.units import format_percentage
+from drivelab.core.units import format_percentage, scaled
 from drivelab.explore.compare import Comparison
-from drivelab.report.numbers import capital, is_missing, metric_name, number, scaled, unit_of
+from drivelab.report.numbers import capital, is_missing, metric_name, number, unit_of
 from drivelab.report.sentences import value_words
 
 FAIL_ON: Mapping[str, tuple[str, ...]] = {

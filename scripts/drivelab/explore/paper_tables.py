@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.deltas.main_values import Value, main_values
-from drivelab.core.units import format_percentage
-from drivelab.report.numbers import DASH, TIMES, is_missing, number, scaled, unit_of
+from drivelab.core.units import format_percentage, scaled
+from drivelab.report.numbers import DASH, TIMES, is_missing, number, unit_of
 from drivelab.report.sentences import value_words
 
 Cells = Sequence[Sequence[str]]

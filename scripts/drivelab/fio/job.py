@@ -39,7 +39,7 @@ def job_text(
     - A synchronous write is a write through the page cache with O_SYNC, which is a write and an fsync; its latency
       covers both. In a file it appends.
     - Each of several workloads is a section. If their directions identify them, one group counts reads and writes;
-      otherwise each is a group of its own.
+      otherwise each is its own group.
 
     Raises UserError for a cell that fio cannot express (drivelab.plan.expressible) or that does not fit on the drive.
     Raises ValueError for a composite: a fio job has one pattern for all reads and one for all writes.

@@ -231,7 +231,7 @@ _JUDGED: dict[str, Callable[[Any, int], Any]] = {
     "tp": lambda matrix, number: matrix[0][1][number],
     "lat": lambda matrix, number: matrix[number][-1][-2][2],
 }
-"""The value of a round by which TKperf judges steady state."""
+"""The value of a round that decides TKperf's steady state."""
 
 
 def _facts(section: Section, date: str, threads: int, depth: int) -> dict[str, dict[str, Any]]:

@@ -26,7 +26,7 @@ class Design:
     drives: tuple[str, ...]
     platforms: tuple[str, ...]
     runs: int | Callable[[str], int]
-    """Of all measurements, or of one by its name."""
+    """Number for all measurements, or for one by its name."""
 
     def resolve(
         self, exclude: Sequence[Mapping[str, Any]], include: Sequence[Mapping[str, Any]]

@@ -15,7 +15,7 @@ from drivelab.criteria.repeats import FEWEST
 
 LOOKS = "looks.json"
 """File of a results folder with the runs that looks have added, and why. Without it a study starts again with its
-fewest runs; it finds their recordings, and looks at them anew."""
+fewest runs; it finds their recordings and repeats the looks."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Rating:
     conditions: Mapping[str, str]
     """Required values of facets of the table `conditions`."""
     tolerance: float
-    """Share of the rated value by which a measured one may miss it."""
+    """Largest accepted deviation of a measured value, as a share of the rated one."""
 
     @property
     def is_minimum(self) -> bool:

@@ -75,13 +75,13 @@ class Place:
 
 EACH = "each"
 OF_A_POINT = ("threads", "queue_depth")
-"""Fields for which `each` stands in a repeat over points; known only after the loop before."""
+"""Fields that `each` sets in a repeat over points; known only after the loop before."""
 _FIELDS_OF = {"time": ("time", "pause"), "point": OF_A_POINT}
-"""Fields in which `each` takes a value, if their names differ from the values' key."""
+"""Fields that `each` sets, if their names differ from the values' key."""
 
 
 def fields_of(key: str) -> tuple[str, ...]:
-    """Return the fields in which `each` takes a value of this key."""
+    """Return the fields that `each` sets from a value of this key."""
     return _FIELDS_OF.get(key, (key,))
 
 

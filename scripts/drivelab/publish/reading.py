@@ -81,7 +81,7 @@ def read_archive(path: Path) -> Archived:
     cannot be read.
     """
     verdict = verify(path)
-    if verdict.sizes_bytes:  # before damage is reported: such an archive is no accident
+    if verdict.sizes_bytes:  # before damage is reported: such an archive is made on purpose
         refuse_names(path, [verdict.top, *verdict.sizes_bytes])
     if verdict.altered:
         name, what = next(iter(verdict.altered.items()))
@@ -191,7 +191,7 @@ def _confined(file: Path | None) -> tuple[str, str]:
     except UnicodeDecodeError:
         return "", "the report is not UTF-8 text"
     if len(_EQUIV.findall(text)) != text.count(_POLICY):
-        return "", "the report has a header of its own"
+        return "", "the report sets a header itself"
     head = f'<!DOCTYPE html><meta charset="utf-8"><meta {_POLICY} content="{report_policy()}">\n'
     return head + text, ""
 

@@ -14,14 +14,14 @@ from rich.text import Text
 
 from drivelab.analysis.values.quick_look import SHOWN, Shown, Value, values_of
 from drivelab.core.errors import UserError
-from drivelab.core.terminal import console
+from drivelab.core.terminal import console, strip
 from drivelab.core.units import counted
 from drivelab.explore.row_selection import catalogue
 from drivelab.plan.places import COMMAND
 from drivelab.plan.plan import Plan
 from drivelab.quick.result import value_mapping
 from drivelab.quick.study import STUDY
-from drivelab.quick.view import amount, apart, change, strip
+from drivelab.quick.view import amount, apart, change
 from drivelab.tables import io
 
 _MOST_COLUMNS, _STRIP = 3, 10

@@ -22,7 +22,7 @@ from drivelab.recording.folders import is_recorded
 RESULTS = Path("results/quick")
 STUDY, SHEET = RESULTS / "study.yaml", RESULTS / "drives.tsv"
 USUAL_S = 300.0
-"""Longest time of a look by the protocols quick and quick-reads as they are, about."""
+"""Longest time of a look by the unchanged protocols quick and quick-reads, about."""
 _LEAST_AGREEING_S = 180.0
 """Below, there is time for three rounds only."""
 _USUAL = {"quick": ("loop", 2.0), "quick-reads": ("loop", 5.0)}
@@ -37,7 +37,7 @@ _HEAD = "# Written by 'drivelab quick', which adds each look. 'drivelab run' mak
 
 @dataclass(frozen=True)
 class Request:
-    """One subject of a look, and how it is looked at."""
+    """One subject of a look, and how to measure it."""
 
     row: SheetRow
     capacity_bytes: int

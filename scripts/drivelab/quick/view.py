@@ -25,6 +25,7 @@ from drivelab.analysis.values.quick_look import (
     half_width_pct,
     shown_of,
 )
+from drivelab.core.terminal import strip
 from drivelab.core.units import format_amount, format_duration, format_factor, format_percentage
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.cell import Cell
@@ -33,13 +34,12 @@ from drivelab.report.numbers import TIMES
 from drivelab.report.sentences import spelled_out
 
 WIDTH = 80
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 _BAR = 10
 _UNITS = {BANDWIDTH: "MiB/s", IOPS: "IOPS", LATENCY: "µs"}
 _STEADY = 0.8
 """End to start of a sustained write that keeps its rate."""
 _LARGE = 3.0
-"""Ratio from which a difference is a factor instead of a percentage."""
+"""Smallest ratio that is shown as a factor instead of a percentage."""
 _EVERY_S = 20.0
 """Least time between two lines without a terminal."""
 
@@ -49,16 +49,6 @@ def amount(value: float, metric: str) -> str:
     if metric == LATENCY and value >= 1000:
         return f"{format_factor(value / 1000)} ms"
     return f"{format_factor(value)} {_UNITS[metric]}"
-
-
-def strip(values: Sequence[float], width: int) -> str:
-    """Return a strip chart of values from 0 to their maximum, at most `width` characters wide."""
-    if not values or max(values) <= 0:
-        return ""
-    number = min(len(values), width)
-    parts = [values[len(values) * n // number : len(values) * (n + 1) // number] for n in range(number)]
-    means = [sum(part) / len(part) for part in parts]
-    return "".join(_BLOCKS[max(round(8 * mean / max(means)), 1 if mean else 0)] for mean in means)
 
 
 def bar(share: float, width: int = _BAR) -> str:
@@ -132,7 +122,7 @@ def _difference(values: Sequence[Value]) -> str:
 
 
 def _bar_of(value: Value, look: Sequence[Value]) -> str:
-    """Return a bar relative to the best value of the same unit; none for times, of which the shortest is the best."""
+    """Return a bar relative to the best value of the same unit; none for times, as the shortest is the best."""
     if value.shown.metric == LATENCY:
         return ""
     most = max(other.value for other in look if other.shown.metric == value.shown.metric)

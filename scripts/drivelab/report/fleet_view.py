@@ -176,8 +176,10 @@ def fleet_of(inputs: Inputs) -> Fleet:
 
 
 def _drives(inputs: Inputs) -> pd.DataFrame:
-    """Return the facts of each drive; a drive whose recordings are all excluded was not measured."""
+    """Return the facts of each drive of the study; a drive whose recordings are all excluded was not measured."""
+    of_study = {*inputs.drives, *(plan["drive"] for plan in inputs.plans)}
     excluded = inputs.frame("exclusions").reindex(columns=["drive", "words"])
+    excluded = excluded[excluded["drive"].isin(of_study)]
     only_host = inputs.host(inputs.plans).get("host", MISSING)
     rows = []
     for drive in dict.fromkeys([*inputs.drives, *excluded["drive"]]):

@@ -8,7 +8,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
@@ -71,6 +70,8 @@ MOST_BYTES = 16 << 10
 _RESULTS = ("summary", "deltas")
 _MOST_DATA_BYTES = 1 << 20
 """A table with more data in its files is not put together."""
+_ZSTD_LEVEL = 12
+"""Level 19 takes four times the time for 2 % less."""
 _MEANINGS = {
     "summary": "every value of every test and drive, with samples, spread, interval, verdict and evidence",
     "deltas": "every comparison with the basis, with interval, p-values, verdict, doubts and remarks",
@@ -146,15 +147,13 @@ def _download(name: str, paths: list[Path]) -> Download:
 
 def _parquet(table: pa.Table, name: str) -> bytes:
     """Return a table as a small file: without dictionaries, statistics and Arrow's copy of the schema."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / f"{name}.parquet"
-        io.write(table, path, name)
-        whole = pq.read_table(path)
-        with pq.ParquetWriter(path, whole.schema, compression="zstd", compression_level=19, use_dictionary=False,
-                              write_statistics=False, store_schema=False) as file:  # fmt: skip
-            file.write_table(whole)
-            file.add_key_value_metadata(whole.schema.metadata)
-        return path.read_bytes()
+    whole, output = io.checked(table, name), pa.BufferOutputStream()
+    with pq.ParquetWriter(output, whole.schema, compression="zstd", compression_level=_ZSTD_LEVEL, use_dictionary=False,
+                          write_statistics=False, store_schema=False) as file:  # fmt: skip
+        file.write_table(whole)
+        file.add_key_value_metadata(whole.schema.metadata)
+    written: bytes = output.getvalue().to_pybytes()
+    return written
 
 
 REPORT_TEMPLATES = Path(__file__).parent / "templates"

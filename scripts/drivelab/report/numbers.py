@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from drivelab.core.units import format_duration, format_percentage, format_size
+from drivelab.core.units import format_duration, format_percentage, format_size, scaled
 
 MISSING = "not recorded"
 MINUS, DASH, TIMES = "\u2212", "\u2013", "\u00d7"
@@ -131,21 +131,6 @@ def metric_order(metric: str) -> tuple[int, str]:
 def quantity(value: Any, unit: str) -> str:
     """Format a number and its unit."""
     return number(value) if is_missing(value) or not unit else f"{number(value)}{_NBSP}{unit}"
-
-
-def scaled(values: Sequence[float], unit: str) -> tuple[list[float], str]:
-    """Return values of one unit in the largest unit of time in which none is below 1: ms instead of µs."""
-    divisor, unit = time_scale(values, unit)
-    return [value / divisor for value in values], unit
-
-
-def time_scale(values: Sequence[float], unit: str) -> tuple[float, str]:
-    """Return the divisor and the unit of `scaled`."""
-    divisor = 1.0
-    for larger in ("ms", "s"):
-        if unit in ("µs", "ms") and values and min(values) >= 1000 * divisor:
-            divisor, unit = 1000 * divisor, larger
-    return divisor, unit
 
 
 def quantities(values: Sequence[Any], unit: str, show: Callable[[Any], str] = number) -> list[str]:

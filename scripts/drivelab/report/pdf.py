@@ -8,7 +8,7 @@ import sys
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 import typst
@@ -244,7 +244,7 @@ def _cut(text: str) -> str:
 _TEMPLATE = Path(__file__).parent / "templates/pages.typ"
 
 
-def typeset(content: str, standard: typst.PDFStandard = "1.7") -> bytes:
+def typeset(content: str, standard: Literal["1.7", "a-2b", "a-3b"] = "1.7") -> bytes:
     """Return the PDF of the pages; `content` is their JSON. Raises typst.TypstError for invalid figures."""
     return typst.compile(
         _TEMPLATE,

@@ -17,8 +17,8 @@ from drivelab.report.view import Figure
 _VIEW_BOX = re.compile(r"<svg\b[^>]*\bviewBox=[\"']\s*[-\d.]+[\s,]+[-\d.]+[\s,]+([\d.]+)[\s,]+([\d.]+)", re.DOTALL)
 _TAG = re.compile(r"<[^>]*>")
 _ATTRIBUTE = re.compile(r"=\"([^\"']*)\"")
-_SAFE = " !$()*+,-./:;<=>?@[]^_`{|}~'"
-"""Characters that need no escape in a data URI and a double-quoted attribute, unlike `&`, `"`, `#`, `%`."""
+_UNSAFE = re.compile(r"[^\w !$()*+,\-./:;<=>?@\[\]^`{|}~']+", re.ASCII)
+"""Characters that need an escape in a data URI or a double-quoted attribute, such as `&`, `"`, `#`, `%`."""
 
 
 def picture(figure: Mapping[str, Any], several: bool = False) -> Figure:
@@ -57,8 +57,8 @@ def data_uri(svg: str) -> Markup:
     It is percent-encoded: Base64 of text is a fifth longer and does not shrink when the report is compressed.
     """
     in_single_quotes = _TAG.sub(lambda tag: _ATTRIBUTE.sub(r"='\1'", tag[0]), svg)
-    escaped = quote(in_single_quotes.replace("\n", " "), safe=_SAFE)
-    return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # `_SAFE` contains no HTML markup
+    escaped = _UNSAFE.sub(lambda unsafe: quote(unsafe[0]), in_single_quotes.replace("\n", " "))
+    return Markup(f"data:image/svg+xml;charset=utf-8,{escaped}")  # only _UNSAFE has HTML markup for an attribute
 
 
 def _read(path: Path) -> str:

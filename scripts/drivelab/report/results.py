@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from drivelab.core.units import parse_size
+from drivelab.core.units import parse_size, time_scale
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import taint_mark, taint_note, taint_reasons, tainted
 from drivelab.report.numbers import (
@@ -14,7 +14,6 @@ from drivelab.report.numbers import (
     heading,
     is_missing,
     metric_order,
-    time_scale,
     unit_of,
 )
 from drivelab.report.sections.all_numbers import all_numbers

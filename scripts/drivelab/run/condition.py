@@ -57,7 +57,7 @@ def note_scenario(recording: Recording, stage: str, facts: Mapping[str, Any] | N
 
 
 def note_neighbours(recording: Recording, stage: str, device: Device) -> None:
-    """Append to the journal that a stage left everything beside a partition as it was; raises UserError if not."""
+    """Append to the journal that a stage changed nothing beside a partition; raises UserError if not."""
     facts = device.compare_neighbours()
     if facts is not None:
         recording.append("neighbours", stage=stage, **facts)

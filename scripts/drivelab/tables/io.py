@@ -29,20 +29,24 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
     to floats. Timestamps are truncated to milliseconds. Nothing else is converted. Raises TableError for missing and
     unknown columns, wrong types, numbers out of range, and nulls in required columns.
     """
+    table, path = checked(data, name), Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.part")  # the next writer overwrites the file of a killed one
+    try:
+        pq.write_table(table, temporary, compression="zstd")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def checked(data: pd.DataFrame | pa.Table, name: str) -> pa.Table:
+    """Return `data` as `write` writes it as table `name`; errors as there."""
     _check_names(data, name)
     schema = SCHEMAS[name]
     table = schema.empty_table()
     if len(data):  # a pandas column without rows may have any type
         table = pa.table([_column(data[field.name], field, name) for field in schema], schema=schema)
-    mark = {METADATA_KEY: json.dumps({"table": name, "version": VERSION})}
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.part")  # the next writer overwrites the file of a killed one
-    try:
-        pq.write_table(table.replace_schema_metadata(mark), temporary, compression="zstd")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return table.replace_schema_metadata({METADATA_KEY: json.dumps({"table": name, "version": VERSION})})
 
 
 def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:

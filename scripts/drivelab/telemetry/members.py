@@ -10,7 +10,7 @@ from drivelab.telemetry.log import FAST_S, Source
 
 _LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",
             "critical_temperature_min"}  # fmt: skip
-"""Fields of which the subject has the largest value of its members."""
+"""Fields with the largest value of the members, for the whole subject."""
 _SMALLEST = {"available_spare_pct"}
 _TEMPERATURE, _LIMIT = "temperature_c", "temperature_limit_c"
 _NO_LIMIT_C = 1000.0

@@ -85,7 +85,7 @@ class _Unwrapped:
 def meter_source(meter: Meter) -> Source | None:
     """Read the meter's mean in W since the last reading.
 
-    The result is no value if the meter gave none.
+    The source has no reading if the meter gave no value.
     """
     if meter.csv is not None:
         return Source("meter", _AppendedCsv(meter.csv).read)

@@ -10,8 +10,13 @@ import pandas as pd
 
 from drivelab.analysis.verdict import direction
 from drivelab.core.units import format_percentage
+from drivelab.figures.base.paper import Paper, drawn_for
+from drivelab.figures.base.style import TEXT_PT, WIDTH_IN, svg
+from drivelab.figures.kinds.drives.trend_line import trend_line
 from drivelab.report.html import page
-from drivelab.report.numbers import number, unit_of
+from drivelab.report.numbers import capital, number, unit_of
+from drivelab.report.picture import picture
+from drivelab.report.view import Figure
 from drivelab.trend.series import Group
 from drivelab.trend.text import (
     change_words,
@@ -26,6 +31,8 @@ from drivelab.trend.trend import Test, Trend
 
 MOST_CHARTS = 60
 """Tests with a chart, those that changed first; all are in the table."""
+_WIDTHS_IN = (WIDTH_IN, 3.8)
+"""Width of a chart on a desktop, and on a phone, where the wide one would be too small to read."""
 
 
 def write(found: Trend, output: Path) -> None:
@@ -54,17 +61,17 @@ def _of_page(test: Test, group: Group, found: Trend, *, chart: bool) -> dict[str
     return {
         "words": test_words(test),
         "label": test.key.cell_label,
-        "outcome": test.outcome,
+        "outcome": capital(test.outcome),
         "tone": {"better": "good", "worse": "bad"}.get(direction(test.outcome), ""),
         "because": test.because,
         "since": since_words(test),
-        "changes": [change_words(change) for change in test.changes],
-        "picture": _picture(test, group, found) if chart else None,
+        "changes": [capital(change_words(change)) for change in test.changes],
+        "pictures": [_picture(test, group, found, width_in) for width_in in _WIDTHS_IN] if chart else [],
         "points": [
             {"name": point.point, "value": f"{number(point.value)} {unit}".strip(),
              "interval": "" if point.low is None else f"{number(point.low)} to {number(point.high)}",
              "delta": "" if point.delta_pct is None
-             else percent_words(point.delta_pct, point.delta_low_pct, point.delta_high_pct),
+             else percent_words(point.delta_pct, point.delta_low_pct, point.delta_high_pct) + ", paired" * point.paired,
              "outcome": point.outcome or "baseline",
              "notes": [*point.faults, *(doubt for doubt in point.doubts if doubt not in point.faults)],
              "recordings": point.recordings}
@@ -73,11 +80,7 @@ def _of_page(test: Test, group: Group, found: Trend, *, chart: bool) -> dict[str
     }  # fmt: skip
 
 
-def _picture(test: Test, group: Group, found: Trend) -> object:
-    from drivelab.figures.base.style import svg  # imports matplotlib, which is slow
-    from drivelab.figures.kinds.drives.trend_line import trend_line
-    from drivelab.report.picture import picture
-
+def _picture(test: Test, group: Group, found: Trend, width_in: float) -> Figure:
     names = [point.point for point in test.points]
     starts = [names.index(change.point) for change in test.changes if change.point in names]
     levels = [math.nan] * len(names)
@@ -92,14 +95,15 @@ def _picture(test: Test, group: Group, found: Trend) -> object:
         "recordings": [len(point.recordings) for point in test.points],
         "level": levels if starts else math.nan,
     })  # fmt: skip
-    figure = trend_line(
-        points,
-        [(change.point, f"{format_percentage(change.change_pct, signed=True)} %") for change in test.changes
-         if change.point in names],
-        title=test_words(test), subject=f"{found.model}, {group.protocol}", metric=test.key.metric,
-        unit=unit_of(test.key.metric, test.key.unit), baseline=test.baseline, margin_pct=found.terms.margin_pct,
-        labels=(group.facets["reduced"] == "yes", group.facets["virtual"] == "yes",
-                "virtual" if "virtual" in group.facets["clock"] else "wall"),
-    )  # fmt: skip
+    with drawn_for(Paper((width_in,), TEXT_PT, titled=False)):
+        figure = trend_line(
+            points,
+            [(change.point, f"{format_percentage(change.change_pct, signed=True)} %") for change in test.changes
+             if change.point in names],
+            title=test_words(test), subject=f"{found.model}, {group.protocol}", metric=test.key.metric,
+            unit=unit_of(test.key.metric, test.key.unit), baseline=test.baseline, margin_pct=found.terms.margin_pct,
+            labels=(group.facets["reduced"] == "yes", group.facets["virtual"] == "yes",
+                    "virtual" if "virtual" in group.facets["clock"] else "wall"),
+        )  # fmt: skip
     return picture({"drive": None, "measurement": None, "name": "trend", "title": test_words(test), "caption": "",
                     "svg": svg(figure)})  # fmt: skip

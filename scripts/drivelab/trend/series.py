@@ -57,7 +57,7 @@ class Group:
     @property
     def several_drives(self) -> bool:
         """Return whether the group has more than one drive: then the drive is the unit of replication."""
-        return len({recording.drive for recording in self.recordings}) > 1
+        return len({recording.identity for recording in self.recordings}) > 1
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ class Recording:
     """Equal for copies of one recording only; empty if it is not known."""
 
     @property
+    def identity(self) -> str:
+        """Return what identifies the drive in all sources: its serial number, or its name if none is recorded."""
+        serial = text(self.conditions.get("serial"))
+        return self.drive if serial in ("", NOT_RECORDED) else serial
+
+    @property
     def place(self) -> str:
         """Return a name that no recording of another source has."""
         return f"{self.source}, {self.name}"

@@ -34,7 +34,7 @@ class Search:
     logs: Sequence[float]
     design: Design
     critical: float
-    """The p-value up to which a change counts, adjusted for all tests; the level itself if none does."""
+    """Largest p-value of a change that counts, adjusted for all tests; the level itself if none counts."""
     changes: Sequence[Change]
     why_not: str
     """Why the series was not searched; empty if it was."""
@@ -62,14 +62,14 @@ def searched(
 
 def _series(group: Group, points: list[list[Any]], by: str) -> tuple[list[float], Design]:
     """Return the logarithms of a test's sound values and their design; a drive's values at a point are averaged."""
-    drives = list(dict.fromkeys(recording.drive for recording in group.recordings))
+    drives = list(dict.fromkeys(recording.identity for recording in group.recordings))
     logs, places, numbers = [], [], []
     for place, of_point in enumerate(points):
         sound = [(recording, row) for recording, row in of_point if row["verdict"] in FINE]
-        for unit in grouped(sound, lambda pair: pair[0].drive if group.several_drives else id(pair)).values():
+        for unit in grouped(sound, lambda pair: pair[0].identity if group.several_drives else id(pair)).values():
             logs.append(math.fsum(math.log(row["value"]) for _, row in unit) / len(unit))
             places.append(place)
-            numbers.append(drives.index(unit[0][0].drive))
+            numbers.append(drives.index(unit[0][0].identity))
     return logs, Design(tuple(places), tuple(numbers), by == "date")
 
 
@@ -85,7 +85,7 @@ class LevelChange:
     low_pct: float
     high_pct: float
     p_value: float
-    """Of the search, before the adjustment for the number of tests."""
+    """p-value of the search, before the adjustment for the number of tests."""
     outcome: str
 
 

@@ -11,10 +11,11 @@ from typing import Any
 from drivelab.analysis.change_points import SIMULATED
 from drivelab.analysis.verdict import BETTER, DECIDED, IN_RECORDINGS, WORSE
 from drivelab.core.grouping import grouped
-from drivelab.core.units import counted, format_percentage
+from drivelab.core.terminal import broken, strip
+from drivelab.core.units import counted, format_percentage, scaled
 from drivelab.explore.comparison_lines import FAIL_ON
 from drivelab.explore.comparison_lines import interval as interval_words
-from drivelab.report.numbers import capital, number, scaled, unit_of
+from drivelab.report.numbers import capital, number, unit_of
 from drivelab.report.sentences import value_words
 from drivelab.trend.series import Group
 from drivelab.trend.standing import LevelChange
@@ -82,9 +83,10 @@ def method_words(found: Trend) -> list[str]:
     """Return how the differences and the changes were found."""
     alpha = 100 - found.terms.confidence_pct
     units = "drives" if any(group.several_drives for group in found.groups) else "recordings"
+    pairs = f", {found.in_pairs} in pairs because both points have the same drives" * (units == "drives")
     lines = [
         f"Differences to the baseline: t tests of the {units}, three a side or more, adjusted for "
-        f"{counted(found.compared, 'comparison')}." if found.compared
+        f"{counted(found.compared, 'comparison')}{pairs}." if found.compared
         else f"No difference could be tested: a verdict needs three {units} at both points."
     ]  # fmt: skip
     if found.searched:
@@ -141,8 +143,8 @@ def _of_test(test: Test) -> Iterator[tuple[str, str]]:
     latest = test.points[-1]
     (old, new), unit = scaled([baseline.value, latest.value], unit_of(test.key.metric, test.key.unit))
     name, *rest = textwrap.wrap(test_words(test), 37, break_long_words=False)
-    strip = _strip([point.value for point in test.points])
-    yield f"{name:38}{strip:13}{number(old):>9}{number(new):>9} {unit}".rstrip(), ""
+    course = strip([point.value for point in test.points], 12, from_zero=False)
+    yield f"{name:38}{course:13}{number(old):>9}{number(new):>9} {unit}".rstrip(), ""
     for part in rest:
         yield part, ""
     colour = "red" if test.outcome in WORSE else "green" if test.outcome in BETTER else ""
@@ -154,19 +156,8 @@ def _of_test(test: Test) -> Iterator[tuple[str, str]]:
             yield from _wrapped(doubt, "dim", "  ")
 
 
-def _strip(values: Sequence[float]) -> str:
-    """Return the values as blocks of eight heights between the lowest and the highest, in at most 12 characters."""
-    kept = [values[len(values) * place // 12] for place in range(12)] if len(values) > 12 else list(values)
-    low, high = min(kept), max(kept)
-    if high <= low * 1.002:
-        return "▄" * len(kept)
-    return "".join("▁▂▃▄▅▆▇█"[round(7 * (value - low) / (high - low))] for value in kept)
-
-
 def _wrapped(words: str, style: str, indent: str = "") -> Iterator[tuple[str, str]]:
-    lines_of = textwrap.wrap(words, WIDTH, initial_indent=indent, subsequent_indent=indent + "  ",
-                             break_long_words=False, break_on_hyphens=False)  # fmt: skip
-    for line in lines_of:
+    for line in broken(indent + words, WIDTH):
         yield line, style
 
 
@@ -187,6 +178,7 @@ def as_mapping(found: Trend) -> dict[str, Any]:
         "labels": list(found.labels),
         "counts": dict(Counter(test.outcome for test in found.shown)),
         "compared": found.compared,
+        "in_pairs": found.in_pairs,
         "searched": found.searched,
         "method": method_words(found),
         "groups": [

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis import limits
-from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
+from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table, paired
 from drivelab.analysis.deltas.doubts import without_replication
 from drivelab.analysis.deltas.inference import one_of_each
 from drivelab.analysis.deltas.main_values import Value, main_values
@@ -56,12 +56,14 @@ class PointValue:
     recordings: Sequence[str]
     faults: Sequence[str]
     outcome: str
-    """Of the difference to the baseline, as in `drivelab.explore.compare`; empty for the baseline itself."""
+    """Verdict on the difference to the baseline, as in `drivelab.explore.compare`; empty for the baseline itself."""
     delta_pct: float | None
     delta_low_pct: float | None
     delta_high_pct: float | None
     """Positive: better than the baseline."""
     p_adjusted: float | None
+    paired: bool
+    """Whether each drive is compared with itself, because the baseline has the same drives."""
     doubts: Sequence[str]
 
 
@@ -76,7 +78,7 @@ class Test:
     searched: str
     """Why no change of level was searched; empty if it was."""
     outcome: str
-    """Of the latest point, or of the latest level, against the baseline."""
+    """Verdict on the difference of the latest point, or of the latest level, to the baseline."""
     because: str
     """What decides the outcome: `latest point`, or `level since` and a point."""
     since_pct: float | None
@@ -100,6 +102,8 @@ class Trend:
     left_out: Mapping[str, str]
     compared: int
     """Differences to the baseline that p-values are adjusted for."""
+    in_pairs: int
+    """Those of them between the same drives."""
     searched: int
     """Tests that the search for changes is adjusted for."""
 
@@ -112,7 +116,7 @@ class Trend:
 def trend(paths: Sequence[Path], terms: Terms) -> Trend:
     """Return the trend of the one model in results folders and archives.
 
-    Raises UserError if there is no model, baseline or second point, see `sources` and `series`.
+    Raises UserError if the sources lack the model, the baseline or a second point, see `sources` and `series`.
     """
     sources = read_sources(paths)
     recordings = of_model(sources, terms.model, terms.drive)
@@ -138,33 +142,37 @@ def trend(paths: Sequence[Path], terms: Terms) -> Trend:
         [test for test in tests if test.points],
         _labels(groups, tests),
         sources.left_out,
-        _once_each((row.measurement, row.comparison, row.cell_label, row.metric)
-                   for row in deltas[deltas["p_adjusted"].notna()].itertuples()),
-        _once_each((group, key.cell_label, key.metric) for (group, key), search in searches.items()
-                   if not search.why_not),
+        _comparisons(tests),
+        _comparisons(tests, only_paired=True),
+        len(one_of_each((group, key.cell_label, key.metric) for (group, key), search in searches.items()
+                        if not search.why_not)),
     )  # fmt: skip
 
 
-def _once_each(places: Iterable[tuple[str, ...]]) -> int:
-    return len(one_of_each(places))
+def _comparisons(tests: Iterable[Test], *, only_paired: bool = False) -> int:
+    """Return the number of differences with an adjusted p-value; twins, see `one_of_each`, are one."""
+    return len(one_of_each((test.group, point.point, test.key.cell_label, test.key.metric)
+                           for test in tests for point in test.points
+                           if point.p_adjusted is not None and (point.paired or not only_paired)))  # fmt: skip
 
 
 def _deltas(
     groups: Sequence[Group], values: Mapping[str, Values], baselines: Mapping[str, str], terms: Terms
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return tables `deltas` of all points against the baseline, and `summary`, in which a point is a drive."""
+    """Return tables `deltas` of all points against the baseline, and `summary`, with the points in column `drive`."""
     summary = pooled(
         {**_row(group, _BASELINE if point.name == baselines[group.name] else point.name, key), **unit,
-         "run": run, "recording": f"{point.name} {run}"}
+         "run": run}
         for group in groups
         for key, points in values[group.name].items()
         for point, of_point in zip(group.points, points, strict=True)
         for run, unit in enumerate(_units(group, of_point), start=1)
     )  # fmt: skip
     return (
-        deltas_table(summary, _BASELINE, margin_pct=terms.margin_pct, confidence_pct=terms.confidence_pct),
+        deltas_table(summary, _BASELINE, margin_pct=terms.margin_pct, confidence_pct=terms.confidence_pct,
+                     same_units=True),
         summary,
-    )
+    )  # fmt: skip
 
 
 def _of(table: pd.DataFrame, group: Group, key: Key) -> pd.DataFrame:
@@ -186,15 +194,15 @@ def _row(group: Group, point: str, key: Key) -> dict[str, Any]:
 
 def _units(group: Group, values: Rows) -> list[dict[str, Any]]:
     """Return the units of replication of a point: its recordings, or the means of its drives if a group has several."""
-    by_unit = grouped(values, lambda pair: pair[0].drive if group.several_drives else pair[0].name + pair[0].started)
+    by_unit = grouped(values, lambda pair: pair[0].identity if group.several_drives else str(id(pair)))
     units = []
-    for of_unit in by_unit.values():
+    for name, of_unit in sorted(by_unit.items()) if group.several_drives else by_unit.items():
         rows = [row for _, row in of_unit]
         value = math.exp(math.fsum(math.log(row["value"]) for row in rows) / len(rows))
         faults = [str(row["verdict"]) for row in rows if row["verdict"] not in FINE]
         approached = [row["asymptote_pct"] for row in rows]
         units.append(
-            {"value": value, "samples": [value], "spread_low": value, "spread_high": value,
+            {"recording": name, "value": value, "samples": [value], "spread_low": value, "spread_high": value,
              "statistic": rows[0]["statistic"], "verdict": faults[0] if faults else rows[0]["verdict"],
              "taint_reason": next((row["taint_reason"] for row in rows if isinstance(row["taint_reason"], str)), None),
              "asymptote_pct": float(np.mean(approached)) if not any(map(is_missing, approached)) else None}
@@ -209,7 +217,7 @@ def _test(
     by_point = {row.comparison: row for row in tables[0].itertuples()}
     of_summary = {baseline if row.drive == _BASELINE else row.drive: row for row in tables[1].itertuples()}
     points = [
-        _point(point.name, of_summary[point.name], by_point.get(point.name), of_point, baseline, group.several_drives)
+        _point(point.name, of_summary, by_point.get(point.name), of_point, baseline, group.several_drives)
         for point, of_point in zip(group.points, values, strict=True)
         if of_point
     ]
@@ -222,7 +230,10 @@ def _test(
                 now.outcome, now.because, now.change_pct, now.low_pct, now.high_pct, True, baseline)  # fmt: skip
 
 
-def _point(name: str, value: Any, delta: Any, values: Rows, baseline: str, several_drives: bool) -> PointValue:
+def _point(
+    name: str, of_summary: Mapping[str, Any], delta: Any, values: Rows, baseline: str, several_drives: bool
+) -> PointValue:
+    value = of_summary[name]
     doubts = [str(doubt) for doubt in delta.doubts] if delta is not None else []
     unreplicated = delta is not None and delta.verdict == CANNOT_TELL and without_replication(doubts)
     outcome = "" if name == baseline else CANNOT_TELL if delta is None else delta.verdict
@@ -238,7 +249,9 @@ def _point(name: str, value: Any, delta: Any, values: Rows, baseline: str, sever
         [recording.name for recording, _ in values],
         list(dict.fromkeys(str(row["verdict"]) for _, row in values if row["verdict"] not in FINE)),
         IN_RECORDINGS if unreplicated else outcome,
-        delta_pct, low_pct, high_pct, p_adjusted, doubts,
+        delta_pct, low_pct, high_pct, p_adjusted,
+        delta is not None and not is_missing(delta.log_error)
+        and paired(of_summary[baseline].recordings, value.recordings), doubts,
     )  # fmt: skip
 
 

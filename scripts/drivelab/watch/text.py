@@ -10,14 +10,12 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from drivelab.core.terminal import NO_REDIRECTION, console
+from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
 from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
-from drivelab.watch.rates import Point
 from drivelab.watch.study_view import StudyWatch
 from drivelab.watch.wording import latency_words
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 _EVERY_S = 10.0
 """In a pipe: seconds between two lines of a drive without a change."""
 _LINES = 6
@@ -102,20 +100,15 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
             yield Text(f"{name} [{labels}]", style="bold", no_wrap=True, overflow="ellipsis")
             name = ""
         latest = drive.get("latest")
-        rates = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
-        line = f"{name:<{width}}" + "".join(f"{rate:>15}" for rate in rates)
-        points = [point for series in study.drives[drive["drive"]].history.values() for point in series]
-        sparks = sparkline(points[-max(columns - len(line) - 3, 1) :])
+        shown = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
+        line = f"{name:<{width}}" + "".join(f"{rate:>15}" for rate in shown)
+        rates = [point.iops for series in study.drives[drive["drive"]].history.values() for point in series]
+        room = max(columns - len(line) - 3, 1)
+        sparks = strip(rates[-room:], room)
         yield Text(f"{line}  {sparks}", style="bold", no_wrap=True, overflow="crop")
         yield Text(f"  {doing_words(drive)}", style=_STYLES.get(drive["standing"], ""))
     if waiting := len(state["drives"]) - len(drives):
         yield Text(f"{waiting} drive{'s' if waiting > 1 else ''} to do")
-
-
-def sparkline(points: Sequence[Point]) -> str:
-    """Return the IOPS of points as blocks, from zero to the maximum."""
-    most = max((point.iops for point in points), default=0.0)
-    return "".join(_BLOCKS[round((len(_BLOCKS) - 1) * point.iops / most)] if most else _BLOCKS[0] for point in points)
 
 
 def summary_words(study: Mapping[str, Any]) -> str:

@@ -14,8 +14,9 @@ from drivelab.workflow.layout import Layout
 from drivelab.workflow.locks import held, require_writable
 from drivelab.workflow.scheduling import Scheduling
 
-IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.analysis.detectors", *DRAWING)
-"""Modules that the scripts of each recording import."""
+IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.analysis.detectors",
+           "ruptures", "pyarrow.pandas_compat", *DRAWING)  # fmt: skip
+"""Modules that the scripts of each recording import, some of them only when a function needs them."""
 
 
 def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling, Fleet | None]:

@@ -18,7 +18,7 @@ _LOCKS = Path(".snakemake/locks")
 def place(results: Path) -> Path:
     """Return the folder for the locks of the study with this results folder.
 
-    By default Snakemake has one lock folder per working folder, and removes it at the end of each run. Of two
+    By default Snakemake has one lock folder per working folder, and removes it at the end of each run. With two
     concurrent studies, one would fail or lose its locks.
     """
     return _LOCKS / quote(str(results), safe="")

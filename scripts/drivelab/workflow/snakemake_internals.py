@@ -11,13 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from snakemake.benchmark import benchmarked
 from snakemake.cli import parse_args
 from snakemake.exceptions import CliException, WorkflowError
 from snakemake.persistence import NO_PARAMS_CHANGE, RECORD_FORMAT_VERSION, MetadataRecord, ParamsChange
@@ -66,12 +66,18 @@ def start(workflow: Any, imports: Sequence[str]) -> None:
 def run_in_forks(forks: Forks) -> None:
     """Make Snakemake run each Python script in a fork, which starts in milliseconds.
 
-    Upstream: issue 3143, scripts that share the time of their imports.
+    Snakemake polls the resources of a script during its benchmark; a fork returns them at its end. Upstream: issue
+    3143, scripts that share the time of their imports.
     """
 
     def execute_script(script: PythonScript, path: str, edit: bool = False) -> None:
-        record = script.bench_record
-        forks.run(path, lambda pid: benchmarked(record is not None and pid, record))
+        began_s = time.monotonic()
+        used = forks.run(path)
+        if (record := script.bench_record) is not None:
+            record.running_time = time.monotonic() - began_s
+            record.cpu_time, record.cpu_usage = used.cpu_s, 100 * used.cpu_s  # cpu_usage: percent times seconds
+            record.max_rss, record.io_in, record.io_out = used.most_mib, used.read_mib, used.written_mib
+            record.data_collected = True
 
     PythonScript.execute_script = execute_script
 

@@ -49,6 +49,18 @@ def test_a_step_of_5_percent_in_20_recordings_is_found_where_it_is() -> None:
     assert np.mean(covered) > 0.85, "a little below 95 %, as the place is chosen"
 
 
+@pytest.mark.parametrize(("drives", "firmwares"), [(3, 2), (4, 2), (3, 4)])
+def test_a_shift_of_several_drives_covers_the_true_one(drives: int, firmwares: int) -> None:
+    design = Design(tuple(np.repeat(range(firmwares), drives).tolist()), (*range(drives),) * firmwares, by_point=False)
+    generator = np.random.default_rng(11)
+    sides, covered = ((0, firmwares // 2), (firmwares // 2, firmwares)), []
+    for _ in range(500):
+        logs = generator.normal(0, 0.01, len(design.points)) + np.tile(generator.normal(0, 0.2, drives), firmwares)
+        found = shift(logs.tolist(), design, *sides, ALPHA)
+        covered.append(found.low < 0 < found.high)
+    assert 0.92 < np.mean(covered) < 0.99
+
+
 def test_two_steps_are_two_changes() -> None:
     generator = np.random.default_rng(9)
     logs = generator.normal(0, 0.01, 30) + np.repeat([0.0, -0.1, 0.02], 10)

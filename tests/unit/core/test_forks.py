@@ -68,6 +68,15 @@ def test_exit_without_status_or_with_0_is_success(forks: Forks, tmp_path: Path) 
         forks.run(script(tmp_path, text))
 
 
+def test_usage_counts_the_script_and_its_child_processes(forks: Forks, tmp_path: Path) -> None:
+    spend = "import time\nwhile time.process_time() < 0.2: pass\n"
+    used = forks.run(
+        script(tmp_path, f"{spend}import subprocess, sys\nsubprocess.run([sys.executable, '-c', {spend!r}])")
+    )
+    assert used.cpu_s > 0.4
+    assert used.most_mib > 1
+
+
 def test_scripts_run_at_the_same_time(forks: Forks, tmp_path: Path) -> None:
     """Each waits for the other, so they would never end one after another."""
     os.mkfifo(tmp_path / "fifo")

@@ -399,12 +399,12 @@ def _case(made: ModuleType, which: str) -> Case:
 
 
 def _first_case(made: ModuleType, name: str) -> Case:
-    _, tables, options = next(case for case in (_case(made, which) for which in CASES) if case[0] == name)
+    _, tables, options = next(case for case in (_case(made, case) for case in CASES) if case[0] == name)
     return name, dict(tables), options
 
 
 def test_every_figure_has_a_case(made: ModuleType) -> None:
-    assert {_case(made, which)[0] for which in CASES} == set(FIGURES)
+    assert {_case(made, case)[0] for case in CASES} == set(FIGURES)
 
 
 def test_leaves_its_input_alone(drawn: Drawn) -> None:

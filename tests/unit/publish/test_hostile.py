@@ -171,7 +171,7 @@ def test_a_report_with_another_header_is_left_out(tmp_path: Path, report: str) -
     publish([tmp_path / "a.tar.gz"], tmp_path / "site")
     (study,) = json.loads((tmp_path / "site/index.json").read_text())["studies"]
     assert study["report"] is None
-    assert study["without_report"] == "the report has a header of its own"
+    assert study["without_report"] == "the report sets a header itself"
     assert not list((tmp_path / "site").rglob("report.html"))
 
 

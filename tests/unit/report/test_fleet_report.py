@@ -216,5 +216,10 @@ def test_a_study_of_many_drives_has_the_view_of_a_fleet(tmp_path: Path) -> None:
     assert 'id="d1-pts-iops"' not in page
     packed = re.findall(r'class="packed">([^<]*)<', page)
     assert any('id="d1-pts-iops"' in gzip.decompress(base64.b64decode(text)).decode() for text in packed)
+    stranger = pd.DataFrame([{"drive": "old", "measurement": "pts-iops", "words": "its drive 'old' is not in the study",
+                              "recording": "old/pts-iops/1", "place": "the whole recording",
+                              "fault": "foreign recording"}])  # fmt: skip
+    page = html.render(content.build({"summary": summary, "exclusions": stranger}, study, [], [], None))
+    assert "9 of 9 drives were measured" in page
     few = content.build({"summary": summary[summary["drive"].isin(("d1", "d7"))]}, study, [], [], None)
     assert few.many_drives is None

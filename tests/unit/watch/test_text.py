@@ -8,9 +8,8 @@ import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
-from drivelab.watch.rates import Point
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.text import changes, doing_words, screen, sparkline
+from drivelab.watch.text import changes, doing_words, screen
 from drivelab.watch.wording import latency_words
 
 
@@ -132,13 +131,6 @@ def test_a_failure_is_described(tmp_path: Path) -> None:
     drive.status(state="failed", reason="fio ended with 1")
     watch.poll()
     assert "failed, fio ended with 1" in shown(watch, 100)
-
-
-def test_a_sparkline_reaches_from_zero_to_the_maximum() -> None:
-    points = [Point(0, 0, iops, 0, None) for iops in (0, 50, 100)]
-    assert sparkline(points) == " ▄█"
-    assert sparkline([]) == ""
-    assert sparkline(points[:1]) == " "
 
 
 def test_latency_has_a_suitable_unit() -> None:

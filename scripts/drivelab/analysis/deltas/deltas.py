@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -64,6 +65,7 @@ def deltas_table(
     unintended: str = "show",
     started: Mapping[str, str] | None = None,
     workloads: pd.DataFrame | None = None,
+    same_units: bool = False,
 ) -> pd.DataFrame:
     """Make table `deltas`: every drive of table `summary` against the drive `basis`.
 
@@ -86,7 +88,9 @@ def deltas_table(
 
     `started` has the start of recordings (ISO 8601): two drives are compared within runs if each run of both began
     after the one before. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null
-    where a facet does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has
+    where a facet does not apply: values that differ in a facet are in doubt. With `same_units`, a name in `recordings`
+    is that of a unit that several "drives" of the summary share, such as a drive at two dates: if both sides have the
+    same units, they are compared within units, see `paired`. Raises ValueError when the summary has
     rows but none of `basis`, and for values that are not positive.
     """
     if workloads is not None:
@@ -95,7 +99,11 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
-    pairs = pairs.assign(paired=[_in_blocks(pair, started) for pair in pairs.itertuples()] if started else False)
+    is_paired = paired if same_units else partial(_in_blocks, started=started) if started else None
+    pairs = pairs.assign(
+        paired=is_paired is not None
+        and [is_paired(pair.recordings_basis, pair.recordings_comparison) for pair in pairs.itertuples()]
+    )
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     unaccepted = _unaccepted(pairs, differences if unintended == "forbid" else None)
@@ -153,16 +161,20 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(alike=alike)
 
 
-def _in_blocks(pair: Any, started: Mapping[str, str]) -> bool:
+def paired(basis: Sequence[str], comparison: Sequence[str]) -> bool:
+    """Return whether both sides have the same units in the same order, so that what they share cancels."""
+    return len(basis) > 0 and list(basis) == list(comparison)
+
+
+def _in_blocks(basis: Sequence[str], comparison: Sequence[str], started: Mapping[str, str]) -> bool:
     """Return whether both sides have the same runs, and each run of both began after the one before had begun on both.
 
     Then what shifts a whole run, such as a warming room, is in the recordings of both sides.
     """
-    sides = [[str(name) for name in getattr(pair, f"recordings_{side}")] for side in _SIDES]
-    runs = [[name.rpartition("-run")[2] for name in names] for names in sides]
-    if not sides[0] or runs[0] != runs[1] or not all(name in started for names in sides for name in names):
+    runs = [[str(name).rpartition("-run")[2] for name in names] for names in (basis, comparison)]
+    if not paired(*runs) or not all(name in started for name in (*basis, *comparison)):
         return False
-    times = [sorted((started[basis], started[comparison])) for basis, comparison in zip(*sides, strict=True)]
+    times = [sorted((started[one], started[other])) for one, other in zip(basis, comparison, strict=True)]
     return all(before[1] < after[0] for before, after in pairwise(times))
 
 
@@ -218,9 +230,9 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
             key = (pair.paired, pair.drive_comparison, pair.measurement, pair.metric, without_doubt[place],
                    *map(len, both), *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
             same_recordings.setdefault(key, []).append(place)
-    for (paired, *_), places in same_recordings.items():
+    for (is_paired, *_), places in same_recordings.items():
         sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
-        of_cells = ratios(*sides, paired=paired)
+        of_cells = ratios(*sides, paired=is_paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
     return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, bins(pairs["metric"]))
 

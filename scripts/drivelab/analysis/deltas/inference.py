@@ -31,9 +31,9 @@ class PValues:
     """p-values of many ratios, arrays of shape (ratios,); NaN where the error is not known."""
 
     difference: Floats
-    """Two-sided, of the hypothesis of no difference."""
+    """For the hypothesis of no difference, two-sided."""
     equivalence: Floats
-    """Of the hypothesis of a difference beyond the margin: the larger of the two one-sided tests."""
+    """For the hypothesis of a difference beyond the margin: the larger of the two one-sided tests."""
 
 
 def p_values(ratios: Ratios, margin: float) -> PValues:
@@ -92,7 +92,7 @@ def one_of_each(values: Iterable[tuple[str, ...]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Adjusted:
-    """Adjusted p-values, and the p-value up to which a family rejects its hypotheses; indexed like the p-values."""
+    """Adjusted p-values, and the largest p-value that a family rejects; indexed like the p-values."""
 
     p: pd.Series
     critical: pd.Series
@@ -106,7 +106,7 @@ class Adjusted:
 def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series, level: float) -> Adjusted:
     """Adjust p-values so that of those up to `level`, at most this share is expected to be false.
 
-    A value without a p-value (NaN) stays NaN and is no comparison.
+    A value without a p-value stays NaN and does not count as a comparison.
     `cells` are the columns that identify cells, their labels last. The family has each comparison once. Twins are
     adjusted metric by metric: the family then has this metric of each cell, or if the cell lacks it, the next twin that
     the cell has. Values without twins are adjusted together with the first of TWINS.

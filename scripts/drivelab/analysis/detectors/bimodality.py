@@ -11,6 +11,7 @@ from scipy.ndimage import gaussian_filter1d
 
 from drivelab.analysis.detectors.courses import Floats
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording, findings_or_nothing
+from drivelab.core.units import scaled
 
 BINS_PER_OCTAVE = 8
 SMOOTHING_BINS = 2.0
@@ -30,7 +31,6 @@ LEAST_SEPARATION = 6.0
 of uniform values 3.5 (ours)."""
 LEAST_CHANGES = 4
 """Smallest number of changes between the levels: a cliff and a recovery are two."""
-_UNITS_US = ((1e6, "s"), (1e3, "ms"), (1.0, "µs"))
 
 
 @dataclass(frozen=True)
@@ -162,8 +162,8 @@ def bimodality(recording: Recording) -> Iterator[Finding]:
 
 def _us(latency_us: float) -> str:
     """Format a latency to two significant digits, about the width of a mode's bin: `2.0 ms`."""
-    divisor, unit = next(scale for scale in _UNITS_US if latency_us >= scale[0] or scale is _UNITS_US[-1])
-    value = float(f"{latency_us / divisor:.2g}")
+    (value,), unit = scaled([latency_us], "µs")
+    value = float(f"{value:.2g}")
     return f"{f'{value:,.0f}' if value >= 10 else f'{value:#.2g}'} {unit}"
 
 

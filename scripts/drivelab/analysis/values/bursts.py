@@ -15,9 +15,9 @@ from drivelab.core.units import parse_duration
 LEAST_FALL = 0.2
 """Smallest fall of the rate that counts as the end of a burst (ours)."""
 BACK, FULL = 0.9, 0.1
-"""Fractions of the first burst's fast volume from which on all of it is back, and up to which nothing is (ours)."""
+"""Fractions of the first burst's fast volume: all of it is back from the first on, nothing up to the second (ours)."""
 _CERTAIN = 4.0
-"""Standard errors by which both rates must differ at least (ours)."""
+"""Smallest difference of both rates, in standard errors (ours)."""
 _FEWEST = 2
 """Slices on each side of the fall."""
 _MIB = 1 << 20
@@ -115,9 +115,9 @@ def find_fall(moved: Floats, seconds: Floats) -> Fall | None:
 def share_back(burst: Burst, first: Fall) -> float:
     """Return the volume at the higher rate of a later burst, as a fraction of the first burst's.
 
-    Until it falls below the geometric mean of both rates, and in the slice in which it does, a burst is as long at the
-    first burst's higher rate as its own rate says. Its lower rate is the median of the second half after the fall. A
-    burst that never falls has all of its volume at the higher rate.
+    A burst falls when its rate drops below the geometric mean of both rates. In each slice up to the fall, the share of
+    time at the first burst's higher rate follows from the rate of the slice. The lower rate is the median of the second
+    half after the fall. A burst that never falls has all of its volume at the higher rate.
     """
     rates = burst.rates / _MIB
     end = fallen_from(burst, first)

@@ -21,7 +21,7 @@ _SCATTERS = 3.0
 
 @dataclass(frozen=True)
 class StimulusRecovery:
-    """The first slice after a stimulus in which the rate is back at a level."""
+    """The first slice after a stimulus with the rate back at a level."""
 
     level: float
     """The level, in the unit of the rate."""
@@ -101,7 +101,7 @@ def stimulus_recovery(after: pd.DataFrame, level: float, metric: str = RATE) -> 
 def cross_stimulus(cells: pd.DataFrame, metric: str = RATE) -> list[CrossStimulus]:
     """Return the cross stimulus tests of a recording.
 
-    A test is three successive soaks of which the first and the third have the same load, and the second another one.
+    A test is three successive soaks: the first and the third have the same load, the second has another one.
     `cells` are the sound rows of one recording in table `cells`.
     """
     soaks = cells[cells["kind"] == "soak"].sort_values(["step", "round"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -46,17 +45,13 @@ def add_parser(commands: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from drivelab.core.terminal import progress_line
     from drivelab.explore.export import Wanted, export
-
-    def watch(done: int, of: int) -> None:
-        if sys.stderr.isatty():
-            print(f"\rfigure {done + 1} of {of}", end="", file=sys.stderr)
 
     figures, tables = (None if name == _NONE else name for name in (options.figures, options.tables))
     wanted = Wanted(figures, tables, options.style, options.select, options.all_runs)
-    about = export(options.results, options.output, wanted, watch)
-    if sys.stderr.isatty():
-        print("\r", end="", file=sys.stderr)
+    with progress_line() as show:
+        about = export(options.results, options.output, wanted, lambda done, of: show(f"figure {done + 1} of {of}"))
     if options.json:
         print(json.dumps(about, indent=1, ensure_ascii=False))
     else:

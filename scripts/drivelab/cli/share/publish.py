@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _publish(options: argparse.Namespace) -> int:
+    from drivelab.core.terminal import progress_line
     from drivelab.publish.site import TITLE, publish, summary_line
 
     done = 0
@@ -42,14 +42,10 @@ def _publish(options: argparse.Namespace) -> int:
     def watch(path: Path) -> None:
         nonlocal done
         done += 1
-        if sys.stderr.isatty():
-            print(f"\r{done} of {len(options.archives)}: {path.name[:60]:60}", end="", file=sys.stderr)
+        show(f"{done} of {len(options.archives)}: {path.name}")
 
-    try:
+    with progress_line() as show:
         outcome = publish(options.archives, options.output, options.title or TITLE, watch)
-    finally:
-        if sys.stderr.isatty():
-            print("\r" + " " * 80, end="\r", file=sys.stderr)
     if options.json:
         print(json.dumps({"site": str(options.output / "index.html"), **asdict(outcome)}, indent=1))
     else:

@@ -20,7 +20,7 @@ _ROW_CHARACTERS = 86
 _HANDLE_CHARACTERS = 7
 """Width of an entry's handle and of the space around it."""
 _NEAR_A_TICK, _NEAR_A_DECADE = 1.5, 3.0
-"""Largest ratio of a value to the tick by which it can be read, with several ticks per decade and with one."""
+"""Largest ratio of a readable value to its tick, with several ticks per decade and with one."""
 _LOG_FROM = 30.0  # a linear axis hides a line thirty times below the highest
 
 
@@ -67,7 +67,7 @@ def log_axis(
 
 
 def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
-    """Return a tick by which `largest` can be read: one near it and up to `high`, else the next above it."""
+    """Return a tick that makes `largest` readable: one near it and up to `high`, else the next above it."""
     decade = 10.0 ** floor(log10(largest))
     places = [step * decade * factor for factor in (1, 10) for step in ticks]
     near = largest / (_NEAR_A_TICK if len(ticks) > 1 else _NEAR_A_DECADE)

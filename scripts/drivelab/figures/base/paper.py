@@ -32,7 +32,7 @@ class Paper:
     """The columns of a paper, and the size of its texts."""
 
     widths_in: tuple[float, ...]
-    """Of one column, of two columns."""
+    """Widths of one column and of two columns."""
     text_pt: float
     titled: bool
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import wraps
 from io import StringIO
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -14,11 +14,10 @@ from typing import Any, ParamSpec, TypeVar
 import matplotlib
 import numpy as np
 import seaborn as sns
-from matplotlib.backend_bases import FigureCanvasBase, RendererBase
-from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from drivelab.figures.base.canvas import SvgCanvas
 from drivelab.figures.base.placement import PageLayout
 from drivelab.figures.base.svg import compact, with_values
 from drivelab.figures.base.values import marked
@@ -73,8 +72,6 @@ RC: Any = {
     "svg.hashsalt": "drivelab",  # else random ids make every file different
 }
 
-_SVG: Any = RendererSVG  # without types
-
 
 @dataclass(frozen=True)
 class Page:
@@ -127,24 +124,10 @@ def new_figure(title: str, *, height_in: float = HEIGHT_IN, layout: bool = True)
     `layout=False` is for 3-D axes, which the layout cannot measure.
     """
     figure = Figure(figsize=(page.get().width_in, height_in), layout=PageLayout() if layout else None)
-    _AsInSvg(figure)
+    SvgCanvas(figure)
     figure.set_label(title)
     _header_line(figure, title, "title", fontsize=11.5, weight="bold")
     return figure
-
-
-class _AsInSvg(FigureCanvasBase):
-    """Canvas that measures texts as in SVG; matplotlib draws with the canvas of the file's format."""
-
-    def get_renderer(self) -> RendererBase:
-        """Return the renderer of the layout, shared by all figures, as matplotlib caches its texts."""
-        return _measuring()
-
-
-@cache
-def _measuring() -> RendererBase:
-    renderer: RendererBase = _SVG(72 * WIDTH_IN, 72 * HEIGHT_IN, StringIO())
-    return renderer
 
 
 def grow(figure: Figure, extra_in: float) -> None:

@@ -59,7 +59,7 @@ CAUTIONS: dict[str, str] = {
     VIRTUAL_DISK: "The hypervisor may cache it in the host's memory, limit it, or acknowledge writes early.",
     CLOUD_VOLUME: "The provider limits its IOPS and throughput, and may grant bursts that later end.",
     CLOUD_DRIVE: "The provider may share the drive with other instances, and limit it.",
-    CONTROLLER: "The controller has a cache of its own, and hides the drives behind it.",
+    CONTROLLER: "The controller has its own cache and hides the drives behind it.",
     MEMORY: "It is memory, not a drive. Choose a place on a drive.",
     RAM_DISK: "It is memory, not a drive. Choose a place on a drive.",
     NETWORK: "The network and the cache of the other host are part of each number.",

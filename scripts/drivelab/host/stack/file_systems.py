@@ -47,7 +47,7 @@ class Mount(NamedTuple):
     kind: str
     source: str
     options: tuple[str, ...]
-    """Of the mount, then of the file system."""
+    """Mount options, then those of the file system."""
 
 
 class Caution(NamedTuple):

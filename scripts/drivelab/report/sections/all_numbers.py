@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from drivelab.analysis.deltas.doubts import numbered
 from drivelab.analysis.verdict import FAULTS
+from drivelab.core.units import time_scale
 from drivelab.report.inputs import Inputs, Key, Row
 from drivelab.report.measurement_outcome import taint_mark
 from drivelab.report.numbers import (
@@ -18,7 +19,6 @@ from drivelab.report.numbers import (
     number,
     percent,
     text,
-    time_scale,
     unit_of,
 )
 from drivelab.report.sections.proof import deviation, scatter

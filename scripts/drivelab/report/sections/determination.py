@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from drivelab.core.units import time_scale
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import taint_note
 from drivelab.report.numbers import (
@@ -15,7 +16,6 @@ from drivelab.report.numbers import (
     heading,
     is_missing,
     number,
-    time_scale,
     unit_of,
 )
 from drivelab.report.sections.proof import asymptote, level_change, window_proof

@@ -34,7 +34,7 @@ FIGURES = (
 
 _MOST_PANELS = 4
 _MOST_LINES = 12
-"""With more drives and threads, each number of threads has panels of its own."""
+"""With more lines, each number of threads has its own panels."""
 _NAMES = {
     "queue_depth": "Queue depth per thread\n(number), log scale",
     "threads": "Threads (number), log scale",
@@ -47,9 +47,9 @@ _MOST_TICKS = 6
 def depth_ramp(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """Draw I/O rate (left) and mean latency (right) against queue depth, or threads if only they vary.
 
-    Each row of panels is a workload, with a line per number of threads and drive. Of several drives at several numbers
-    of threads, the axis has all outstanding I/Os; of very many, each number of threads has its panels. Runs of a drive
-    are averaged. Raises ValueError for unsuitable tables.
+    Each row of panels is a workload, with a line per number of threads and drive. With several drives and several
+    numbers of threads, the axis shows all outstanding I/Os; with very many, each number of threads has its own panels.
+    Runs of a drive are averaged. Raises ValueError for unsuitable tables.
     """
     selection.require_one(cells, "measurement", "cells")
     table = _points(cells, steady_state)

@@ -39,7 +39,7 @@ _MOST_LINES = 8
 def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     """Draw each cell's value against drive capacity, a line per cell, a panel for each of two metrics.
 
-    Whiskers are the confidence intervals of the values. Of many cells, the first are shown. Raises ValueError for
+    Whiskers are the confidence intervals of the values. With many cells, the first are shown. Raises ValueError for
     unsuitable tables.
     """
     selection.require(drives, "drives")

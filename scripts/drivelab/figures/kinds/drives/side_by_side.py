@@ -23,7 +23,7 @@ from drivelab.figures.base.words import say, tell
 COLUMNS = ("workload", "metric", "unit", "lower_is_better", "drive", "value", "interval_low", "interval_high")
 """Columns of the values, beside the labels `reduced`, `virtual`, `clock`."""
 _WIDTH_IN = 4.8
-"""Narrower than other figures: it stands beside a table, and on a phone its text stays readable."""
+"""Narrower than other figures, to fit beside a table and to stay readable on a phone."""
 _BAR_IN, _GAP_IN, _AXIS_IN, _HEADER_IN = 0.19, 0.13, 0.45, 0.75
 _BARS = 0.9
 """Height of a bar, as a share of its row."""

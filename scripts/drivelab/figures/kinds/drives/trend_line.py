@@ -47,8 +47,8 @@ def trend_line(
     """Draw the points of a test with their intervals, the margin around the baseline, and its changes of level.
 
     `points` has the COLUMNS in order, values in the unit of the metric's column. `changes` has the first point and a
-    text of each change. `labels` says whether the data are reduced, are of virtual drives, and by which clock. Raises
-    ValueError for a baseline that is no point.
+    text of each change. `labels` says whether the data are reduced, whether the drives are virtual, and the clock.
+    Raises ValueError if no point is the baseline.
     """
     if baseline not in set(points["point"]):
         raise ValueError(f"the baseline '{baseline}' is none of the points")
@@ -76,7 +76,7 @@ def trend_line(
                                 markerfacecolor=face, gid="point", label=f"_{name}")  # fmt: skip
             say(line, [f"{row.point}, {row.recordings} recording{'s' if row.recordings > 1 else ''}"
                        for row in shown[mask].itertuples()])  # fmt: skip
-    _levels(axes, shown, places)
+    has_line = _levels(axes, shown, places)
     low, high = (np.nanmin(shown[["value", "low"]].to_numpy()), np.nanmax(shown[["value", "high"]].to_numpy()))
     low, high = min(low, of_baseline / (1 + margin_pct / 100)), max(high, of_baseline * (1 + margin_pct / 100))
     room = _ROOM * (high - low)
@@ -90,7 +90,7 @@ def trend_line(
         axes.axvline(between, color=style.ALARM, linewidth=1.2, linestyle="--", gid="change")
         axes.annotate(words, (between, 1), (3, -3), xycoords=("data", "axes fraction"), textcoords="offset points",
                       va="top", fontsize=style.SMALL_PT, color=style.ALARM)  # fmt: skip
-    _legend(figure, axes, bool(several.any()), bool((~several).any()), bool(changes), margin_pct)
+    _legend(figure, axes, bool(several.any()), bool((~several).any()), has_line, bool(changes), margin_pct)
     reduced, virtual, clock = labels
     style.label(figure, reduced=reduced, virtual=virtual, clock=clock, subject=subject)
     return figure
@@ -115,23 +115,26 @@ def _places(axes: Axes, names: list[str]) -> Floats:
     return places
 
 
-def _levels(axes: Axes, shown: pd.DataFrame, places: Floats) -> None:
-    """Draw a line at each level, over the points that have it."""
-    known = shown["level"].notna()
+def _levels(axes: Axes, shown: pd.DataFrame, places: Floats) -> bool:
+    """Draw a line at each level that two or more points have; return whether there is any."""
+    known = shown["level"].duplicated(keep=False) & shown["level"].notna()
     for _, part in shown[known].groupby("level", sort=False):
         at = places[shown.index.get_indexer(part.index)]
         axes.plot([at.min(), at.max()], [part["level"].iloc[0]] * 2, color=style.INK, linewidth=1.4, gid="level",
                   label="_level")  # fmt: skip
+    return bool(known.any())
 
 
-def _legend(figure: Figure, axes: Axes, several: bool, single: bool, changed: bool, margin_pct: float) -> None:
+def _legend(
+    figure: Figure, axes: Axes, several: bool, single: bool, has_line: bool, changed: bool, margin_pct: float
+) -> None:
     colour = style.colours(1)[0]
     handles = [
         *([Line2D([], [], linestyle="none", marker="o", color=colour, label="mean of recordings")] if several else []),
         *([Line2D([], [], linestyle="none", marker="o", color=colour, markerfacecolor="white",
                   label="single recording")] if single else []),
         Patch(color=MARGIN, label=f"baseline ± {margin_pct:g} %"),
-        *([Line2D([], [], color=style.INK, label="level"),
-           Line2D([], [], color=style.ALARM, linestyle="--", label="change")] if changed else []),
+        *([Line2D([], [], color=style.INK, label="level")] if has_line else []),
+        *([Line2D([], [], color=style.ALARM, linestyle="--", label="change")] if changed else []),
     ]  # fmt: skip
     ax.legend(figure, axes, handles=handles)

@@ -35,7 +35,7 @@ _MOST_PANELS = 4
 def convergence_mixes(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
     """Draw the tracked metric against the round, a panel for each share of reads and a line for each block size.
 
-    `cells` and `steady_state` hold one drive and run. Of many shares, the first ones from writes to reads are shown.
+    `cells` and `steady_state` hold one drive and run. With many shares, the first ones from writes to reads are shown.
     Raises ValueError for unsuitable tables.
     """
     metric = str(selection.require_one(steady_state, "metric", "steady_state"))

@@ -46,7 +46,7 @@ _MOST_NAMES = 7
 def telemetry_strip(telemetry: pd.DataFrame, series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     """Draw I/O rate, drive temperature and load of the host's processors of one recording over time.
 
-    Spans in which the drive throttled are shaded. What was not sampled has no panel; a note says if nothing was.
+    Spans of throttling are shaded. A quantity without samples has no panel; a note says if there are no samples at all.
     Raises ValueError for unsuitable tables.
     """
     selection.require_one(cells, "recording", "cells")
