@@ -188,9 +188,9 @@ def schedules(draw: st.DrawFn) -> Records:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
-@given(schedules(), st.sampled_from([1, 2, 32]))
-def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int) -> None:
-    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth))
+@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]))
+def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int, threads: int) -> None:
+    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads))
 
 
 def test_chains_as_soon_as_possible(engine: Engine) -> None:
