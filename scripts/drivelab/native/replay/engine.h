@@ -55,6 +55,13 @@ struct slot {
     struct piece piece;
 };
 
+/* Waits for completions, by whether the thread watched the ring or slept. */
+struct waits {
+    uint32_t count;
+    int64_t sum_ns[2];
+    int64_t began_ns; /* of the current wait; NEVER: none */
+};
+
 /* An issuing thread. */
 struct issuer {
     struct engine *engine;
@@ -67,8 +74,9 @@ struct issuer {
     struct blocking *blocking; /* NULL if the schedule does not need it */
     struct due_heap due;
     int64_t margin_ns; /* shortest time to sleep; spin if less is left */
-    int64_t watch_ns;  /* no sleep within this time after a submission or completion; 0 if the threads use all CPUs,
-                          which also serve the drive, and with real-time priority */
+    int64_t watch_ns;  /* no sleep within this time after a submission or completion, if the thread watches; 0 if the
+                          threads use all CPUs, which also serve the drive, and with real-time priority */
+    struct waits waits;
     uint64_t next, taken_to; /* indexes of requests that it has taken from the file and not yet issued or parked */
     uint32_t places;         /* reserved for requests that it has not yet prepared */
     uint32_t in_flight;
