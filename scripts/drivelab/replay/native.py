@@ -160,6 +160,8 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "requests": header["capacity"],
         "wakeup_us": {name: header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")},
         "spin_us": header["spin_ns"] / 1000,
+        "threads": header["threads"],
+        "watching_threads": header["watching"],
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

@@ -135,6 +135,8 @@ uint32_t reap(struct issuer *);
 /* Listen for ended jobs of the threads. */
 void reap_listen(struct issuer *);
 
+/* Return whether a thread watches for completions instead of sleeping. */
+bool issuer_watches(const struct issuer *);
 /* Run a thread's part of the replay until its end. */
 void issuer_run(struct issuer *);
 

@@ -76,7 +76,7 @@ static void spin(const struct issuer *issuer, int64_t next)
    completions, without sleeping, for a time after each submission or completion. But where the kernel completes requests
    in a thread of its own, as for loop devices, a sleep frees the CPU for that thread, without an interrupt to another
    CPU. So the first waits try both in turns, and the shorter on average is kept. */
-static bool watches(const struct issuer *issuer)
+bool issuer_watches(const struct issuer *issuer)
 {
     const struct waits *waits = &issuer->waits;
     if (waits->count < TRIED_WAITS)
@@ -90,7 +90,7 @@ static void end_wait(struct issuer *issuer)
     struct waits *waits = &issuer->waits;
     if (waits->count < TRIED_WAITS && waits->began_ns != NEVER) {
         int64_t waited = elapsed_ns(issuer->engine) - waits->began_ns;
-        waits->sum_ns[watches(issuer)] += waited < LONGEST_WAIT_NS ? waited : LONGEST_WAIT_NS;
+        waits->sum_ns[issuer_watches(issuer)] += waited < LONGEST_WAIT_NS ? waited : LONGEST_WAIT_NS;
         waits->count++;
     }
     waits->began_ns = NEVER;
@@ -169,7 +169,7 @@ void issuer_run(struct issuer *issuer)
         int64_t wake = wake_up_at(issuer, next), watched = watched_until(issuer);
         if (issuer->in_flight && issuer->waits.began_ns == NEVER)
             issuer->waits.began_ns = now;
-        if (issuer->in_flight && now < watched && watches(issuer)) {
+        if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
             spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {
             struct __kernel_timespec timeout = timespec_of(wake - now);

@@ -125,6 +125,7 @@ static void start(struct engine *engine)
         issuer->watch_ns = watches ? issuer->margin_ns : 0;
         header->plain_buffers |= !issuer->buffers.registered;
     }
+    header->threads = options->threads;
     engine->start_ns = now_ns() + HEAD_START_NS;
     header->start_monotonic_ns = engine->start_ns;
     header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + HEAD_START_NS;
@@ -163,6 +164,8 @@ static void *issue(void *argument)
     }
     pthread_barrier_wait(&all_start);
     issuer_run(issuer);
+    if (issuer->watch_ns && issuer_watches(issuer))
+        __atomic_fetch_add(&engine->results->header->watching, 1, __ATOMIC_RELAXED);
     if (engine_state(engine) != HUNG)
         release_target(issuer);
     return NULL;
