@@ -79,6 +79,8 @@ RESULTS_HEADER = np.dtype(
         ("wakeup_max_ns", "<u8"),
         ("spin_ns", "<u8"),  # the engine does not sleep for less than this
         ("plain_buffers", "<u8"),  # 1: the buffers could not be registered with io_uring
+        ("threads", "<u4"),  # that issue requests
+        ("watching", "<u4"),  # threads that at the end watched for completions instead of sleeping
     ]
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)

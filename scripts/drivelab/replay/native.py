@@ -18,6 +18,7 @@ from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
 
 RESULTS = "results.bin"
+MOST_THREADS = 64
 GRACE_S = 30.0
 """The engine may be silent for this much longer than its own watchdog."""
 _EXIT_S = 5.0
@@ -34,7 +35,10 @@ class EngineOptions:
     """The target hangs if requests are in flight and none completes for this long."""
     go_on: bool = False
     """Continue after a failed request."""
-    cpu: int | None = None
+    threads: int = 1
+    """Issuing threads."""
+    cpus: tuple[int, ...] = ()
+    """A CPU for each thread; empty: any."""
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
@@ -49,11 +53,14 @@ class EngineOptions:
         cpus = os.cpu_count() or 1
         for name, value, least, most in (
             ("depth limit", self.depth_limit, 1, MOST_IN_FLIGHT),
-            ("CPU", self.cpu, 0, cpus - 1),
+            ("threads", self.threads, 1, MOST_THREADS),
+            *(("CPU", cpu, 0, cpus - 1) for cpu in self.cpus),
             ("real-time priority", self.realtime_priority, 1, 99),
         ):
             if value is not None and not least <= value <= most:
                 raise UserError(f"replay {name} is {value}; give a number from {least} to {most}")
+        if self.cpus and len(self.cpus) != self.threads:
+            raise UserError(f"the replay has {self.threads} threads and {len(self.cpus)} CPUs; name one CPU a thread")
         if not self.watchdog_s > 0:
             raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
 
@@ -74,7 +81,8 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
             "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
     argv += ["--go-on"] if options.go_on else []
     for option, value in (
-        ("--cpu", options.cpu),
+        ("--threads", options.threads),
+        ("--cpus", ",".join(map(str, options.cpus)) or None),
         ("--realtime", options.realtime_priority),
         ("--seed", options.seed),
         ("--runtime-s", options.runtime_s),
@@ -152,6 +160,8 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "requests": header["capacity"],
         "wakeup_us": {name: header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")},
         "spin_us": header["spin_ns"] / 1000,
+        "threads": header["threads"],
+        "watching_threads": header["watching"],
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

@@ -188,9 +188,9 @@ def schedules(draw: st.DrawFn) -> Records:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
-@given(schedules(), st.sampled_from([1, 2, 32]))
-def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int) -> None:
-    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth))
+@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]))
+def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int, threads: int) -> None:
+    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads))
 
 
 def test_chains_as_soon_as_possible(engine: Engine) -> None:
@@ -377,9 +377,9 @@ def test_an_empty_schedule_finishes(engine: Engine) -> None:
 
 
 def test_cpu_and_spin_time_follow_the_options(engine: Engine) -> None:
-    ran = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0, spin_us=123))
+    ran = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpus=(0,), spin_us=123))
     assert (ran.report["state"], ran.report["spin_us"]) == ("finished", 123)
-    refused = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpu=0), cpu="1023")
+    refused = engine.run_rows({}, options=EngineOptions(watchdog_s=60, cpus=(0,)), cpus="1023")
     assert (refused.status, refused.report["state"]) == (5, "prepared")
     assert "CPU 1023" in refused.words
     noise = ran.report["wakeup_us"]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, traces
+from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount, parse_duration, parse_size
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
-    how.add_argument("--cpu", type=int, help="CPU to issue requests from")
+    how.add_argument("--threads", type=int, default=1, metavar="N", help="threads that issue requests (default: 1)")
+    how.add_argument("--cpus", metavar="LIST", help="a CPU for each thread, such as 2,3")
     how.add_argument("--realtime", type=int, metavar="PRIORITY", help="priority under SCHED_FIFO, 1 to 99")
     how.add_argument("--unwatched", action="store_true", help="do not record the replay with the kernel's tracer")
     parser.set_defaults(handler=_replay)
@@ -116,10 +118,18 @@ def _manner(options: argparse.Namespace) -> Manner:
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
-        cpu=options.cpu,
+        threads=options.threads,
+        cpus=_cpus(options.cpus),
         realtime_priority=options.realtime,
     )
     return Manner(options.engine, engine, watched=not options.unwatched)
+
+
+def _cpus(text: str | None) -> tuple[int, ...]:
+    try:
+        return tuple(map(int, text.split(","))) if text else ()
+    except ValueError:
+        raise UserError(f"--cpus {text}: give a CPU for each thread, such as 2,3") from None
 
 
 def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:

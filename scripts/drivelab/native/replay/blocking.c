@@ -90,12 +90,12 @@ void blocking_submit(struct blocking *blocking, const struct job *job)
     pthread_mutex_unlock(&blocking->lock);
 }
 
-uint32_t blocking_reap(struct blocking *blocking, struct job *jobs)
+uint32_t blocking_reap(struct blocking *blocking, struct job *jobs, uint32_t most)
 {
     pthread_mutex_lock(&blocking->lock);
-    uint32_t count = blocking->ended;
-    memcpy(jobs, blocking->done, count * sizeof *jobs);
-    blocking->ended = 0;
+    uint32_t count = blocking->ended < most ? blocking->ended : most;
+    blocking->ended -= count;
+    memcpy(jobs, blocking->done + blocking->ended, count * sizeof *jobs);
     pthread_mutex_unlock(&blocking->lock);
     return count;
 }

@@ -29,7 +29,7 @@ struct blocking {
 struct blocking *blocking_start(const struct target *, struct refusal *);
 /* Submit a job; at most MOST_IN_FLIGHT jobs at a time. */
 void blocking_submit(struct blocking *, const struct job *);
-/* Take the ended jobs, at most MOST_IN_FLIGHT; return their number. */
-uint32_t blocking_reap(struct blocking *, struct job *jobs);
+/* Take ended jobs, at most `most`; return their number. */
+uint32_t blocking_reap(struct blocking *, struct job *jobs, uint32_t most);
 
 #endif

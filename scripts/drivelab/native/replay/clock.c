@@ -1,7 +1,6 @@
 #include "clock.h"
 
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #define SLEEPS 320
 /* A sleep and a wake-up take about this long, so a shorter sleep gains nothing. */
@@ -20,7 +19,6 @@ struct wakeups measure_wakeups(struct io_uring *ring)
     /* During longer sleeps the CPU enters deeper idle states, which take longer to leave. */
     static const int64_t lengths_ns[] = {50000, 100000, 200000, 1000000};
     uint64_t late_ns[SLEEPS];
-    prctl(PR_SET_TIMERSLACK, 1UL);
     for (unsigned i = 0; i < SLEEPS; i++) {
         int64_t length_ns = lengths_ns[i % (sizeof lengths_ns / sizeof *lengths_ns)];
         struct __kernel_timespec timeout = timespec_of(length_ns);

@@ -1,4 +1,8 @@
-/* The state of a running replay: what has been taken from the schedule, what is in flight, what waits. */
+/* The state of a running replay: what its issuing threads share, and what each has.
+
+   A thread takes the next requests of the file only when it can issue them (or will be the one to wait for the next
+   deadline), so all threads have work as long as there is any, and requests begin in the order of the file. Each
+   request that waits for another becomes the task of the thread that completes the other. */
 #ifndef DRIVELAB_REPLAY_ENGINE_H
 #define DRIVELAB_REPLAY_ENGINE_H
 
@@ -19,6 +23,29 @@
 #define NEVER INT64_MAX
 /* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */
 #define JOBS_ENDED UINT64_MAX
+#define OWN_LINE _Alignas(64) /* of the cache, so that threads do not wait for each other's stores */
+
+/* Times are ns after the start, negative before it. */
+struct engine {
+    const struct options *options;
+    struct schedule *schedule;
+    struct results *results;
+    struct target *target;
+    struct issuer *issuers; /* as many as options->threads */
+    struct pager pager;
+    struct waiting waiting;
+    uint64_t seed;
+    int64_t start_ns; /* of the monotonic clock */
+    uint64_t total;   /* requests to issue */
+    sigset_t signals; /* that the main thread blocks when it issues requests */
+    bool refused;     /* a thread could not begin */
+
+    /* Stored and read by all threads, atomically: */
+    OWN_LINE uint64_t taken;     /* requests taken from the file: issued, parked, or the next of a thread */
+    OWN_LINE uint32_t in_flight; /* places of the depth limit in use */
+    OWN_LINE uint32_t short_of_places; /* threads with a due request and no place; the others then take no more */
+    OWN_LINE uint32_t state;     /* RUNNING until the end begins */
+};
 
 /* A request in flight. */
 struct slot {
@@ -28,31 +55,36 @@ struct slot {
     struct piece piece;
 };
 
-/* Times are ns after the start, negative before it. */
-struct engine {
-    const struct options *options;
-    struct schedule *schedule;
-    struct results *results;
-    struct target *target;
-    struct buffers *buffers;
-    struct blocking *blocking; /* NULL if the schedule does not need it */
-    struct io_uring *ring;
-    struct pager pager;
-    struct parked parked;
+/* Waits for completions, by whether the thread watched the ring or slept. */
+struct waits {
+    uint32_t count;
+    int64_t sum_ns[2];
+    int64_t began_ns; /* of the current wait; NEVER: none */
+};
 
-    int64_t start_ns;  /* of the monotonic clock */
+/* An issuing thread. */
+struct issuer {
+    struct engine *engine;
+    pthread_t thread;
+    unsigned number; /* 0: the main thread, which gets the signals and stores the heartbeat */
+    struct refusal refusal;
+
+    struct io_uring ring;
+    struct buffers buffers;
+    struct blocking *blocking; /* NULL if the schedule does not need it */
+    struct due_heap due;
     int64_t margin_ns; /* shortest time to sleep; spin if less is left */
-    int64_t watch_ns;  /* no sleep within this time after a submission or completion; 0 on a single CPU, which also
-                          serves the drive, and with real-time priority */
-    uint64_t total;    /* requests to issue */
-    uint64_t taken;    /* requests taken from the file: issued or parked */
-    uint64_t place;    /* index of the next request in the schedule: taken modulo its length */
+    int64_t watch_ns;  /* no sleep within this time after a submission or completion, if the thread watches; 0 if the
+                          threads use all CPUs, which also serve the drive, and with real-time priority */
+    struct waits waits;
+    uint64_t next, taken_to; /* indexes of requests that it has taken from the file and not yet issued or parked */
+    uint32_t places;         /* reserved for requests that it has not yet prepared */
     uint32_t in_flight;
-    bool blocked;        /* a due request waits for the depth limit or for memory */
-    int64_t blocked_ns;  /* last time at which this was so */
+    bool blocked;         /* a due request waits for the depth limit or for memory */
+    bool short_of_places; /* for the depth limit, as counted in the engine's */
+    int64_t blocked_ns;   /* last time at which `blocked` was so */
     int64_t submitted_ns; /* time of the last submission */
-    int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight */
-    int64_t beat_ns;     /* time of the last heartbeat */
+    int64_t beat_ns;      /* time of the last heartbeat */
 
     uint32_t prepared; /* requests for the next submission */
     uint64_t batch[MOST_TOGETHER];
@@ -60,10 +92,10 @@ struct engine {
     uint32_t job_count;
     uint64_t ended; /* read from the threads' eventfd */
 
-    bool stopping;
-    enum state state; /* at the end */
     struct slot slots[MOST_IN_FLIGHT];
     uint16_t free_slots[MOST_IN_FLIGHT];
+    OWN_LINE int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight; read by
+                                     all threads */
 };
 
 /* The signal that asked for an end; 0 if none. */
@@ -71,11 +103,16 @@ extern volatile sig_atomic_t asked_to_stop;
 
 static inline int64_t elapsed_ns(const struct engine *engine) { return now_ns() - engine->start_ns; }
 
+static inline uint32_t engine_state(const struct engine *engine)
+{
+    return __atomic_load_n(&engine->state, __ATOMIC_ACQUIRE);
+}
+
+/* Begin the end: issue nothing more. The first reason counts. */
 static inline void engine_stop(struct engine *engine, enum state state)
 {
-    if (!engine->stopping)
-        engine->state = state;
-    engine->stopping = true;
+    uint32_t running = RUNNING;
+    __atomic_compare_exchange_n(&engine->state, &running, (uint32_t)state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)
@@ -84,21 +121,23 @@ static inline const struct schedule_record *engine_record(const struct engine *e
                                           ? index : index % engine->schedule->header.count];
 }
 
-/* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion before
-   it, or NEVER. */
-int64_t issue_due(struct engine *, int64_t now);
+/* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
+   thread before it, or NEVER. */
+int64_t issue_due(struct issuer *, int64_t now);
 /* Submit the prepared requests. */
-void issue_submit(struct engine *);
+void issue_submit(struct issuer *);
 /* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals, watchdog
    and heartbeat keep working. */
-bool issue_submit_rest(struct engine *);
+bool issue_submit_rest(struct issuer *);
 
 /* Process all available completions; return their number. */
-uint32_t reap(struct engine *);
+uint32_t reap(struct issuer *);
 /* Listen for ended jobs of the threads. */
-void reap_listen(struct engine *);
+void reap_listen(struct issuer *);
 
-/* Run the whole replay; return its final state. The results are then complete except for the state. */
-enum state engine_run(struct engine *);
+/* Return whether a thread watches for completions instead of sleeping. */
+bool issuer_watches(const struct issuer *);
+/* Run a thread's part of the replay until its end. */
+void issuer_run(struct issuer *);
 
 #endif

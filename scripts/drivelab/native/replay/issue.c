@@ -5,6 +5,8 @@
 
 /* Number of dependent requests to park before completions are checked again. */
 #define MOST_PARKED_TOGETHER 256
+/* Delay before looking again for what another thread frees. */
+#define LOOK_AGAIN_NS 20000
 
 static void out_of_memory(void)
 {
@@ -13,38 +15,108 @@ static void out_of_memory(void)
     abort();
 }
 
-/* Park the next request of the file, which depends on another request. */
-static void park_next(struct engine *engine)
+/* Park the thread's next request, which depends on another request. */
+static void park_next(struct issuer *issuer)
 {
-    const struct schedule_record *record = &engine->schedule->records[engine->place];
-    uint32_t index = (uint32_t)engine->taken, awaited = record->after - 1;
+    struct engine *engine = issuer->engine;
+    const struct schedule_record *record = engine_record(engine, issuer->next);
+    uint32_t index = (uint32_t)issuer->next++, awaited = record->after - 1;
     const struct result_record *dependency = &engine->results->records[awaited];
     bool parked;
-    if (dependency->state == COMPLETED) {
+    pthread_mutex_lock(&engine->waiting.lock);
+    if (__atomic_load_n(&dependency->state, __ATOMIC_ACQUIRE) == COMPLETED) {
         uint64_t due = dependency->complete_ns + record->think_ns;
-        parked = parked_due(&engine->parked, index, due > record->deadline_ns ? due : record->deadline_ns);
+        parked = due_add(&issuer->due, index, due > record->deadline_ns ? due : record->deadline_ns);
     } else {
-        parked = parked_wait(&engine->parked, index, awaited);
+        parked = waiting_add(&engine->waiting, index, awaited);
     }
+    pthread_mutex_unlock(&engine->waiting.lock);
     if (!parked)
         out_of_memory();
-    engine->taken++;
-    engine->place++;
 }
 
-static void put_into_ring(struct engine *engine, const struct schedule_record *record, struct slot *slot)
+/* Tell the other threads whether this one has a due request and no place for it. */
+static void tell_shortage(struct issuer *issuer, bool is_short)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
+    if (is_short == issuer->short_of_places)
+        return;
+    issuer->short_of_places = is_short;
+    __atomic_fetch_add(&issuer->engine->short_of_places, is_short ? 1u : UINT32_MAX, __ATOMIC_RELAXED);
+}
+
+/* Return whether a request has a place among at most `limit` in flight; reserve up to `wished` places for it and
+   those after it. */
+static bool has_place(struct issuer *issuer, uint32_t limit, uint32_t wished)
+{
+    uint32_t *shared = &issuer->engine->in_flight, used = __atomic_load_n(shared, __ATOMIC_RELAXED), more;
+    if (issuer->places)
+        return used - issuer->places < limit;
+    do {
+        if (used >= limit)
+            return false;
+        more = limit - used < wished ? limit - used : wished;
+    } while (!__atomic_compare_exchange_n(shared, &used, used + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    issuer->places = more;
+    return true;
+}
+
+static void give_back_places(struct issuer *issuer)
+{
+    if (issuer->places)
+        __atomic_fetch_sub(&issuer->engine->in_flight, issuer->places, __ATOMIC_RELAXED);
+    issuer->places = 0;
+}
+
+static uint32_t limit_of(const struct engine *engine, const struct schedule_record *record)
+{
+    uint32_t most = (uint32_t)engine->options->depth;
+    return record->depth && record->depth < most ? record->depth : most;
+}
+
+/* Take the next requests from the file: those that are due and have a place, or the next one if it is due later. Return
+   false at the end of the file, or if a due request has no place or another thread has none. */
+static bool take(struct issuer *issuer, int64_t now)
+{
+    struct engine *engine = issuer->engine;
+    uint64_t first = __atomic_load_n(&engine->taken, __ATOMIC_RELAXED), end;
+    do {
+        if (first >= engine->total)
+            return false;
+        const struct schedule_record *record = engine_record(engine, first);
+        end = first + 1;
+        if ((int64_t)record->deadline_ns <= now) {
+            uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
+            uint32_t others = __atomic_load_n(&engine->short_of_places, __ATOMIC_RELAXED) - issuer->short_of_places;
+            uint32_t room = used < limit && !others ? limit - used : 0;
+            if (!room && !record->after) { /* a request that waits for another needs no place yet */
+                issuer->blocked = true;
+                return false;
+            }
+            if (room > MOST_TOGETHER - issuer->prepared)
+                room = MOST_TOGETHER - issuer->prepared;
+            while (end - first < room && end < engine->total && (int64_t)engine_record(engine, end)->deadline_ns <= now)
+                end++;
+        }
+    } while (!__atomic_compare_exchange_n(&engine->taken, &first, end, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+    issuer->next = first;
+    issuer->taken_to = end;
+    return true;
+}
+
+static void put_into_ring(struct issuer *issuer, const struct schedule_record *record, struct slot *slot)
+{
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&issuer->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
+    bool fixed = issuer->buffers.registered && slot->piece.registered;
     if (record->operation == READ) {
-        if (engine->buffers->registered && slot->piece.registered)
+        if (fixed)
             io_uring_prep_read_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, READ_BUFFER);
         else
             io_uring_prep_read(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
     } else if (record->operation == FLUSH) {
         io_uring_prep_fsync(sqe, 0, 0);
     } else {
-        if (engine->buffers->registered && slot->piece.registered)
+        if (fixed)
             io_uring_prep_write_fixed(sqe, 0, slot->piece.at, bytes, record->offset_bytes, WRITE_BUFFER);
         else
             io_uring_prep_write(sqe, 0, slot->piece.at, bytes, record->offset_bytes);
@@ -52,97 +124,114 @@ static void put_into_ring(struct engine *engine, const struct schedule_record *r
             sqe->rw_flags = RWF_DSYNC;
     }
     sqe->flags |= IOSQE_FIXED_FILE;
-    io_uring_sqe_set_data64(sqe, (uint64_t)(slot - engine->slots));
+    io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
 /* Prepare a request; false if there is no memory for its data until other requests complete. */
-static bool prepare(struct engine *engine, const struct schedule_record *record, uint64_t index, uint64_t due)
+static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due)
 {
-    struct slot *slot = &engine->slots[engine->free_slots[engine->in_flight]];
+    struct engine *engine = issuer->engine;
+    struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
     if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
-        slot->piece = record->operation == WRITE ? buffers_take_data(engine->buffers, slot->length_bytes)
-                                                 : buffers_take_room(engine->buffers, slot->length_bytes);
+        slot->piece = record->operation == WRITE ? buffers_take_data(&issuer->buffers, slot->length_bytes)
+                                                 : buffers_take_room(&issuer->buffers, slot->length_bytes);
         if (!slot->piece.at)
             return false;
     }
     if (record->operation == DISCARD || record->operation == WRITE_ZEROES)
-        engine->jobs[engine->job_count++] = (struct job){
+        issuer->jobs[issuer->job_count++] = (struct job){
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
-            .slot = (uint32_t)(slot - engine->slots), .operation = record->operation};
+            .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation};
     else
-        put_into_ring(engine, record, slot);
+        put_into_ring(issuer, record, slot);
 
     struct result_record *result = &engine->results->records[index];
     result->waited = due > record->deadline_ns          ? WAITED_FOR_DEPENDENCY
-                     : (int64_t)due < engine->blocked_ns ? WAITED_FOR_DEPTH
+                     : (int64_t)due < issuer->blocked_ns ? WAITED_FOR_DEPTH
                                                          : NOT_WAITED;
-    result->in_flight = (uint16_t)++engine->in_flight;
-    engine->batch[engine->prepared++] = index;
+    issuer->places--;
+    issuer->in_flight++;
+    result->in_flight = (uint16_t)(__atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED) - issuer->places);
+    issuer->batch[issuer->prepared++] = index;
     return true;
 }
 
-int64_t issue_due(struct engine *engine, int64_t now)
+/* Return when to look again, if nothing of this thread's own is due before. */
+static int64_t look_again(const struct issuer *issuer, int64_t now)
 {
+    return issuer->engine->options->threads > 1 ? now + LOOK_AGAIN_NS : NEVER;
+}
+
+static int64_t prepare_due(struct issuer *issuer, int64_t now)
+{
+    struct engine *engine = issuer->engine;
     const struct due *first = NULL;
     bool dependencies = engine->schedule->dependencies;
-    engine->blocked = false;
-    for (unsigned parked = 0; engine->prepared < MOST_TOGETHER;) {
+    for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
-        if (engine->taken < engine->total) {
-            if (engine->place == engine->schedule->header.count)
-                engine->place = 0;
-            next = &engine->schedule->records[engine->place];
-        }
+        if (issuer->next < issuer->taken_to || take(issuer, now))
+            next = engine_record(engine, issuer->next);
         if (dependencies)
-            first = parked_first(&engine->parked);
+            first = due_first(&issuer->due);
         /* A due parked request comes first, because it precedes the next request in the file. Otherwise, if all
            deadlines are 0, it would wait for the end of the file. */
         bool from_parked = first && (!next || first->due_ns <= next->deadline_ns || (int64_t)first->due_ns <= now);
         if (!from_parked && !next)
-            return NEVER;
+            return issuer->blocked || engine->waiting.count ? look_again(issuer, now) : NEVER;
         uint64_t due = from_parked ? first->due_ns : next->deadline_ns;
-        uint64_t index = from_parked ? first->index : engine->taken;
+        uint64_t index = from_parked ? first->index : issuer->next;
         if (!from_parked && next->after && now >= (int64_t)due) {
-            if (parked_count(&engine->parked) < MOST_PARKED) {
+            if (__atomic_load_n(&engine->waiting.count, __ATOMIC_RELAXED) + issuer->due.count < MOST_PARKED) {
                 if (parked++ == MOST_PARKED_TOGETHER)
                     return now;
-                park_next(engine);
+                park_next(issuer);
                 continue;
             }
             /* No room to park it: it delays all later requests, and only parked requests can be issued. */
             if (!first)
-                return NEVER;
+                return look_again(issuer, now);
             from_parked = true;
             due = first->due_ns;
             index = first->index;
         }
         if (now < (int64_t)due)
             return (int64_t)due;
-        const struct schedule_record *record = from_parked ? &engine->schedule->records[index] : next;
-        uint32_t places = record->depth && record->depth < engine->options->depth ? record->depth
-                                                                                  : (uint32_t)engine->options->depth;
-        if (engine->in_flight >= places || !prepare(engine, record, index, due)) {
-            engine->blocked = true;
-            return first && !from_parked ? (int64_t)first->due_ns : NEVER; /* `first` may have another depth limit */
+        const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
+        bool place = has_place(issuer, limit_of(engine, record),
+                               from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
+        tell_shortage(issuer, !place);
+        if (!place || !prepare(issuer, record, index, due)) {
+            issuer->blocked = true;
+            int64_t again = look_again(issuer, now);
+            /* `first` may have another depth limit */
+            return first && !from_parked && (int64_t)first->due_ns < again ? (int64_t)first->due_ns : again;
         }
-        if (from_parked) {
-            parked_take_first(&engine->parked);
-        } else {
-            engine->taken++;
-            engine->place++;
-        }
+        if (from_parked)
+            due_take_first(&issuer->due);
+        else
+            issuer->next++;
     }
     return now;
 }
 
-bool issue_submit_rest(struct engine *engine)
+int64_t issue_due(struct issuer *issuer, int64_t now)
 {
-    while (io_uring_sq_ready(engine->ring)) {
-        int status = io_uring_submit(engine->ring);
+    issuer->blocked = false;
+    int64_t next = prepare_due(issuer, now);
+    give_back_places(issuer);
+    if (!issuer->blocked)
+        tell_shortage(issuer, false);
+    return next;
+}
+
+bool issue_submit_rest(struct issuer *issuer)
+{
+    while (io_uring_sq_ready(&issuer->ring)) {
+        int status = io_uring_submit(&issuer->ring);
         if (status == -EBUSY || status == -EAGAIN || (status <= 0 && asked_to_stop)) {
-            io_uring_get_events(engine->ring);
+            io_uring_get_events(&issuer->ring);
             return false;
         }
         if (status < 0 && status != -EINTR) {
@@ -153,24 +242,27 @@ bool issue_submit_rest(struct engine *engine)
     return true;
 }
 
-void issue_submit(struct engine *engine)
+void issue_submit(struct issuer *issuer)
 {
+    struct engine *engine = issuer->engine;
     struct results_header *header = engine->results->header;
     uint64_t now = (uint64_t)elapsed_ns(engine);
-    for (uint32_t i = 0; i < engine->prepared; i++) {
-        struct result_record *result = &engine->results->records[engine->batch[i]];
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < issuer->prepared; i++) {
+        struct result_record *result = &engine->results->records[issuer->batch[i]];
         result->issue_ns = now;
+        if (result->in_flight > most)
+            most = result->in_flight;
         __atomic_store_n(&result->state, ISSUED, __ATOMIC_RELEASE);
     }
-    if (engine->in_flight == engine->prepared)
-        engine->progress_ns = (int64_t)now;
-    header->issued += engine->prepared;
-    if (engine->in_flight > header->most_in_flight)
-        header->most_in_flight = engine->in_flight;
-    for (uint32_t i = 0; i < engine->job_count; i++)
-        blocking_submit(engine->blocking, &engine->jobs[i]);
-    engine->prepared = engine->job_count = 0;
-    issue_submit_rest(engine);
-    engine->submitted_ns = (int64_t)now;
-    pager_set_position(&engine->pager, engine->taken);
+    if (issuer->in_flight == issuer->prepared)
+        __atomic_store_n(&issuer->progress_ns, (int64_t)now, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&header->issued, issuer->prepared, __ATOMIC_RELAXED);
+    results_raise(&header->most_in_flight, most);
+    for (uint32_t i = 0; i < issuer->job_count; i++)
+        blocking_submit(issuer->blocking, &issuer->jobs[i]);
+    issuer->prepared = issuer->job_count = 0;
+    issue_submit_rest(issuer);
+    issuer->submitted_ns = (int64_t)now;
+    pager_set_position(&engine->pager, __atomic_load_n(&engine->taken, __ATOMIC_RELAXED));
 }

@@ -13,6 +13,11 @@
 
 #define BEAT_NS (SECOND_NS / 2)
 #define STEP_NS 200
+/* Waits for completions that try both ways; each way is used for some successive ones, so that it shows its effect on
+   the next. Longer waits, such as for garbage collection, say nothing about the ways. */
+#define TRIED_WAITS 256u
+#define WAITS_IN_TURN 16u
+#define LONGEST_WAIT_NS 1000000
 #define RETRY_NS 50000 /* delay before retrying a submission for which the kernel had no memory */
 
 volatile sig_atomic_t asked_to_stop;
@@ -37,103 +42,142 @@ static void check_for_end(struct engine *engine, int64_t now)
         engine_stop(engine, TIME_IS_UP);
 }
 
-static void beat(struct engine *engine, int64_t now)
+static void beat(struct issuer *issuer, int64_t now)
 {
-    if (now < engine->beat_ns + BEAT_NS)
+    if (now < issuer->beat_ns + BEAT_NS)
         return;
-    engine->beat_ns = now;
-    engine->results->header->heartbeat_ns = (uint64_t)now;
+    issuer->beat_ns = now;
+    if (!issuer->number)
+        issuer->engine->results->header->heartbeat_ns = (uint64_t)now;
 }
 
 /* Return the earliest of the next request, the end of the runtime, and the next heartbeat. */
-static int64_t wake_up_at(const struct engine *engine, int64_t next)
+static int64_t wake_up_at(const struct issuer *issuer, int64_t next)
 {
-    int64_t beat_at = engine->beat_ns + BEAT_NS, wake = next;
-    if (next != NEVER && !(engine->options->priority && engine->in_flight))
-        wake -= engine->margin_ns;
-    if (engine->options->runtime_s > 0) {
-        double end = ceil(engine->options->runtime_s * 1e9);
+    const struct options *options = issuer->engine->options;
+    int64_t beat_at = issuer->beat_ns + BEAT_NS, wake = next;
+    if (next != NEVER && !(options->priority && issuer->in_flight))
+        wake -= issuer->margin_ns;
+    if (options->runtime_s > 0) {
+        double end = ceil(options->runtime_s * 1e9);
         if (end < (double)beat_at)
             beat_at = (int64_t)end;
     }
     return wake < beat_at ? wake : beat_at;
 }
 
-static void spin(const struct engine *engine, int64_t next)
+static void spin(const struct issuer *issuer, int64_t next)
 {
-    while (!asked_to_stop && !ring_has_news(engine->ring) && elapsed_ns(engine) < next)
+    while (!asked_to_stop && !ring_has_news(&issuer->ring) && elapsed_ns(issuer->engine) < next)
         relax();
 }
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
-   completions, without sleeping, for a time after each submission or completion. */
-static int64_t watched_until(const struct engine *engine)
+   completions, without sleeping, for a time after each submission or completion. But where the kernel completes requests
+   in a thread of its own, as for loop devices, a sleep frees the CPU for that thread, without an interrupt to another
+   CPU. So the first waits try both in turns, and the shorter on average is kept. */
+bool issuer_watches(const struct issuer *issuer)
 {
-    int64_t last = engine->submitted_ns > engine->progress_ns ? engine->submitted_ns : engine->progress_ns;
-    return last + engine->watch_ns;
+    const struct waits *waits = &issuer->waits;
+    if (waits->count < TRIED_WAITS)
+        return waits->count / WAITS_IN_TURN % 2;
+    return waits->sum_ns[1] < waits->sum_ns[0];
+}
+
+/* Count a wait that has ended with a completion. */
+static void end_wait(struct issuer *issuer)
+{
+    struct waits *waits = &issuer->waits;
+    if (waits->count < TRIED_WAITS && waits->began_ns != NEVER) {
+        int64_t waited = elapsed_ns(issuer->engine) - waits->began_ns;
+        waits->sum_ns[issuer_watches(issuer)] += waited < LONGEST_WAIT_NS ? waited : LONGEST_WAIT_NS;
+        waits->count++;
+    }
+    waits->began_ns = NEVER;
+}
+
+static int64_t watched_until(const struct issuer *issuer)
+{
+    int64_t last = issuer->submitted_ns > issuer->progress_ns ? issuer->submitted_ns : issuer->progress_ns;
+    return last + issuer->watch_ns;
 }
 
 /* After a longer idle time a CPU wakes up later than was measured before the start. So the margin follows the 99th
    percentile of the lateness of sleeps, up to a limit (stochastic approximation after Robbins and Monro, 1951). */
-static void adapt_margin(struct engine *engine, int64_t late_ns)
+static void adapt_margin(struct issuer *issuer, int64_t late_ns)
 {
-    int64_t least = (int64_t)engine->results->header->spin_ns;
-    if (engine->options->has_spin)
+    int64_t least = (int64_t)issuer->engine->results->header->spin_ns;
+    if (issuer->engine->options->has_spin)
         return;
-    engine->margin_ns += late_ns > engine->margin_ns ? 99 * STEP_NS : -STEP_NS;
-    if (engine->margin_ns < least)
-        engine->margin_ns = least;
-    else if (engine->margin_ns > MOST_MARGIN_NS)
-        engine->margin_ns = MOST_MARGIN_NS;
+    issuer->margin_ns += late_ns > issuer->margin_ns ? 99 * STEP_NS : -STEP_NS;
+    if (issuer->margin_ns < least)
+        issuer->margin_ns = least;
+    else if (issuer->margin_ns > MOST_MARGIN_NS)
+        issuer->margin_ns = MOST_MARGIN_NS;
 }
 
-static bool hangs(const struct engine *engine, int64_t now)
+static bool hangs(const struct issuer *issuer, int64_t now)
 {
-    return engine->in_flight && (double)(now - engine->progress_ns) > engine->options->watchdog_s * 1e9;
+    const struct engine *engine = issuer->engine;
+    int64_t last = 0;
+    for (unsigned i = 0; i < engine->options->threads; i++) {
+        int64_t progress = __atomic_load_n(&engine->issuers[i].progress_ns, __ATOMIC_RELAXED);
+        last = progress > last ? progress : last;
+    }
+    return issuer->in_flight && (double)(now - last) > engine->options->watchdog_s * 1e9;
 }
 
-static bool all_done(const struct engine *engine)
+static bool all_done(const struct issuer *issuer, bool stopping)
 {
-    return !engine->in_flight &&
-           (engine->stopping || (engine->taken == engine->total && !parked_count(&engine->parked)));
+    const struct engine *engine = issuer->engine;
+    return !issuer->in_flight &&
+           (stopping || (issuer->next == issuer->taken_to && !issuer->due.count &&
+                         __atomic_load_n(&engine->taken, __ATOMIC_RELAXED) == engine->total));
 }
 
-enum state engine_run(struct engine *engine)
+void issuer_run(struct issuer *issuer)
 {
-    engine->state = FINISHED;
+    struct engine *engine = issuer->engine;
     for (;;) {
         int64_t now = elapsed_ns(engine), next = NEVER;
         check_for_end(engine, now);
-        beat(engine, now);
-        if (!issue_submit_rest(engine))
+        beat(issuer, now);
+        uint32_t state = engine_state(engine);
+        if (state == HUNG)
+            return;
+        if (!issue_submit_rest(issuer))
             next = now + RETRY_NS;
-        else if (!engine->stopping)
-            next = issue_due(engine, now);
-        if (engine->prepared) {
-            issue_submit(engine);
-            if (reap(engine) || next <= now)
+        else if (state == RUNNING)
+            next = issue_due(issuer, now);
+        if (issuer->prepared) {
+            issue_submit(issuer);
+            issuer->waits.began_ns = NEVER;
+            if (reap(issuer) || next <= now)
                 continue;
-        } else if (reap(engine)) {
+        } else if (reap(issuer)) {
+            end_wait(issuer);
             continue;
-        } else if (all_done(engine)) {
-            return engine->state;
-        } else if (hangs(engine, now)) {
-            engine->stopping = true;
-            return HUNG;
+        } else if (all_done(issuer, state != RUNNING)) {
+            return;
+        } else if (hangs(issuer, now)) {
+            __atomic_store_n(&engine->state, HUNG, __ATOMIC_RELEASE);
+            return;
         }
         if (next <= now)
             continue;
         now = elapsed_ns(engine);
-        int64_t wake = wake_up_at(engine, next), watched = watched_until(engine);
-        if (engine->in_flight && now < watched) {
-            spin(engine, next < watched ? next : watched);
+        int64_t wake = wake_up_at(issuer, next), watched = watched_until(issuer);
+        if (issuer->in_flight && issuer->waits.began_ns == NEVER)
+            issuer->waits.began_ns = now;
+        if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
+            spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {
             struct __kernel_timespec timeout = timespec_of(wake - now);
             struct io_uring_cqe *cqe;
-            if (io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout) == -ETIME)
-                adapt_margin(engine, elapsed_ns(engine) - wake);
+            if (io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout) == -ETIME)
+                adapt_margin(issuer, elapsed_ns(engine) - wake);
         } else if (next != NEVER) {
-            spin(engine, next);
+            spin(issuer, next);
         }
     }
 }

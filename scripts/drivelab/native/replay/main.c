@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -22,14 +23,15 @@ static void handle_signals(void)
 }
 
 /* Set CPU and priority of this thread only; the threads for discards and pages already run. */
-static bool take_cpu(const struct options *options, struct refusal *refusal)
+static bool take_cpu(const struct options *options, unsigned number, struct refusal *refusal)
 {
-    if (options->cpu >= 0) {
+    int cpu = options->cpus[number];
+    if (cpu >= 0) {
         cpu_set_t set;
         CPU_ZERO(&set);
-        CPU_SET(options->cpu, &set);
+        CPU_SET(cpu, &set);
         if (sched_setaffinity(0, sizeof set, &set))
-            return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", options->cpu, strerror(errno));
+            return refuse(refusal, BAD_HOST, "the replay cannot run on CPU %d (%s)", cpu, strerror(errno));
     }
     struct sched_param parameter = {.sched_priority = options->priority};
     /* SCHED_RESET_ON_FORK: children of this thread, also the kernel's io-wq workers, do not inherit the priority. */
@@ -50,52 +52,80 @@ static bool count_requests(struct engine *engine, struct refusal *refusal)
     return true;
 }
 
-static bool open_all(struct engine *engine, struct refusal *refusal)
+static bool open_shared(struct engine *engine, struct refusal *refusal)
 {
     const struct options *options = engine->options;
-    uint64_t seed = options->seed;
-    if (!options->has_seed && getrandom(&seed, sizeof seed, 0) != sizeof seed)
+    engine->seed = options->seed;
+    if (!options->has_seed && getrandom(&engine->seed, sizeof engine->seed, 0) != sizeof engine->seed)
         return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
-    return schedule_open(engine->schedule, options->schedule, refusal) && count_requests(engine, refusal) &&
-           results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) &&
-           ring_open(engine->ring, (unsigned)options->depth, refusal) &&
-           target_open(engine->target, options->target, options->identity, engine->schedule, refusal) &&
-           buffers_make(engine->buffers, engine->schedule, seed, refusal) &&
-           ring_register(engine->ring, engine->target, engine->buffers, refusal);
-}
-
-static bool start_helpers(struct engine *engine, struct refusal *refusal)
-{
-    const uint64_t *operations = engine->schedule->operations;
-    sigset_t all, before; /* threads inherit the blocked set, so that only the main thread gets signals and wakes up */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_init(&engine->waiting.lock, NULL);
     engine->pager = (struct pager){engine->schedule, engine->results, 0};
-    bool started = pager_start(&engine->pager, refusal);
-    if (started && (operations[DISCARD] || operations[WRITE_ZEROES])) {
-        engine->blocking = blocking_start(engine->target, refusal);
-        started = engine->blocking != NULL;
+    engine->state = RUNNING;
+    if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
+        !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
+        !target_open(engine->target, options->target, options->identity, engine->schedule, refusal))
+        return false;
+    engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
+    if (!engine->issuers)
+        return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
+    memset(engine->issuers, 0, options->threads * sizeof *engine->issuers);
+    for (unsigned i = 0; i < options->threads; i++) {
+        engine->issuers[i].engine = engine;
+        engine->issuers[i].number = i;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return started && take_cpu(engine->options, refusal);
+    return pager_start(&engine->pager, refusal);
 }
 
-static void start(struct engine *engine)
+/* Open what this thread alone uses. Its CPU is set before its memory is used, so that the memory is near. */
+static bool open_own(struct issuer *issuer)
 {
-    struct results_header *header = engine->results->header;
+    struct engine *engine = issuer->engine;
+    const uint64_t *operations = engine->schedule->operations;
+    struct refusal *refusal = &issuer->refusal;
+    /* Stamps of threads differ in the highest byte, which counting does not reach. */
+    uint64_t seed = engine->seed + ((uint64_t)issuer->number << 56);
+    if (operations[DISCARD] || operations[WRITE_ZEROES])
+        issuer->blocking = blocking_start(engine->target, refusal);
+    if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
+        pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
+    if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
+        !ring_open(&issuer->ring, (unsigned)engine->options->depth, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, seed, refusal) ||
+        !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
+        return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
-        engine->free_slots[i] = (uint16_t)i;
-    struct wakeups wakeups = measure_wakeups(engine->ring);
-    header->spin_ns = engine->options->has_spin ? engine->options->spin_us * 1000 : spin_margin_ns(&wakeups);
-    engine->margin_ns = (int64_t)header->spin_ns;
-    engine->watch_ns = sysconf(_SC_NPROCESSORS_ONLN) > 1 && !engine->options->priority ? engine->margin_ns : 0;
+        issuer->free_slots[i] = (uint16_t)i;
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    if (issuer->blocking)
+        reap_listen(issuer);
+    return true;
+}
+
+static void measure_host(struct engine *engine)
+{
+    const struct options *options = engine->options;
+    struct results_header *header = engine->results->header;
+    struct wakeups wakeups = measure_wakeups(&engine->issuers[0].ring);
+    header->spin_ns = options->has_spin ? options->spin_us * 1000 : spin_margin_ns(&wakeups);
     header->wakeup_p50_ns = wakeups.p50_ns;
     header->wakeup_p95_ns = wakeups.p95_ns;
     header->wakeup_p99_ns = wakeups.p99_ns;
     header->wakeup_max_ns = wakeups.max_ns;
-    header->plain_buffers = !engine->buffers->registered;
-    if (engine->blocking)
-        reap_listen(engine);
+}
+
+static void start(struct engine *engine)
+{
+    const struct options *options = engine->options;
+    struct results_header *header = engine->results->header;
+    bool watches = (long)options->threads < sysconf(_SC_NPROCESSORS_ONLN) && !options->priority;
+    for (unsigned i = 0; i < options->threads; i++) {
+        struct issuer *issuer = &engine->issuers[i];
+        issuer->margin_ns = (int64_t)header->spin_ns;
+        issuer->waits.began_ns = NEVER;
+        issuer->watch_ns = watches ? issuer->margin_ns : 0;
+        header->plain_buffers |= !issuer->buffers.registered;
+    }
+    header->threads = options->threads;
     engine->start_ns = now_ns() + HEAD_START_NS;
     header->start_monotonic_ns = engine->start_ns;
     header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + HEAD_START_NS;
@@ -103,18 +133,75 @@ static void start(struct engine *engine)
 }
 
 /* Release the target now; the kernel would hold it until some time after the end of the program. */
-static void release_target(struct engine *engine)
+static void release_target(struct issuer *issuer)
 {
-    if (engine->blocking) { /* end the read that listens to the threads */
+    if (issuer->blocking) { /* end the read that listens to the threads */
         uint64_t one = 1;
         struct io_uring_cqe *cqe;
         struct __kernel_timespec timeout = timespec_of(SECOND_NS);
-        if (write(engine->blocking->event, &one, sizeof one) == sizeof one)
-            io_uring_wait_cqe_timeout(engine->ring, &cqe, &timeout);
+        if (write(issuer->blocking->event, &one, sizeof one) == sizeof one)
+            io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout);
     }
-    io_uring_unregister_files(engine->ring);
-    io_uring_unregister_buffers(engine->ring);
-    close(engine->target->file);
+    io_uring_unregister_files(&issuer->ring);
+    io_uring_unregister_buffers(&issuer->ring);
+}
+
+/* The threads meet when all have opened what they use, and when the start time is set. */
+static pthread_barrier_t all_open, all_start;
+
+static void *issue(void *argument)
+{
+    struct issuer *issuer = argument;
+    struct engine *engine = issuer->engine;
+    if (!open_own(issuer))
+        __atomic_store_n(&engine->refused, true, __ATOMIC_RELAXED);
+    pthread_barrier_wait(&all_open);
+    if (__atomic_load_n(&engine->refused, __ATOMIC_RELAXED))
+        return NULL;
+    if (!issuer->number) {
+        measure_host(engine);
+        start(engine);
+    }
+    pthread_barrier_wait(&all_start);
+    issuer_run(issuer);
+    if (issuer->watch_ns && issuer_watches(issuer))
+        __atomic_fetch_add(&engine->results->header->watching, 1, __ATOMIC_RELAXED);
+    if (engine_state(engine) != HUNG)
+        release_target(issuer);
+    return NULL;
+}
+
+static bool run_threads(struct engine *engine, struct refusal *refusal)
+{
+    unsigned threads = engine->options->threads;
+    pthread_barrier_init(&all_open, NULL, threads);
+    pthread_barrier_init(&all_start, NULL, threads);
+    for (unsigned i = 1; i < threads; i++) {
+        int error = pthread_create(&engine->issuers[i].thread, NULL, issue, &engine->issuers[i]);
+        if (error)
+            return refuse(refusal, BAD_HOST, "cannot start %u threads (%s)", threads, strerror(error));
+    }
+    return true;
+}
+
+/* Replay; return whether the threads could begin. */
+static bool replay(struct engine *engine, struct refusal *refusal)
+{
+    sigset_t all; /* threads inherit the blocked set */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &engine->signals);
+    if (!open_shared(engine, refusal) || !run_threads(engine, refusal))
+        return false;
+    issue(&engine->issuers[0]);
+    for (unsigned i = 0; engine->refused && i < engine->options->threads; i++) {
+        if (engine->issuers[i].refusal.status) {
+            *refusal = engine->issuers[i].refusal;
+            return false;
+        }
+    }
+    for (unsigned i = 1; engine_state(engine) != HUNG && i < engine->options->threads; i++)
+        pthread_join(engine->issuers[i].thread, NULL);
+    return true;
 }
 
 int main(int argc, char **argv)
@@ -123,25 +210,21 @@ int main(int argc, char **argv)
     static struct schedule schedule;
     static struct results results;
     static struct target target;
-    static struct buffers buffers;
-    static struct io_uring ring;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target,
-                                   .buffers = &buffers, .ring = &ring};
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target};
     struct refusal refusal;
+    struct io_uring ring;
     handle_signals();
     if (!options_read(&options, argc, argv, &refusal) ||
-        !(options.possible ? ring_open(&ring, 1, &refusal)
-                           : open_all(&engine, &refusal) && start_helpers(&engine, &refusal))) {
+        !(options.possible ? ring_open(&ring, 1, &refusal) : replay(&engine, &refusal))) {
         fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
     if (options.possible)
         return ORDERLY;
-    start(&engine);
-    enum state state = engine_run(&engine);
-    results_set_state(&results, state);
+    uint32_t state = engine_state(&engine);
+    results_set_state(&results, state == RUNNING ? FINISHED : state);
     if (state != HUNG)
-        release_target(&engine);
+        close(target.file);
     /* Exit at once, without waiting for requests in flight or threads. */
     _exit(state == HUNG ? TARGET_HANGS : ORDERLY);
 }

@@ -10,7 +10,7 @@
 #define LONGEST_S 1e9
 #define MOST_CPUS 1024
 
-enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, CPU, REALTIME, SEED, SPIN,
+enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS, REALTIME, SEED, SPIN,
        POSSIBLE };
 
 static const struct option known[] = {
@@ -18,7 +18,8 @@ static const struct option known[] = {
     {"target", required_argument, NULL, TARGET},     {"identity", required_argument, NULL, IDENTITY},
     {"depth", required_argument, NULL, DEPTH},       {"watchdog-s", required_argument, NULL, WATCHDOG},
     {"go-on", no_argument, NULL, GO_ON},             {"runtime-s", required_argument, NULL, RUNTIME},
-    {"requests", required_argument, NULL, REQUESTS}, {"cpu", required_argument, NULL, CPU},
+    {"requests", required_argument, NULL, REQUESTS}, {"cpus", required_argument, NULL, CPUS},
+    {"threads", required_argument, NULL, THREADS},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
     {NULL, 0, NULL, 0},
@@ -46,6 +47,23 @@ static bool seconds(double *value, const char *name, struct refusal *refusal)
     return true;
 }
 
+/* One CPU for each thread. */
+static bool cpus(struct options *options, struct refusal *refusal)
+{
+    char *at = optarg;
+    for (unsigned i = 0; i < MOST_THREADS; i++) {
+        char *end;
+        unsigned long cpu = strtoul(at, &end, 10);
+        if (end == at || *at == '-' || cpu >= MOST_CPUS || (*end && *end != ','))
+            break;
+        options->cpus[i] = (int)cpu;
+        if (!*end)
+            return true;
+        at = end + 1;
+    }
+    return refuse(refusal, BAD_COMMAND, "--cpus: '%s' is not a list of CPUs, such as 0,2", optarg);
+}
+
 static bool take(struct options *options, int option, const char *name, struct refusal *refusal)
 {
     uint64_t number = 0;
@@ -59,11 +77,12 @@ static bool take(struct options *options, int option, const char *name, struct r
     case GO_ON: options->go_on = true; return true;
     case RUNTIME: return seconds(&options->runtime_s, name, refusal);
     case REQUESTS: return whole(&options->requests, 1, UINT64_C(1) << 48, name, refusal);
-    case CPU:
-        if (!whole(&number, 0, MOST_CPUS - 1, name, refusal))
+    case THREADS:
+        if (!whole(&number, 1, MOST_THREADS, name, refusal))
             return false;
-        options->cpu = (int)number;
+        options->threads = (unsigned)number;
         return true;
+    case CPUS: return cpus(options, refusal);
     case REALTIME:
         if (!whole(&number, 1, 99, name, refusal))
             return false;
@@ -78,7 +97,9 @@ static bool take(struct options *options, int option, const char *name, struct r
 
 bool options_read(struct options *options, int argc, char **argv, struct refusal *refusal)
 {
-    *options = (struct options){.cpu = -1};
+    *options = (struct options){.threads = 1};
+    for (unsigned i = 0; i < MOST_THREADS; i++)
+        options->cpus[i] = -1;
     opterr = 0;
     for (int option, index = 0; (option = getopt_long(argc, argv, "", known, &index)) != -1;)
         if (!take(options, option, known[index].name, refusal))

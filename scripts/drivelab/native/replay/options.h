@@ -6,11 +6,14 @@
 
 #include "refusal.h"
 
+#define MOST_THREADS 64u
+
 struct options {
     const char *schedule, *results, *target, *identity;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
-    int cpu, priority;                       /* -1: any CPU; 0: no real-time priority */
+    int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
+    unsigned threads;
     bool go_on, has_seed, has_spin, possible;
 };
 

@@ -2,64 +2,64 @@
 
 #include <stdlib.h>
 
-static uint32_t bucket_of(const struct parked *parked, uint32_t awaited)
+static uint32_t bucket_of(const struct waiting *waiting, uint32_t awaited)
 {
-    return (uint32_t)(awaited * UINT32_C(2654435769)) >> (32 - parked->bucket_bits); /* Fibonacci hashing (Knuth) */
+    return (uint32_t)(awaited * UINT32_C(2654435769)) >> (32 - waiting->bucket_bits); /* Fibonacci hashing (Knuth) */
 }
 
-static bool grow(struct parked *parked)
+static bool grow(struct waiting *waiting)
 {
-    uint32_t bits = parked->places ? parked->bucket_bits + 1 : 10;
-    struct waiter *waiters = realloc(parked->waiters, sizeof *waiters << bits);
+    uint32_t bits = waiting->places ? waiting->bucket_bits + 1 : 10;
+    struct waiter *waiters = realloc(waiting->waiters, sizeof *waiters << bits);
     if (!waiters)
         return false;
-    parked->waiters = waiters;
+    waiting->waiters = waiters;
     uint32_t *buckets = calloc((size_t)1 << bits, sizeof *buckets);
     if (!buckets)
         return false;
-    free(parked->buckets);
-    parked->buckets = buckets;
-    parked->bucket_bits = bits;
-    for (uint32_t place = 0; place < parked->places; place++) { /* all are in use, because growing was necessary */
-        uint32_t *bucket = &buckets[bucket_of(parked, waiters[place].awaited)];
+    free(waiting->buckets);
+    waiting->buckets = buckets;
+    waiting->bucket_bits = bits;
+    for (uint32_t place = 0; place < waiting->places; place++) { /* all are in use, because growing was necessary */
+        uint32_t *bucket = &buckets[bucket_of(waiting, waiters[place].awaited)];
         waiters[place].next = *bucket;
         *bucket = place + 1;
     }
-    for (uint32_t place = parked->places; place < 1u << bits; place++) {
-        waiters[place].next = parked->free;
-        parked->free = place + 1;
+    for (uint32_t place = waiting->places; place < 1u << bits; place++) {
+        waiters[place].next = waiting->free;
+        waiting->free = place + 1;
     }
-    parked->places = 1u << bits;
+    waiting->places = 1u << bits;
     return true;
 }
 
-bool parked_wait(struct parked *parked, uint32_t index, uint32_t awaited)
+bool waiting_add(struct waiting *waiting, uint32_t index, uint32_t awaited)
 {
-    if (!parked->free && !grow(parked))
+    if (!waiting->free && !grow(waiting))
         return false;
-    uint32_t place = parked->free;
-    struct waiter *waiter = &parked->waiters[place - 1];
-    parked->free = waiter->next;
-    uint32_t *bucket = &parked->buckets[bucket_of(parked, awaited)];
+    uint32_t place = waiting->free;
+    struct waiter *waiter = &waiting->waiters[place - 1];
+    waiting->free = waiter->next;
+    uint32_t *bucket = &waiting->buckets[bucket_of(waiting, awaited)];
     *waiter = (struct waiter){index, awaited, *bucket};
     *bucket = place;
-    parked->waiting++;
+    waiting->count++;
     return true;
 }
 
-bool parked_release(struct parked *parked, uint32_t awaited, uint32_t *index)
+bool waiting_release(struct waiting *waiting, uint32_t awaited, uint32_t *index)
 {
-    if (!parked->waiting)
+    if (!waiting->count)
         return false;
-    for (uint32_t *link = &parked->buckets[bucket_of(parked, awaited)]; *link;) {
+    for (uint32_t *link = &waiting->buckets[bucket_of(waiting, awaited)]; *link;) {
         uint32_t place = *link;
-        struct waiter *waiter = &parked->waiters[place - 1];
+        struct waiter *waiter = &waiting->waiters[place - 1];
         if (waiter->awaited == awaited) {
             *index = waiter->index;
             *link = waiter->next;
-            waiter->next = parked->free;
-            parked->free = place;
-            parked->waiting--;
+            waiter->next = waiting->free;
+            waiting->free = place;
+            waiting->count--;
             return true;
         }
         link = &waiter->next;
@@ -72,38 +72,38 @@ static bool before(const struct due *left, const struct due *right)
     return left->due_ns != right->due_ns ? left->due_ns < right->due_ns : left->index < right->index;
 }
 
-bool parked_due(struct parked *parked, uint32_t index, uint64_t due_ns)
+bool due_add(struct due_heap *due, uint32_t index, uint64_t due_ns)
 {
-    if (parked->due == parked->heap_room) {
-        uint32_t room = parked->heap_room ? 2 * parked->heap_room : 1024;
-        struct due *heap = realloc(parked->heap, sizeof *heap * room);
+    if (due->count == due->room) {
+        uint32_t room = due->room ? 2 * due->room : 1024;
+        struct due *heap = realloc(due->heap, sizeof *heap * room);
         if (!heap)
             return false;
-        parked->heap = heap;
-        parked->heap_room = room;
+        due->heap = heap;
+        due->room = room;
     }
     struct due new = {due_ns, index};
-    uint32_t at = parked->due++;
-    for (; at && before(&new, &parked->heap[(at - 1) / 2]); at = (at - 1) / 2)
-        parked->heap[at] = parked->heap[(at - 1) / 2];
-    parked->heap[at] = new;
+    uint32_t at = due->count++;
+    for (; at && before(&new, &due->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        due->heap[at] = due->heap[(at - 1) / 2];
+    due->heap[at] = new;
     return true;
 }
 
-void parked_take_first(struct parked *parked)
+void due_take_first(struct due_heap *due)
 {
-    struct due last = parked->heap[--parked->due];
+    struct due last = due->heap[--due->count];
     uint32_t at = 0;
     for (;;) {
         uint32_t child = 2 * at + 1;
-        if (child >= parked->due)
+        if (child >= due->count)
             break;
-        if (child + 1 < parked->due && before(&parked->heap[child + 1], &parked->heap[child]))
+        if (child + 1 < due->count && before(&due->heap[child + 1], &due->heap[child]))
             child++;
-        if (!before(&parked->heap[child], &last))
+        if (!before(&due->heap[child], &last))
             break;
-        parked->heap[at] = parked->heap[child];
+        due->heap[at] = due->heap[child];
         at = child;
     }
-    parked->heap[at] = last;
+    due->heap[at] = last;
 }

@@ -2,6 +2,7 @@
 #ifndef DRIVELAB_REPLAY_PARKED_H
 #define DRIVELAB_REPLAY_PARKED_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -18,27 +19,28 @@ struct due {
     uint32_t index;
 };
 
-struct parked {
+/* Requests whose dependency is not complete; shared by the issuing threads. */
+struct waiting {
+    pthread_mutex_t lock;
     struct waiter *waiters;
     uint32_t *buckets; /* 1 + place of the first waiter */
-    struct due *heap;  /* earliest first; for equal times, lower index first */
-    uint32_t waiting, places, free, bucket_bits;
-    uint32_t due, heap_room;
+    uint32_t count, places, free, bucket_bits;
 };
 
-static inline uint32_t parked_count(const struct parked *parked) { return parked->waiting + parked->due; }
+/* Requests whose dependency is complete, earliest first; for equal times, lower index first. */
+struct due_heap {
+    struct due *heap;
+    uint32_t count, room;
+};
+
+/* False without memory. The caller holds the lock. */
+bool waiting_add(struct waiting *, uint32_t index, uint32_t awaited);
+/* Remove one of the requests that wait for `awaited`; false if there is none. The caller holds the lock. */
+bool waiting_release(struct waiting *, uint32_t awaited, uint32_t *index);
 
 /* False without memory. */
-bool parked_wait(struct parked *, uint32_t index, uint32_t awaited);
-bool parked_due(struct parked *, uint32_t index, uint64_t due_ns);
-
-/* Remove one of the requests that wait for `awaited`; false if there is none. */
-bool parked_release(struct parked *, uint32_t awaited, uint32_t *index);
-
-static inline const struct due *parked_first(const struct parked *parked)
-{
-    return parked->due ? &parked->heap[0] : NULL;
-}
-void parked_take_first(struct parked *);
+bool due_add(struct due_heap *, uint32_t index, uint64_t due_ns);
+static inline const struct due *due_first(const struct due_heap *due) { return due->count ? &due->heap[0] : NULL; }
+void due_take_first(struct due_heap *);
 
 #endif

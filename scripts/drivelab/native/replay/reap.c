@@ -3,89 +3,108 @@
 
 #include "engine.h"
 
-static void release_waiters(struct engine *engine, uint64_t index, uint64_t complete_ns)
+/* Take over the requests that waited for a completed one. */
+static void release_waiters(struct issuer *issuer, uint64_t index, uint64_t complete_ns)
 {
+    struct engine *engine = issuer->engine;
     uint32_t waiter;
-    while (parked_release(&engine->parked, (uint32_t)index, &waiter)) {
+    pthread_mutex_lock(&engine->waiting.lock);
+    while (waiting_release(&engine->waiting, (uint32_t)index, &waiter)) {
         const struct schedule_record *record = &engine->schedule->records[waiter];
         uint64_t due = complete_ns + record->think_ns;
-        if (!parked_due(&engine->parked, waiter, due > record->deadline_ns ? due : record->deadline_ns)) {
+        if (!due_add(&issuer->due, waiter, due > record->deadline_ns ? due : record->deadline_ns)) {
             fputs("drivelab-replay: out of memory\n", stderr);
             abort();
         }
     }
+    pthread_mutex_unlock(&engine->waiting.lock);
 }
 
-static void complete(struct engine *engine, uint32_t number, int32_t outcome, int64_t at)
+static void record_failure(struct issuer *issuer, uint64_t index)
 {
-    struct slot *slot = &engine->slots[number];
-    struct results_header *header = engine->results->header;
-    struct result_record *result = &engine->results->records[slot->index];
+    struct results_header *header = issuer->engine->results->header;
+    __atomic_fetch_add(&header->failed, 1, __ATOMIC_RELAXED);
+    uint64_t first = __atomic_load_n(&header->first_failed, __ATOMIC_RELAXED);
+    while ((!first || index + 1 < first) && !__atomic_compare_exchange_n(&header->first_failed, &first, index + 1, true,
+                                                                         __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+    if (!issuer->engine->options->go_on)
+        engine_stop(issuer->engine, FAILED);
+}
+
+static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
+{
+    struct slot *slot = &issuer->slots[number];
+    struct result_record *result = &issuer->engine->results->records[slot->index];
     result->complete_ns = (uint64_t)at;
     result->result = outcome;
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
-    header->completed++;
-    if ((uint64_t)at > header->end_ns)
-        header->end_ns = (uint64_t)at;
-    if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes)) {
-        header->failed++;
-        if (!header->first_failed)
-            header->first_failed = slot->index + 1;
-        if (!engine->options->go_on)
-            engine_stop(engine, FAILED);
-    }
-    buffers_give_back(engine->buffers, &slot->piece);
-    engine->free_slots[--engine->in_flight] = (uint16_t)number;
-    if (engine->schedule->dependencies)
-        release_waiters(engine, slot->index, (uint64_t)at);
+    if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
+        record_failure(issuer, slot->index);
+    buffers_give_back(&issuer->buffers, &slot->piece);
+    issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
+    if (issuer->engine->schedule->dependencies)
+        release_waiters(issuer, slot->index, (uint64_t)at);
 }
 
-static uint32_t reap_jobs(struct engine *engine)
+static uint32_t reap_jobs(struct issuer *issuer, int64_t *last_ns)
 {
-    static struct job jobs[MOST_IN_FLIGHT];
-    uint32_t count = blocking_reap(engine->blocking, jobs);
-    for (uint32_t i = 0; i < count; i++)
-        complete(engine, jobs[i].slot, jobs[i].result, jobs[i].complete_ns - engine->start_ns);
+    struct job jobs[MOST_TOGETHER];
+    uint32_t count = 0, part;
+    while ((part = blocking_reap(issuer->blocking, jobs, MOST_TOGETHER))) {
+        for (uint32_t i = 0; i < part; i++) {
+            int64_t at = jobs[i].complete_ns - issuer->engine->start_ns;
+            *last_ns = at > *last_ns ? at : *last_ns;
+            complete(issuer, jobs[i].slot, jobs[i].result, at);
+        }
+        count += part;
+    }
     return count;
 }
 
-void reap_listen(struct engine *engine)
+void reap_listen(struct issuer *issuer)
 {
-    struct io_uring_sqe *sqe = io_uring_get_sqe(engine->ring);
-    io_uring_prep_read(sqe, engine->blocking->event, &engine->ended, sizeof engine->ended, 0);
+    struct io_uring_sqe *sqe = io_uring_get_sqe(&issuer->ring);
+    io_uring_prep_read(sqe, issuer->blocking->event, &issuer->ended, sizeof issuer->ended, 0);
     io_uring_sqe_set_data64(sqe, JOBS_ENDED);
-    issue_submit_rest(engine);
+    issue_submit_rest(issuer);
 }
 
-uint32_t reap(struct engine *engine)
+uint32_t reap(struct issuer *issuer)
 {
-    if (!ring_has_news(engine->ring))
+    struct engine *engine = issuer->engine;
+    struct io_uring *ring = &issuer->ring;
+    if (!ring_has_news(ring))
         return 0;
-    if (!io_uring_cq_ready(engine->ring))
-        io_uring_get_events(engine->ring);
-    int64_t now = elapsed_ns(engine);
+    if (!io_uring_cq_ready(ring))
+        io_uring_get_events(ring);
+    int64_t now = elapsed_ns(engine), last = INT64_MIN;
     uint32_t count = 0, seen = 0;
     unsigned head;
     bool jobs_ended = false;
     struct io_uring_cqe *cqe;
-    io_uring_for_each_cqe(engine->ring, head, cqe) {
+    io_uring_for_each_cqe(ring, head, cqe) {
         seen++;
         if (cqe->user_data == JOBS_ENDED) {
             jobs_ended = true;
         } else {
-            complete(engine, (uint32_t)cqe->user_data, cqe->res, now);
+            complete(issuer, (uint32_t)cqe->user_data, cqe->res, now);
+            last = now;
             count++;
         }
     }
-    io_uring_cq_advance(engine->ring, seen);
+    io_uring_cq_advance(ring, seen);
     if (jobs_ended) {
-        count += reap_jobs(engine);
-        reap_listen(engine);
+        count += reap_jobs(issuer, &last);
+        reap_listen(issuer);
     }
     if (count) {
-        engine->progress_ns = now;
-        if (engine->blocked) /* also covers requests that became due behind the blocked one */
-            engine->blocked_ns = now;
+        __atomic_fetch_sub(&engine->in_flight, count, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&engine->results->header->completed, count, __ATOMIC_RELAXED);
+        results_raise(&engine->results->header->end_ns, (uint64_t)last);
+        __atomic_store_n(&issuer->progress_ns, now, __ATOMIC_RELAXED);
+        if (issuer->blocked) /* also covers requests that became due behind the blocked one */
+            issuer->blocked_ns = now;
     }
     return count;
 }

@@ -44,6 +44,7 @@ struct results_header {
     uint32_t state, signal;
     uint64_t wakeup_p50_ns, wakeup_p95_ns, wakeup_p99_ns, wakeup_max_ns, spin_ns;
     uint64_t plain_buffers;
+    uint32_t threads, watching;
 };
 
 enum request_state { NOT_ISSUED, ISSUED, COMPLETED };

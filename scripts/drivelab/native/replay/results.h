@@ -20,4 +20,12 @@ static inline void results_set_state(struct results *results, enum state state)
     __atomic_store_n(&results->header->state, (uint32_t)state, __ATOMIC_RELEASE);
 }
 
+/* Raise a number of the header; threads may do so at the same time. */
+static inline void results_raise(uint64_t *number, uint64_t value)
+{
+    uint64_t now = __atomic_load_n(number, __ATOMIC_RELAXED);
+    while (now < value && !__atomic_compare_exchange_n(number, &now, value, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        ;
+}
+
 #endif

@@ -1,0 +1,80 @@
+"""Choose the CPUs from which requests are issued: near the drive, beside its interrupts, one for each core.
+
+A thread on another NUMA node pays for each request and each completion with accesses to remote memory. A thread on the
+CPU that serves the drive's interrupts is stopped by each of them. A sibling shares its core's execution units.
+Sources: Documentation/ABI/stable/sysfs-devices-node and sysfs-devices-system-cpu, admin-guide/cputopology,
+core-api/irq/irq-affinity.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from drivelab.drives.sysfs import read_text
+from drivelab.host.machine import Machine
+
+
+@dataclass(frozen=True)
+class Topology:
+    """What the kernel tells about the CPUs of this process, as seen from a drive."""
+
+    cpus: tuple[int, ...]
+    """CPUs that this process may use."""
+    cores: Mapping[int, int]
+    """The lowest sibling of each CPU."""
+    near: frozenset[int]
+    """CPUs of the drive's NUMA node; empty if the kernel knows none."""
+    interrupts: frozenset[int]
+    """CPUs that serve interrupts of the drive."""
+
+
+def issuing_order(topology: Topology) -> tuple[int, ...]:
+    """Return the CPUs in the order in which threads should take them.
+
+    Near CPUs come first. Of those, CPUs without the drive's interrupts; of those, the first of each core.
+    """
+    cpus = [cpu for cpu in topology.cpus if not topology.near or cpu in topology.near]
+    far = [cpu for cpu in topology.cpus if cpu not in cpus]
+    return (*_by_disturbance(cpus, topology), *_by_disturbance(far, topology))
+
+
+def _by_disturbance(cpus: Sequence[int], topology: Topology) -> list[int]:
+    free = [cpu for cpu in cpus if cpu not in topology.interrupts]
+    served = [cpu for cpu in cpus if cpu in topology.interrupts]
+    return [*_cores_first(free, topology.cores), *_cores_first(served, topology.cores)]
+
+
+def _cores_first(cpus: Sequence[int], cores: Mapping[int, int]) -> list[int]:
+    first = list({cores.get(cpu, cpu): cpu for cpu in reversed(cpus)}.values())
+    return [*sorted(first), *(cpu for cpu in cpus if cpu not in first)]
+
+
+def topology(machine: Machine, drive: str | None, allowed: Collection[int] | None = None) -> Topology:
+    """Read the topology as seen from a block device; from none if `drive` is None, such as for a file."""
+    cpus = tuple(sorted(os.sched_getaffinity(0) if allowed is None else allowed))
+    folder = machine.sys_root / "devices/system/cpu"
+    cores = {cpu: min(cpu_list(read_text(folder / f"cpu{cpu}/topology/thread_siblings_list")) or {cpu}) for cpu in cpus}
+    if drive is None:
+        return Topology(cpus, cores, frozenset(), frozenset())
+    near: frozenset[int] = frozenset()
+    interrupts: set[int] = set()
+    for ancestor in machine.ancestors(drive):
+        node = read_text(ancestor / "numa_node")
+        if not near and node is not None and not node.startswith("-"):
+            near = cpu_list(read_text(machine.sys_root / f"devices/system/node/node{node}/cpulist"))
+        for number in _names(ancestor / "msi_irqs"):
+            interrupts |= cpu_list(read_text(machine.proc_root / f"irq/{number}/effective_affinity_list"))
+    return Topology(cpus, cores, near & set(cpus), frozenset(interrupts & set(cpus)))
+
+
+def cpu_list(text: str | None) -> frozenset[int]:
+    """Return the CPUs of a kernel's list, such as `0-3,8`; empty for no list."""
+    ranges = (part.partition("-") for part in (text or "").split(",") if part)
+    return frozenset(cpu for low, _, high in ranges for cpu in range(int(low), int(high or low) + 1))
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
