@@ -5,7 +5,7 @@ Written for correctness, not speed: about 100,000 records a second at small dept
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -27,6 +27,8 @@ class Rules:
     """Whether the engine continues after a failed request."""
     tolerance_ns: int = 0
     """Time tolerance of a real-time engine, which cannot separate due requests from nearly due ones."""
+    threads: int = 1
+    """Issuing threads. Each requests its place before it issues, so several may do so in another order."""
     lateness_ns: int | None = None
     """Largest delay of a due request with its turn and a free slot; None for no limit, in real time."""
 
@@ -155,9 +157,13 @@ def _in_flight(issued: list[_Request], rules: Rules) -> Iterator[str]:
     """Yield violations of depth and flags and, if requested, unneeded delays, in one pass in the order of issue."""
     ends: list[float] = []  # completion times so far, ascending, without long past ones
     held_ns = before_ns = 0.0
-    for request in issued:
+    issues_ns = [request.issue_ns for request in issued]
+    for place, request in enumerate(issued):
         least = len(ends) - bisect_right(ends, request.issue_ns) + 1
         most = len(ends) - bisect_right(ends, request.issue_ns - 1 - rules.tolerance_ns) + 1
+        if rules.threads > 1:
+            least = max(1, least - (place - bisect_left(issues_ns, request.issue_ns - rules.tolerance_ns)))
+            most += bisect_right(issues_ns, request.issue_ns + rules.tolerance_ns) - place - 1
         if least > request.limit:
             yield f"{request.index}: {least} in flight, but {request.limit} are allowed"
         if not least <= request.in_flight <= most:

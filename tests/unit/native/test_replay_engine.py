@@ -9,6 +9,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -155,8 +156,9 @@ def check_rules(engine: Engine, records: Records, options: EngineOptions = QUICK
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
         assert ran.report["most_in_flight"] == ran.results["in_flight"].max(initial=0)
-        assert violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=1 << 62)) == []
-        errors = violations(ran.schedule, ran.results, Rules(options.depth_limit, tolerance_ns=tolerance_ns))
+        rules = Rules(options.depth_limit, threads=options.threads)
+        assert violations(ran.schedule, ran.results, replace(rules, tolerance_ns=1 << 62)) == []
+        errors = violations(ran.schedule, ran.results, replace(rules, tolerance_ns=tolerance_ns))
         if not errors:
             return
     raise AssertionError("\n".join(errors))

@@ -44,17 +44,28 @@ static void tell_shortage(struct issuer *issuer, bool is_short)
     __atomic_fetch_add(&issuer->engine->short_of_places, is_short ? 1u : UINT32_MAX, __ATOMIC_RELAXED);
 }
 
+/* Return the free places for a thread's requests among at most `limit` in flight. Threads share them equally: otherwise
+   one could hold all, and the others would have to ask again and again. */
+static uint32_t room_of(const struct issuer *issuer, uint32_t limit, uint32_t used)
+{
+    uint32_t threads = issuer->engine->options->threads, share = (limit + threads - 1) / threads;
+    uint32_t own = share > issuer->in_flight ? share - issuer->in_flight : 0, all = limit > used ? limit - used : 0;
+    return own < all ? own : all;
+}
+
 /* Return whether a request has a place among at most `limit` in flight; reserve up to `wished` places for it and
    those after it. */
 static bool has_place(struct issuer *issuer, uint32_t limit, uint32_t wished)
 {
     uint32_t *shared = &issuer->engine->in_flight, used = __atomic_load_n(shared, __ATOMIC_RELAXED), more;
     if (issuer->places)
-        return used - issuer->places < limit;
+        return room_of(issuer, limit, used - issuer->places);
     do {
-        if (used >= limit)
+        uint32_t room = room_of(issuer, limit, used);
+        tell_shortage(issuer, !room && used >= limit);
+        if (!room)
             return false;
-        more = limit - used < wished ? limit - used : wished;
+        more = room < wished ? room : wished;
     } while (!__atomic_compare_exchange_n(shared, &used, used + more, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
     issuer->places = more;
     return true;
@@ -87,7 +98,7 @@ static bool take(struct issuer *issuer, int64_t now)
         if ((int64_t)record->deadline_ns <= now) {
             uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
             uint32_t others = __atomic_load_n(&engine->short_of_places, __ATOMIC_RELAXED) - issuer->short_of_places;
-            uint32_t room = used < limit && !others ? limit - used : 0;
+            uint32_t room = others ? 0 : room_of(issuer, limit, used);
             if (!room && !record->after) { /* a request that waits for another needs no place yet */
                 issuer->blocked = true;
                 return false;
@@ -158,10 +169,11 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     return true;
 }
 
-/* Return when to look again, if nothing of this thread's own is due before. */
+/* Return when to look again, if nothing of this thread's own is due before. A thread with requests in flight looks when
+   one of them completes; others sleep in between. */
 static int64_t look_again(const struct issuer *issuer, int64_t now)
 {
-    return issuer->engine->options->threads > 1 ? now + LOOK_AGAIN_NS : NEVER;
+    return issuer->engine->options->threads > 1 && !issuer->in_flight ? now + issuer->margin_ns + LOOK_AGAIN_NS : NEVER;
 }
 
 static int64_t prepare_due(struct issuer *issuer, int64_t now)
@@ -201,7 +213,6 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
         bool place = has_place(issuer, limit_of(engine, record),
                                from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
-        tell_shortage(issuer, !place);
         if (!place || !prepare(issuer, record, index, due)) {
             issuer->blocked = true;
             int64_t again = look_again(issuer, now);
