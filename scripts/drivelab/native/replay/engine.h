@@ -22,6 +22,7 @@
 
 #define NEVER INT64_MAX
 /* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */
+#define TURNS 2u
 #define JOBS_ENDED UINT64_MAX
 #define OWN_LINE _Alignas(64) /* of the cache, so that threads do not wait for each other's stores */
 
@@ -55,11 +56,12 @@ struct slot {
     struct piece piece;
 };
 
-/* Waits for completions, by whether the thread watched the ring or slept. */
-struct waits {
-    uint32_t count;
-    int64_t sum_ns[2];
-    int64_t began_ns; /* of the current wait; NEVER: none */
+/* Trial of the ways to wait for completions: asleep [0], then watching the ring [1]. */
+struct trial {
+    unsigned turn; /* TURNS: over */
+    bool counts; /* whether requests that complete now count for the way in use */
+    uint64_t requests[2];
+    double latency_ns[2]; /* sums */
 };
 
 /* An issuing thread. */
@@ -76,7 +78,7 @@ struct issuer {
     int64_t margin_ns; /* shortest time to sleep; spin if less is left */
     int64_t watch_ns;  /* no sleep within this time after a submission or completion, if the thread watches; 0 if the
                           threads use all CPUs, which also serve the drive, and with real-time priority */
-    struct waits waits;
+    struct trial trial;
     uint64_t next, taken_to; /* indexes of requests that it has taken from the file and not yet issued or parked */
     uint32_t places;         /* reserved for requests that it has not yet prepared */
     uint32_t in_flight;

@@ -8,16 +8,15 @@
    instead of 5 us. */
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "engine.h"
 
 #define BEAT_NS (SECOND_NS / 2)
 #define STEP_NS 200
-/* Waits for completions that try both ways; each way is used for some successive ones, so that it shows its effect on
-   the next. Longer waits, such as for garbage collection, say nothing about the ways. */
-#define TRIED_WAITS 256u
-#define WAITS_IN_TURN 16u
-#define LONGEST_WAIT_NS 1000000
+/* A trial has two turns. The first half of a turn does not count, because the scheduler needs time to find a free CPU for
+   a kernel thread. */
+#define TURN_NS 100000000
 #define RETRY_NS 50000 /* delay before retrying a submission for which the kernel had no memory */
 
 volatile sig_atomic_t asked_to_stop;
@@ -74,26 +73,23 @@ static void spin(const struct issuer *issuer, int64_t next)
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
    completions, without sleeping, for a time after each submission or completion. But where the kernel completes requests
-   in a thread of its own, as for loop devices, a sleep frees the CPU for that thread, without an interrupt to another
-   CPU. So the first waits try both in turns, and the shorter on average is kept. */
+   in a thread of its own, as for loop devices, a sleep frees the CPU for that thread. So a trial at the start tries both
+   ways, and the one with the lower mean latency is kept. */
 bool issuer_watches(const struct issuer *issuer)
 {
-    const struct waits *waits = &issuer->waits;
-    if (waits->count < TRIED_WAITS)
-        return waits->count / WAITS_IN_TURN % 2;
-    return waits->sum_ns[1] < waits->sum_ns[0];
+    const struct trial *trial = &issuer->trial;
+    if (trial->turn < TURNS)
+        return trial->turn;
+    return trial->latency_ns[1] * (double)trial->requests[0] < trial->latency_ns[0] * (double)trial->requests[1];
 }
 
-/* Count a wait that has ended with a completion. */
-static void end_wait(struct issuer *issuer)
+static void go_on_with_trial(struct issuer *issuer, int64_t now)
 {
-    struct waits *waits = &issuer->waits;
-    if (waits->count < TRIED_WAITS && waits->began_ns != NEVER) {
-        int64_t waited = elapsed_ns(issuer->engine) - waits->began_ns;
-        waits->sum_ns[issuer_watches(issuer)] += waited < LONGEST_WAIT_NS ? waited : LONGEST_WAIT_NS;
-        waits->count++;
-    }
-    waits->began_ns = NEVER;
+    struct trial *trial = &issuer->trial;
+    if (trial->turn == TURNS)
+        return;
+    trial->turn = now < TURN_NS ? 0 : now < TURNS * TURN_NS ? (unsigned)(now / TURN_NS) : TURNS;
+    trial->counts = trial->turn < TURNS && now % TURN_NS >= TURN_NS / 2;
 }
 
 static int64_t watched_until(const struct issuer *issuer)
@@ -142,6 +138,7 @@ void issuer_run(struct issuer *issuer)
         int64_t now = elapsed_ns(engine), next = NEVER;
         check_for_end(engine, now);
         beat(issuer, now);
+        go_on_with_trial(issuer, now);
         uint32_t state = engine_state(engine);
         if (state == HUNG)
             return;
@@ -151,11 +148,9 @@ void issuer_run(struct issuer *issuer)
             next = issue_due(issuer, now);
         if (issuer->prepared) {
             issue_submit(issuer);
-            issuer->waits.began_ns = NEVER;
-            if (reap(issuer) || next <= now)
+            if (reap(issuer))
                 continue;
         } else if (reap(issuer)) {
-            end_wait(issuer);
             continue;
         } else if (all_done(issuer, state != RUNNING)) {
             return;
@@ -167,8 +162,6 @@ void issuer_run(struct issuer *issuer)
             continue;
         now = elapsed_ns(engine);
         int64_t wake = wake_up_at(issuer, next), watched = watched_until(issuer);
-        if (issuer->in_flight && issuer->waits.began_ns == NEVER)
-            issuer->waits.began_ns = now;
         if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
             spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {

@@ -121,7 +121,6 @@ static void start(struct engine *engine)
     for (unsigned i = 0; i < options->threads; i++) {
         struct issuer *issuer = &engine->issuers[i];
         issuer->margin_ns = (int64_t)header->spin_ns;
-        issuer->waits.began_ns = NEVER;
         issuer->watch_ns = watches ? issuer->margin_ns : 0;
         header->plain_buffers |= !issuer->buffers.registered;
     }

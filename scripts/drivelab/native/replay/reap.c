@@ -38,6 +38,11 @@ static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, in
     struct result_record *result = &issuer->engine->results->records[slot->index];
     result->complete_ns = (uint64_t)at;
     result->result = outcome;
+    if (issuer->trial.counts) {
+        bool watches = issuer_watches(issuer);
+        issuer->trial.latency_ns[watches] += (double)(at - (int64_t)result->issue_ns);
+        issuer->trial.requests[watches]++;
+    }
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
     if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
         record_failure(issuer, slot->index);
