@@ -97,6 +97,7 @@ def bench(ground: Ground, make_file: Callable[[str, int], Path], flash: manage.V
             "rotation_rate=1,physical_block_size=4096",
             *_subsystem(make_file("native-1", 32), make_file("native-2", 32)),
         ],
+        ["nvme.poll_queues=1"],
     )  # fmt: skip
 
 

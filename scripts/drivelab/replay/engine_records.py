@@ -81,6 +81,10 @@ RESULTS_HEADER = np.dtype(
         ("plain_buffers", "<u8"),  # 1: the buffers could not be registered with io_uring
         ("threads", "<u4"),  # that issue requests
         ("watching", "<u4"),  # threads that at the end watched for completions instead of sleeping
+        ("polled", "<u4"),  # 1: the driver was polled for completions
+        ("kernel_thread", "<u4"),  # 1: a thread of the kernel submitted
+        ("nvme", "<u4"),  # 1: requests were NVMe commands, past the block layer
+        ("reserved", "<u4"),
     ]
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
+from drivelab.drives import sysfs
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
@@ -39,6 +41,12 @@ class EngineOptions:
     """Issuing threads."""
     cpus: tuple[int, ...] = ()
     """A CPU for each thread; empty: any."""
+    polled: bool = False
+    """Poll the driver for completions instead of waiting for interrupts; never sleep with requests in flight."""
+    kernel_thread: bool = False
+    """A thread of the kernel submits (SQPOLL); it occupies a CPU."""
+    nvme: bool = False
+    """Send NVMe commands to the namespace's character device, past the block layer."""
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
@@ -80,6 +88,9 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
             "--target", target_path, "--identity", identity, "--depth", str(options.depth_limit),
             "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
     argv += ["--go-on"] if options.go_on else []
+    argv += ["--polled"] if options.polled else []
+    argv += ["--kernel-thread"] if options.kernel_thread else []
+    argv += ["--nvme", nvme_node(target_path)] if options.nvme else []
     for option, value in (
         ("--threads", options.threads),
         ("--cpus", ",".join(map(str, options.cpus)) or None),
@@ -91,6 +102,27 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
+
+
+def nvme_node(target_path: str) -> str:
+    """Return the character device of an NVMe namespace's block device; raises UserError for another target.
+
+    The engine verifies that both are the same namespace before it sends a command.
+    """
+    name = Path(target_path).resolve().name
+    if not re.fullmatch(r"nvme\d+n\d+", name):
+        raise UserError(f"{target_path} is not a whole NVMe namespace, which NVMe passthrough needs; replay without it")
+    return f"/dev/ng{name.removeprefix('nvme')}"
+
+
+def require_polling(target_path: str) -> None:
+    """Raise UserError if a target's driver has no queues to poll (Documentation/ABI/stable/sysfs-block, io_poll)."""
+    name = Path(target_path).resolve().name
+    if sysfs.read_text(Path("/sys/class/block") / name / "queue/io_poll") != "1":
+        raise UserError(
+            f"{target_path} cannot be polled: its driver has no queues for that. For NVMe drives, boot with "
+            "nvme.poll_queues=N, or replay without --polled"
+        )
 
 
 def run_engine(
@@ -117,6 +149,8 @@ def run_engine(
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, options.requests or header["count"], header["checksum"])
+    if options.polled:
+        require_polling(target_path)
     argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
     (directory / "command.json").write_text(json.dumps(argv))
     watchdog = _Watchdog(results, options.watchdog_s)
@@ -162,6 +196,9 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "spin_us": header["spin_ns"] / 1000,
         "threads": header["threads"],
         "watching_threads": header["watching"],
+        "polled": bool(header["polled"]),
+        "kernel_thread": bool(header["kernel_thread"]),
+        "nvme": bool(header["nvme"]),
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

@@ -181,7 +181,9 @@ def _refuse_options(options: EngineOptions) -> None:
     """Raise UserError for options of the native engine only; fio ignores the seed."""
     plain = EngineOptions(seed=options.seed)
     names = {"depth_limit": "depth limit", "go_on": "continuing after an error", "threads": "several threads",
-             "cpus": "choice of CPUs", "realtime_priority": "real-time priority", "watchdog_s": "watchdog"}  # fmt: skip
+             "cpus": "choice of CPUs", "polled": "polling", "kernel_thread": "a submitting kernel thread",
+             "nvme": "NVMe passthrough", "realtime_priority": "real-time priority",
+             "watchdog_s": "watchdog"}  # fmt: skip
     for name, option in names.items():
         if getattr(options, name) != getattr(plain, name):
             raise UserError(f"fio's replay does not support: {option}; remove the option, or use the native engine")

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import BinaryIO
 
+from drivelab.native import built_engine_path
 from emulation import host, packages
 from emulation.kernel import STACKING, WANTED, Kernel
 
@@ -96,6 +97,7 @@ def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
     image.tree(ROOT / "workflow/schemas", f"{PROJECT}/workflow/schemas")
     _add_modules(image, kernel)
     image.programs(*(program for name in host.GUEST_PROGRAMS if (program := host.which(name)) is not None))
+    image.programs(built_engine_path())
     _add_packages(image, unpacked)
     _add_busybox(image)
     _add_udev(image)

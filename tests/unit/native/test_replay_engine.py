@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity, make_records, start, write_schedule
 from replay_semantics import Rules, violations
 
-from drivelab.core.errors import CellFailed
+from drivelab.core.errors import CellFailed, UserError
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
 from drivelab.replay import native
 from drivelab.replay.engine_records import (
@@ -68,7 +68,11 @@ def endless(count: int = 100_000) -> Records:
                         for i in range(count))  # fmt: skip
 
 
-def test_operations_have_the_right_effect(engine: Engine) -> None:
+@pytest.mark.parametrize("options", [
+    EngineOptions(watchdog_s=30), EngineOptions(watchdog_s=30, kernel_thread=True),
+    EngineOptions(watchdog_s=30, threads=2, kernel_thread=True),
+])  # fmt: skip
+def test_operations_have_the_right_effect(engine: Engine, options: EngineOptions) -> None:
     after = iter(range(1, 10))
     ran = engine.run_rows(
         {"operation": "write", "offset_bytes": 2 * BLOCK, "length_bytes": 3 * BLOCK},
@@ -77,6 +81,7 @@ def test_operations_have_the_right_effect(engine: Engine) -> None:
         {"operation": "discard", "offset_bytes": MIB, "length_bytes": 4 * BLOCK, "after": next(after)},
         {"operation": "write-zeroes", "offset_bytes": 4 * MIB, "length_bytes": 2 * MIB, "after": next(after)},
         {"operation": "read", "offset_bytes": 7 * MIB, "length_bytes": MIB, "after": next(after)},
+        options=options,
     )
     assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
     assert ran.results["result"].tolist() == [3 * BLOCK, MIB, 0, 0, 0, MIB]
@@ -476,6 +481,23 @@ def test_a_wrong_command_line_is_refused(engine: Engine, arguments: str) -> None
     _, message = process.communicate()
     assert process.returncode == 2
     assert len(message.splitlines()) == 1
+
+
+def test_nvme_commands_only_go_to_the_approved_namespace(engine: Engine) -> None:
+    with pytest.raises(UserError, match="is not a whole NVMe namespace"):
+        engine.run(write(), EngineOptions(nvme=True))
+    ran = engine.ended(start([*engine.prepare(write(), QUICK), "--nvme", "/dev/null"]))
+    assert ran.status == 4
+    assert ran.words.endswith(
+        "/dev/null: is not the NVMe character device of the approved target; nothing was written\n"
+    )
+    assert direct_read(engine.target, 0, BLOCK) == b"\xaa" * BLOCK
+
+
+def test_only_a_driver_with_queues_for_it_is_polled(engine: Engine, tmp_path: Path) -> None:
+    schedule = write_schedule(tmp_path / "s.schedule", write(), 8 * MIB)
+    with pytest.raises(UserError, match="cannot be polled: its driver has no queues for that"):
+        native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, EngineOptions(polled=True))
 
 
 def without_locked_memory(command: list[str], memlock_kib: int) -> list[str]:

@@ -71,6 +71,9 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
     how.add_argument("--threads", type=int, default=1, metavar="N", help="threads that issue requests (default: 1)")
     how.add_argument("--cpus", metavar="LIST", help="a CPU for each thread, such as 2,3")
+    how.add_argument("--polled", action="store_true", help="poll the drive for completions, without interrupts")
+    how.add_argument("--kernel-thread", action="store_true", help="a thread of the kernel submits (SQPOLL)")
+    how.add_argument("--nvme", action="store_true", help="send NVMe commands, past the block layer (/dev/ngXnY)")
     how.add_argument("--realtime", type=int, metavar="PRIORITY", help="priority under SCHED_FIFO, 1 to 99")
     how.add_argument("--unwatched", action="store_true", help="do not record the replay with the kernel's tracer")
     parser.set_defaults(handler=_replay)
@@ -120,6 +123,9 @@ def _manner(options: argparse.Namespace) -> Manner:
         go_on=options.go_on,
         threads=options.threads,
         cpus=_cpus(options.cpus),
+        polled=options.polled,
+        kernel_thread=options.kernel_thread,
+        nvme=options.nvme,
         realtime_priority=options.realtime,
     )
     return Manner(options.engine, engine, watched=not options.unwatched)
@@ -138,6 +144,8 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
         yield f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
     yield _fidelity(report)
+    if report["issued_by"] not in (None, "1 thread"):
+        yield f"issued by {report['issued_by']}"
     yield from _times(report)
     for name, planned in report["planned"].items():
         if planned["requests"]:

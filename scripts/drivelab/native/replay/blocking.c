@@ -20,7 +20,9 @@ static int32_t execute(const struct target *target, const struct job *job)
 {
     bool discard = job->operation == DISCARD;
     int status;
-    if (target->is_block_device) {
+    if (job->operation == FLUSH) {
+        status = fsync(target->file);
+    } else if (target->is_block_device) {
         uint64_t range[2] = {job->offset_bytes, job->length_bytes};
         status = ioctl(target->file, discard ? BLKDISCARD : BLKZEROOUT, range);
     } else {

@@ -49,9 +49,9 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
     /* One unit if nothing is written or read. With nothing in flight, every request fits into the areas: */
     size_t to_write = unit, to_read = unit, most_read = unit;
     if (schedule->operations[WRITE]) /* twice the longest, so that two consecutive writes fit */
-        to_write = rounded_up(larger(2 * (size_t)schedule->longest_write, WRITE_AREA_BYTES), unit);
+        to_write = rounded_up(larger(2 * schedule->longest[WRITE], WRITE_AREA_BYTES), unit);
     if (schedule->operations[READ]) {
-        size_t longest = rounded_up(schedule->longest_read, unit), all = longest * MOST_IN_FLIGHT;
+        size_t longest = rounded_up(schedule->longest[READ], unit), all = longest * MOST_IN_FLIGHT;
         most_read = all < MOST_SPARE_BYTES ? all : rounded_up(MOST_SPARE_BYTES, unit);
         to_read = larger(longest, most_read < READ_AREA_BYTES ? most_read : READ_AREA_BYTES);
     }

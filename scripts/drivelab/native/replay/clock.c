@@ -24,7 +24,10 @@ struct wakeups measure_wakeups(struct io_uring *ring)
         struct __kernel_timespec timeout = timespec_of(length_ns);
         struct io_uring_cqe *none;
         int64_t due_ns = now_ns() + length_ns;
-        io_uring_wait_cqe_timeout(ring, &none, &timeout);
+        if (ring)
+            io_uring_wait_cqe_timeout(ring, &none, &timeout);
+        else
+            nanosleep(&(struct timespec){.tv_nsec = length_ns}, NULL);
         int64_t late = now_ns() - due_ns;
         late_ns[i] = late > 0 ? (uint64_t)late : 0;
     }

@@ -12,6 +12,7 @@
 #include "blocking.h"
 #include "buffers.h"
 #include "clock.h"
+#include "nvme.h"
 #include "options.h"
 #include "pager.h"
 #include "parked.h"
@@ -95,6 +96,7 @@ struct issuer {
     uint64_t ended; /* read from the threads' eventfd */
 
     struct slot slots[MOST_IN_FLIGHT];
+    struct nvme_range ranges[MOST_IN_FLIGHT]; /* of deallocations as NVMe commands */
     uint16_t free_slots[MOST_IN_FLIGHT];
     OWN_LINE int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight; read by
                                      all threads */
@@ -115,6 +117,13 @@ static inline void engine_stop(struct engine *engine, enum state state)
 {
     uint32_t running = RUNNING;
     __atomic_compare_exchange_n(&engine->state, &running, (uint32_t)state, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+/* Return whether a thread of `blocking` executes an operation, because the ring cannot. A polled ring takes only what
+   the driver can poll for. */
+static inline bool needs_thread(const struct engine *engine, unsigned operation)
+{
+    return !engine->target->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
 }
 
 static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)

@@ -65,10 +65,21 @@ static int64_t wake_up_at(const struct issuer *issuer, int64_t next)
     return wake < beat_at ? wake : beat_at;
 }
 
-static void spin(const struct issuer *issuer, int64_t next)
+static void spin(struct issuer *issuer, int64_t next)
 {
-    while (!asked_to_stop && !ring_has_news(&issuer->ring) && elapsed_ns(issuer->engine) < next)
+    bool jobs = issuer->engine->options->polled && issuer->blocking && issuer->in_flight;
+    while (!asked_to_stop && !ring_has_news(&issuer->ring) && !jobs && elapsed_ns(issuer->engine) < next)
         relax();
+}
+
+/* Sleep until a completion, a signal, or a time; return whether it was the time. */
+static bool sleep_for(struct issuer *issuer, int64_t ns)
+{
+    struct __kernel_timespec timeout = timespec_of(ns);
+    struct timespec plain = {.tv_sec = ns / SECOND_NS, .tv_nsec = ns % SECOND_NS};
+    struct io_uring_cqe *cqe;
+    return issuer->engine->options->polled ? !nanosleep(&plain, NULL)
+                                           : io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout) == -ETIME;
 }
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
@@ -162,12 +173,12 @@ void issuer_run(struct issuer *issuer)
             continue;
         now = elapsed_ns(engine);
         int64_t wake = wake_up_at(issuer, next), watched = watched_until(issuer);
-        if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
+        if (issuer->in_flight && engine->options->polled) {
+            spin(issuer, wake > now ? wake : next);
+        } else if (issuer->in_flight && now < watched && issuer_watches(issuer)) {
             spin(issuer, next < watched ? next : watched);
         } else if (wake > now) {
-            struct __kernel_timespec timeout = timespec_of(wake - now);
-            struct io_uring_cqe *cqe;
-            if (io_uring_wait_cqe_timeout(&issuer->ring, &cqe, &timeout) == -ETIME)
+            if (sleep_for(issuer, wake - now))
                 adapt_margin(issuer, elapsed_ns(engine) - wake);
         } else if (next != NEVER) {
             spin(issuer, next);

@@ -63,7 +63,8 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
     engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
         !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
-        !target_open(engine->target, options->target, options->identity, engine->schedule, refusal))
+        !target_open(engine->target, options->target, options->identity, engine->schedule, refusal) ||
+        (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
         return false;
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
@@ -84,19 +85,20 @@ static bool open_own(struct issuer *issuer)
     struct refusal *refusal = &issuer->refusal;
     /* Stamps of threads differ in the highest byte, which counting does not reach. */
     uint64_t seed = engine->seed + ((uint64_t)issuer->number << 56);
-    if (operations[DISCARD] || operations[WRITE_ZEROES])
-        issuer->blocking = blocking_start(engine->target, refusal);
+    for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
+        if (operations[operation] && needs_thread(engine, operation))
+            issuer->blocking = blocking_start(engine->target, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
-        !ring_open(&issuer->ring, (unsigned)engine->options->depth, refusal) ||
+        !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
         !buffers_make(&issuer->buffers, engine->schedule, seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
     prctl(PR_SET_TIMERSLACK, 1UL);
-    if (issuer->blocking)
+    if (issuer->blocking && !engine->options->polled)
         reap_listen(issuer);
     return true;
 }
@@ -105,7 +107,7 @@ static void measure_host(struct engine *engine)
 {
     const struct options *options = engine->options;
     struct results_header *header = engine->results->header;
-    struct wakeups wakeups = measure_wakeups(&engine->issuers[0].ring);
+    struct wakeups wakeups = measure_wakeups(options->polled ? NULL : &engine->issuers[0].ring);
     header->spin_ns = options->has_spin ? options->spin_us * 1000 : spin_margin_ns(&wakeups);
     header->wakeup_p50_ns = wakeups.p50_ns;
     header->wakeup_p95_ns = wakeups.p95_ns;
@@ -125,6 +127,9 @@ static void start(struct engine *engine)
         header->plain_buffers |= !issuer->buffers.registered;
     }
     header->threads = options->threads;
+    header->polled = options->polled;
+    header->kernel_thread = options->kernel_thread;
+    header->nvme = options->nvme != NULL;
     engine->start_ns = now_ns() + HEAD_START_NS;
     header->start_monotonic_ns = engine->start_ns;
     header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + HEAD_START_NS;
@@ -134,7 +139,7 @@ static void start(struct engine *engine)
 /* Release the target now; the kernel would hold it until some time after the end of the program. */
 static void release_target(struct issuer *issuer)
 {
-    if (issuer->blocking) { /* end the read that listens to the threads */
+    if (issuer->blocking && !issuer->engine->options->polled) { /* end the read that listens to the threads */
         uint64_t one = 1;
         struct io_uring_cqe *cqe;
         struct __kernel_timespec timeout = timespec_of(SECOND_NS);
@@ -214,7 +219,7 @@ int main(int argc, char **argv)
     struct io_uring ring;
     handle_signals();
     if (!options_read(&options, argc, argv, &refusal) ||
-        !(options.possible ? ring_open(&ring, 1, &refusal) : replay(&engine, &refusal))) {
+        !(options.possible ? ring_open(&ring, 1, &options, &refusal) : replay(&engine, &refusal))) {
         fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
@@ -222,8 +227,11 @@ int main(int argc, char **argv)
         return ORDERLY;
     uint32_t state = engine_state(&engine);
     results_set_state(&results, state == RUNNING ? FINISHED : state);
-    if (state != HUNG)
+    if (state != HUNG) {
         close(target.file);
+        if (target.nvme)
+            close(target.nvme);
+    }
     /* Exit at once, without waiting for requests in flight or threads. */
     _exit(state == HUNG ? TARGET_HANGS : ORDERLY);
 }

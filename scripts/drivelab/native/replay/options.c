@@ -10,8 +10,8 @@
 #define LONGEST_S 1e9
 #define MOST_CPUS 1024
 
-enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS, REALTIME, SEED, SPIN,
-       POSSIBLE };
+enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -19,7 +19,8 @@ static const struct option known[] = {
     {"depth", required_argument, NULL, DEPTH},       {"watchdog-s", required_argument, NULL, WATCHDOG},
     {"go-on", no_argument, NULL, GO_ON},             {"runtime-s", required_argument, NULL, RUNTIME},
     {"requests", required_argument, NULL, REQUESTS}, {"cpus", required_argument, NULL, CPUS},
-    {"threads", required_argument, NULL, THREADS},
+    {"threads", required_argument, NULL, THREADS},   {"nvme", required_argument, NULL, NVME},
+    {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
     {NULL, 0, NULL, 0},
@@ -72,6 +73,9 @@ static bool take(struct options *options, int option, const char *name, struct r
     case RESULTS: options->results = optarg; return true;
     case TARGET: options->target = optarg; return true;
     case IDENTITY: options->identity = optarg; return true;
+    case NVME: options->nvme = optarg; return true;
+    case POLLED: options->polled = true; return true;
+    case KERNEL_THREAD: options->kernel_thread = true; return true;
     case DEPTH: return whole(&options->depth, 1, MOST_IN_FLIGHT, name, refusal);
     case WATCHDOG: return seconds(&options->watchdog_s, name, refusal);
     case GO_ON: options->go_on = true; return true;

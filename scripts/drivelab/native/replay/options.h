@@ -9,12 +9,13 @@
 #define MOST_THREADS 64u
 
 struct options {
-    const char *schedule, *results, *target, *identity;
+    const char *schedule, *results, *target, *identity, *nvme; /* nvme NULL: requests go through the block layer */
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;
     bool go_on, has_seed, has_spin, possible;
+    bool polled, kernel_thread; /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
 };
 
 bool options_read(struct options *, int argc, char **argv, struct refusal *);

@@ -79,21 +79,24 @@ uint32_t reap(struct issuer *issuer)
 {
     struct engine *engine = issuer->engine;
     struct io_uring *ring = &issuer->ring;
-    if (!ring_has_news(ring))
+    /* Nothing wakes a polled ring; its thread never sleeps while it has requests in flight. */
+    bool jobs_ended = engine->options->polled && issuer->blocking && issuer->in_flight;
+    if (!ring_has_news(ring) && !jobs_ended)
         return 0;
     if (!io_uring_cq_ready(ring))
         io_uring_get_events(ring);
     int64_t now = elapsed_ns(engine), last = INT64_MIN;
     uint32_t count = 0, seen = 0;
     unsigned head;
-    bool jobs_ended = false;
     struct io_uring_cqe *cqe;
     io_uring_for_each_cqe(ring, head, cqe) {
         seen++;
         if (cqe->user_data == JOBS_ENDED) {
             jobs_ended = true;
         } else {
-            complete(issuer, (uint32_t)cqe->user_data, cqe->res, now);
+            uint32_t number = (uint32_t)cqe->user_data;
+            complete(issuer, number, engine->target->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
+                                                          : cqe->res, now);
             last = now;
             count++;
         }
@@ -101,7 +104,8 @@ uint32_t reap(struct issuer *issuer)
     io_uring_cq_advance(ring, seen);
     if (jobs_ended) {
         count += reap_jobs(issuer, &last);
-        reap_listen(issuer);
+        if (!engine->options->polled)
+            reap_listen(issuer);
     }
     if (count) {
         __atomic_fetch_sub(&engine->in_flight, count, __ATOMIC_RELAXED);

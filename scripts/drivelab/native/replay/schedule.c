@@ -81,10 +81,8 @@ static bool check_records(struct schedule *schedule, const char *path, struct re
             deadline = record->deadline_ns;
             schedule->operations[record->operation]++;
             schedule->dependencies |= record->after != 0;
-            if (record->operation == READ && record->length_bytes > schedule->longest_read)
-                schedule->longest_read = (uint32_t)record->length_bytes;
-            if (record->operation == WRITE && record->length_bytes > schedule->longest_write)
-                schedule->longest_write = (uint32_t)record->length_bytes;
+            if (record->length_bytes > schedule->longest[record->operation])
+                schedule->longest[record->operation] = record->length_bytes;
         }
         mapped_drop(&schedule->mapped, from, to);
     }

@@ -13,7 +13,7 @@ struct schedule {
     struct schedule_header header;
     const struct schedule_record *records;
     uint64_t operations[OPERATIONS]; /* records of each */
-    uint32_t longest_read, longest_write;
+    uint64_t longest[OPERATIONS]; /* bytes */
     bool dependencies, deadlines; /* whether any record has one */
 };
 

@@ -27,8 +27,8 @@ static void format_identity(int file, const struct stat *about, char *identity, 
         snprintf(identity, size, "block %u:%u %" PRIu64, major(about->st_rdev), minor(about->st_rdev), number);
 }
 
-static bool fits(const struct target *target, const char *path, const struct stat *about,
-                 const struct schedule *schedule, struct refusal *refusal)
+static bool fits(struct target *target, const char *path, const struct stat *about, const struct schedule *schedule,
+                 struct refusal *refusal)
 {
     uint64_t bytes = (uint64_t)about->st_size;
     int block_bytes = 1;
@@ -41,6 +41,7 @@ static bool fits(const struct target *target, const char *path, const struct sta
     if (schedule->header.block_bytes % (uint32_t)block_bytes)
         return refuse(refusal, BAD_TARGET, "%s: the target has logical blocks of %d bytes, the schedule is for %" PRIu32
                       "; prepare the replay for this target", path, block_bytes, schedule->header.block_bytes);
+    target->block_bytes = (uint32_t)block_bytes;
     return true;
 }
 

@@ -159,6 +159,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         "operations": by_operation.to_dict("records"),
         **by_stream,
         "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
+        "issued_by": _issued_by(results),
         "buffers": _buffers(results),
         "kernel": engine.get("kernel"),
         "kernel_reason": engine.get("kernel_reason"),
@@ -167,7 +168,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     if unknown := sorted(totals.keys() - body.keys()):
         raise ValueError(f"'{unknown[0]}' in the engine's totals is not a key of a report")
     body |= totals
-    if body["buffers"] == "plain":
+    if body["buffers"] == "plain" and not (results or {}).get("nvme"):
         body["marks"].append(_PLAIN)
     if choice.timing.has_deadlines:
         body["marks"] = [*body["marks"], *_strayed(body)]
@@ -282,6 +283,15 @@ def _buffers(results: Mapping[str, Any] | None) -> str | None:
     Earlier versions always registered buffers, or refused the replay.
     """
     return None if results is None else "plain" if results.get("plain_buffers") else "registered"
+
+
+def _issued_by(results: Mapping[str, Any] | None) -> str | None:
+    """Return in words how drivelab's engine issued; None for other engines, and for versions that did not say it."""
+    if results is None or not results.get("threads"):
+        return None
+    ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread"}
+    threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
+    return ", ".join([threads, *(words for name, words in ways.items() if results.get(name))])
 
 
 def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:
