@@ -37,8 +37,8 @@ class EngineOptions:
     """The target hangs if requests are in flight and none completes for this long."""
     go_on: bool = False
     """Continue after a failed request."""
-    threads: int = 1
-    """Issuing threads."""
+    threads: int | None = None
+    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.issuing`), else one."""
     cpus: tuple[int, ...] = ()
     """A CPU for each thread; empty: any."""
     polled: bool = False
@@ -67,8 +67,10 @@ class EngineOptions:
         ):
             if value is not None and not least <= value <= most:
                 raise UserError(f"replay {name} is {value}; give a number from {least} to {most}")
-        if self.cpus and len(self.cpus) != self.threads:
-            raise UserError(f"the replay has {self.threads} threads and {len(self.cpus)} CPUs; name one CPU a thread")
+        if self.cpus and len(self.cpus) != (self.threads or 1):
+            raise UserError(
+                f"the replay has {self.threads or 1} threads and {len(self.cpus)} CPUs; name one CPU a thread"
+            )
         if not self.watchdog_s > 0:
             raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
 

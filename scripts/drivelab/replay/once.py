@@ -21,6 +21,7 @@ from drivelab.replay import fio_iolog, native
 from drivelab.replay.evaluation import kernel_view
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
+from drivelab.replay.issuing import issuing
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
@@ -208,7 +209,8 @@ def _run_natively(
     target: Target, prepared: Prepared, directory: Path, manner: Manner, runner: Runner,
     on_tick: Tick, on_hang: Callable[[], None],
 ) -> Timing:  # fmt: skip
-    return native.run_engine(target.path, target.identity, prepared.schedule, directory, manner.options,
+    options = issuing(manner.options, target, prepared.schedule)
+    return native.run_engine(target.path, target.identity, prepared.schedule, directory, options,
                              on_tick=on_tick, on_hang=on_hang, runner=runner)  # fmt: skip
 
 

@@ -69,7 +69,8 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
-    how.add_argument("--threads", type=int, default=1, metavar="N", help="threads that issue requests (default: 1)")
+    how.add_argument("--threads", type=int, metavar="N",
+                     help="threads that issue requests (default: as many as rate and CPUs need)")  # fmt: skip
     how.add_argument("--cpus", metavar="LIST", help="a CPU for each thread, such as 2,3")
     how.add_argument("--polled", action="store_true", help="poll the drive for completions, without interrupts")
     how.add_argument("--kernel-thread", action="store_true", help="a thread of the kernel submits (SQPOLL)")
