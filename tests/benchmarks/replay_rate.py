@@ -1,11 +1,12 @@
 """Measure rate and memory of drivelab's engine without deadlines, against fio.
 
 Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
-and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads on /dev/nullb0 if
-it exists (its data is kept). Each pair is a replay without deadlines, and fio with io_uring and registered file and
-buffers, at the same depth for the same time, in alternating order. Prints the median of the pairs' ratios of requests
-per second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that of two runs of fio,
-which shows the noise.
+and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads on pages of a zram
+device that were never written, with one and with two threads; the depth is that of a thread. Each pair is a replay
+without deadlines, and fio with io_uring and registered file and buffers, at the same depth and threads for the same
+time, in alternating order; on zram, fio submits and reaps in batches of at most 32. Prints the median of the pairs'
+ratios of requests per second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that
+of two runs of fio, which shows the noise.
 
 Memory is read from /proc/PID/status of an engine that runs the long schedule: the peak of all resident pages (VmHWM,
 with mapped files) and the maximum of anonymous pages (RssAnon).
@@ -14,13 +15,15 @@ with mapped files) and the maximum of anonymous pages (RssAnon).
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,7 +50,8 @@ DEPTHS = (1, 8, 32, 128)
 ROUND = 1 << 18
 """Requests of a schedule, which repeats."""
 MOST_PER_S = 2_000_000
-NULL = Path("/dev/nullb0")
+MOST_TOGETHER = 32
+ZRAM = Path("/sys/class/zram-control")
 STATUS = ("VmHWM", "RssAnon")
 
 
@@ -73,31 +77,37 @@ def write_schedule(path: Path, requests: int, operation: str, *, depth: int, gap
             writer.write(records)
 
 
-def drivelab(target: Device, operation: str, depth: int, seconds: float) -> float:
-    """Return requests per second."""
+def drivelab(target: Device, operation: str, depth: int, seconds: float, threads: int = 1, batch: int = 1) -> float:
+    """Return requests per second; the engine has its own batches."""
     with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
         folder = Path(name)
-        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth)
-        options = EngineOptions(runtime_s=seconds, requests=int(MOST_PER_S * seconds))
+        write_schedule(folder / "asap.schedule", ROUND, operation, depth=depth * threads)
+        options = EngineOptions(
+            depth_limit=depth * threads, threads=threads, runtime_s=seconds, requests=int(MOST_PER_S * seconds)
+        )
         native.run_engine(target.path, target.identity, folder / "asap.schedule", folder, options)
         assert engine_report(folder)["state"] == "time is up", engine_report(folder)
         header = open_results(folder / native.RESULTS).header
         return float(header["completed"] / (header["end_ns"] / 1e9))
 
 
-def fio(target: Device, operation: str, depth: int, seconds: float) -> float:
+def fio(target: Device, operation: str, depth: int, seconds: float, threads: int = 1, batch: int = 1) -> float:
     """Return requests per second."""
     command = [
         "fio", "--name=rate", f"--filename={target.path}", f"--rw=rand{operation}", f"--bs={BLOCK_BYTES}",
         f"--size={SIZE}", "--ioengine=io_uring", "--direct=1", "--registerfiles=1", "--fixedbufs=1",
-        f"--iodepth={depth}", "--time_based", f"--runtime={seconds:g}", "--norandommap", "--output-format=json",
+        f"--iodepth={depth}", f"--numjobs={threads}", "--thread", "--group_reporting", f"--iodepth_batch={batch}",
+        f"--iodepth_batch_complete_max={batch}", "--time_based", f"--runtime={seconds:g}", "--norandommap",
+        "--output-format=json",
     ]  # fmt: skip
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(done.stdout)["jobs"][0][operation]["iops"])
 
 
-def compare(target: Device, operations: Sequence[str], pairs: int, seconds: float) -> None:
-    """Print a row of Markdown for each operation and depth."""
+def compare(
+    target: Device, operations: Sequence[str], pairs: int, seconds: float, threads: int = 1, most_together: int = 1
+) -> None:
+    """Print a row of Markdown for each operation and depth of a thread."""
     print(
         "| operation | depth | drivelab IOPS | fio IOPS | ratio | 95 % | fio/fio |\n|---|---:|---:|---:|---:|---:|---:|"
     )
@@ -106,10 +116,11 @@ def compare(target: Device, operations: Sequence[str], pairs: int, seconds: floa
             ours, theirs, noise = [], [], []
             for index in range(pairs):
                 ways = (drivelab, fio) if index % 2 else (fio, drivelab)
-                rates = {way: way(target, operation, depth, seconds) for way in ways}
+                batch = min(depth, most_together)
+                rates = {way: way(target, operation, depth, seconds, threads, batch) for way in ways}
                 ours.append(rates[drivelab])
                 theirs.append(rates[fio])
-                noise.append(fio(target, operation, depth, seconds) / rates[fio])
+                noise.append(fio(target, operation, depth, seconds, threads, batch) / rates[fio])
             ratios = [our / their for our, their in zip(ours, theirs, strict=True)]
             low, high = interval(ratios)
             print(
@@ -117,6 +128,34 @@ def compare(target: Device, operations: Sequence[str], pairs: int, seconds: floa
                 f"{statistics.median(ratios):.2f} | {low:.2f} to {high:.2f} | {statistics.median(noise):.2f} |",
                 flush=True,
             )
+
+
+@contextmanager
+def zram() -> Iterator[Device]:
+    """Yield a new zram device (Documentation/admin-guide/blockdev/zram)."""
+    number = (ZRAM / "hot_add").read_text().strip()
+    folder = sysfs.block_dir(f"zram{number}")
+    try:
+        (folder / "disksize").write_text(str(SIZE))
+        numbers, sequence = (sysfs.read_text(folder / name) for name in ("dev", "diskseq"))
+        yield Device(f"/dev/zram{number}", f"block {numbers} {sequence or '-'}")
+    finally:
+        _when_closed(lambda: (folder / "reset").write_text("1"))
+        _when_closed(lambda: (ZRAM / "hot_remove").write_text(number))
+
+
+def _when_closed(change: Callable[[], object]) -> None:
+    """Change a device; the kernel closes the files of an ended io_uring a little later, and then permits it."""
+    for _ in range(200):
+        try:
+            change()
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+            time.sleep(0.05)
+        else:
+            return
+    raise TimeoutError("the device is still in use after 10 s")
 
 
 def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
@@ -161,12 +200,13 @@ def main() -> None:
             for depth in DEPTHS[1], DEPTHS[-1]:
                 peak = memory(device, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
-    if not NULL.exists():
-        print(f"\n{NULL} does not exist")
+    if not ZRAM.exists():
+        print("\nthis kernel has no zram")
         return
-    print("\n### Null block device\n")
-    numbers, sequence = (sysfs.read_text(sysfs.block_dir(NULL.name) / name) for name in ("dev", "diskseq"))
-    compare(Device(str(NULL), f"block {numbers} {sequence or '-'}"), ("read",), chosen.pairs, chosen.seconds)
+    for threads in (1, 2):
+        print(f"\n### zram, {threads} thread{'s' if threads > 1 else ''}\n")
+        with zram() as device:
+            compare(device, ("read",), chosen.pairs, chosen.seconds, threads, MOST_TOGETHER)
 
 
 if __name__ == "__main__":
