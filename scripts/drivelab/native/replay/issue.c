@@ -193,7 +193,8 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
            deadlines are 0, it would wait for the end of the file. */
         bool from_parked = first && (!next || first->due_ns <= next->deadline_ns || (int64_t)first->due_ns <= now);
         if (!from_parked && !next)
-            return issuer->blocked || engine->waiting.count ? look_again(issuer, now) : NEVER;
+            return issuer->blocked || __atomic_load_n(&engine->waiting.count, __ATOMIC_RELAXED)
+                       ? look_again(issuer, now) : NEVER;
         uint64_t due = from_parked ? first->due_ns : next->deadline_ns;
         uint64_t index = from_parked ? first->index : issuer->next;
         if (!from_parked && next->after && now >= (int64_t)due) {

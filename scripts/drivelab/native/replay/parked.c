@@ -43,7 +43,7 @@ bool waiting_add(struct waiting *waiting, uint32_t index, uint32_t awaited)
     uint32_t *bucket = &waiting->buckets[bucket_of(waiting, awaited)];
     *waiter = (struct waiter){index, awaited, *bucket};
     *bucket = place;
-    waiting->count++;
+    __atomic_fetch_add(&waiting->count, 1, __ATOMIC_RELAXED);
     return true;
 }
 
@@ -59,7 +59,7 @@ bool waiting_release(struct waiting *waiting, uint32_t awaited, uint32_t *index)
             *link = waiter->next;
             waiter->next = waiting->free;
             waiting->free = place;
-            waiting->count--;
+            __atomic_fetch_sub(&waiting->count, 1, __ATOMIC_RELAXED);
             return true;
         }
         link = &waiter->next;

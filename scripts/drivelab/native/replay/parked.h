@@ -24,7 +24,8 @@ struct waiting {
     pthread_mutex_t lock;
     struct waiter *waiters;
     uint32_t *buckets; /* 1 + place of the first waiter */
-    uint32_t count, places, free, bucket_bits;
+    uint32_t count; /* also read without the lock */
+    uint32_t places, free, bucket_bits;
 };
 
 /* Requests whose dependency is complete, earliest first; for equal times, lower index first. */
