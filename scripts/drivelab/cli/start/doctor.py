@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import broken
 from drivelab.host.entry import SCENARIOS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _doctor(options: argparse.Namespace) -> int:
             f"{len(changed)} settings are changed for a study now. drivelab restores them when the last study ends. To "
             "restore them earlier, run drivelab doctor --restore."
         )
-        print("\n".join(["", *_wrapped(text, "")]))
+        print("\n".join(["", *broken(text, _WIDTH)]))
     return 0
 
 
@@ -100,7 +100,7 @@ def _apply(scenario: str, drives: Sequence[str], temporary: Temporary) -> list[s
     """Change the deviating settings and return lines that say so."""
     from drivelab.host.settings import apply
 
-    lines = [part for text in apply(scenario, drives, temporary) for part in _wrapped(text, "  ")]
+    lines = [part for text in apply(scenario, drives, temporary) for part in broken(f"  {text}", _WIDTH)]
     return [
         "Changed settings:" if lines else "No setting that drivelab can change deviates.",
         *lines,
@@ -138,28 +138,24 @@ def report(rows: Sequence[dict[str, Any]], scenario: str) -> list[str]:
             lines += _details(row)
     if fine:
         lines += ["", "As required"]
-        lines += [line for row in fine for line in _wrapped(f"{_title(row)}: {row['state']}", "  ")]
+        lines += [line for row in fine for line in broken(f"  {_title(row)}: {row['state']}", _WIDTH)]
     if missing:
         names = ", ".join(_title(row) for row in missing)
-        lines += ["", NOT_AVAILABLE.capitalize(), *_wrapped(names, "  ")]
+        lines += ["", NOT_AVAILABLE.capitalize(), *broken(f"  {names}", _WIDTH)]
     return lines
 
 
 def _details(row: dict[str, Any]) -> list[str]:
     by = " (--apply does this)" if row["settable"] else ""
     return [
-        *_wrapped(f"{_title(row)}: {row['state']}; required: {row['wanted']}", "  "),
-        *_wrapped(f"why: {row['effect']}", "    "),
-        *_wrapped(f"set: {row['how']}{by}", "    "),
+        *broken(f"  {_title(row)}: {row['state']}; required: {row['wanted']}", _WIDTH),
+        *broken(f"    why: {row['effect']}", _WIDTH),
+        *broken(f"    set: {row['how']}{by}", _WIDTH),
     ]
 
 
 def _title(row: dict[str, Any]) -> str:
     return row["name"] if row["scope"] == "host" else f"{row['name']} of {row['scope']}"
-
-
-def _wrapped(text: str, indent: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
 
 
 def _kernel_name(device: str) -> str:

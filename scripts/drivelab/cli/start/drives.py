@@ -6,7 +6,6 @@ import argparse
 import json
 import shutil
 import sys
-import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 from drivelab.cli.start.inventory import VIA
 from drivelab.cli.start.sheet_rows import additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
+from drivelab.core.terminal import broken
 from drivelab.core.units import counted, format_amount
 from drivelab.plan.places import ROOT
 
@@ -237,13 +237,7 @@ def remarks(drive: dict[str, Any]) -> list[str]:
         sentences.append(
             f"the drive rates its LBA format as slower than the format with {faster['data_bytes']}-byte blocks"
         )
-    return [
-        line
-        for sentence in sentences
-        for line in textwrap.wrap(
-            sentence, width, initial_indent=_INDENT, subsequent_indent=_INDENT, break_long_words=False
-        )
-    ]
+    return [line for sentence in sentences for line in broken(f"{_INDENT}{sentence}", width)]
 
 
 def _limited_by(drive: dict[str, Any]) -> str:
