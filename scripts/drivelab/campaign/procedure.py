@@ -253,10 +253,14 @@ def _idle(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
     return f"idle: {format_seconds(fields['time_s'])}", []
 
 
+ISSUED = {"polled": "polling", "kernel-thread": "a kernel thread", "nvme": "NVMe commands"}
+
+
 def _replay(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
     from drivelab.plan.replay_choice import ReplayChoice  # imports pyarrow, which is slow; only replays need it
 
-    return f"replay: {_runs(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}", []
+    issued = f", issued by {' and '.join(ISSUED[way] for way in fields['issued'])}" if "issued" in fields else ""
+    return f"replay: {_runs(fields)}, {ReplayChoice.from_mapping(fields['choice']).words()}{issued}", []
 
 
 def _application(fields: Mapping[str, Any]) -> tuple[str, list[str]]:

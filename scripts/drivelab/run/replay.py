@@ -101,8 +101,14 @@ def _replay_once(
 
     tick(0.0)
     name = f"cells/{step}-replay{repeat}-{trace.name}"
+    issued = fields.get("issued", ())
     options = EngineOptions(
-        depth_limit=fields["depth_limit"], go_on=fields["on_error"] == "go-on", seed=bench.plan.seed(name)
+        depth_limit=fields["depth_limit"],
+        go_on=fields["on_error"] == "go-on",
+        polled="polled" in issued,
+        kernel_thread="kernel-thread" in issued,
+        nvme="nvme" in issued,
+        seed=bench.plan.seed(name),
     )
     manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
     try:

@@ -66,6 +66,7 @@ def test_every_other_option_is_resolved(tmp_path: Path) -> None:
         "prefill": "footprint",
         "on_error": "go-on",
         "depth_limit": 64,
+        "issued": ["nvme", "polled"],
         "cold_runs": 0,
     }
     step = replay(tmp_path, **fields, mapping="compact", dependencies="process", until={"passes": 3})
@@ -115,6 +116,9 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"prefill": True}, "prefill"),
         ({"on_error": "retry"}, "on_error"),
         ({"depth_limit": 0}, "depth_limit"),
+        ({"issued": ["quickly"]}, "issued"),
+        ({"issued": []}, "issued"),
+        ({"engine": "fio", "issued": ["polled"]}, "fio's replay does not support another way to issue"),
         ({"until": {"passes": 0}}, r"until\.passes"),
         ({"until": {}}, "is empty; give at least one key"),
         ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),
