@@ -1,4 +1,4 @@
-"""Choose the CPUs from which requests are issued: near the drive, beside its interrupts, one for each core.
+"""Choose the CPUs that issue requests: near the drive, without its interrupts, one for each core.
 
 A thread on another NUMA node pays for each request and each completion with accesses to remote memory. A thread on the
 CPU that serves the drive's interrupts is stopped by each of them. A sibling shares its core's execution units.
@@ -32,9 +32,9 @@ class Topology:
 
 
 def issuing_order(topology: Topology) -> tuple[int, ...]:
-    """Return the CPUs in the order in which threads should take them.
+    """Return the CPUs in order of preference for threads.
 
-    Near CPUs come first. Of those, CPUs without the drive's interrupts; of those, the first of each core.
+    Near CPUs come first; among them CPUs without the drive's interrupts, beginning with the first of each core.
     """
     cpus = [cpu for cpu in topology.cpus if not topology.near or cpu in topology.near]
     far = [cpu for cpu in topology.cpus if cpu not in cpus]
