@@ -1,0 +1,125 @@
+"""Measure what the host gives at a cell's load on null targets, once per host and load.
+
+It happens after the last cell of a measurement. So nothing comes between conditioning and measuring, the drive under
+test is not used, and the host still has the settings of the cells.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.files import own_run_directory
+from drivelab.fio.job import job_text
+from drivelab.fio.job_run import run_fio
+from drivelab.fio.null_target import CEILINGS, ENGINES, TRIES, NullTarget, facts_of, key_of, load_of, null_targets
+from drivelab.fio.result import read_result
+from drivelab.plan.cell import Cell
+from drivelab.plan.plan import Plan, canonical
+from drivelab.recording.writer import Recording, now_iso, read_object, write_json
+from drivelab.run.device import Device
+from drivelab.run.progress import Progress
+
+MOST_LOADS = 200
+"""Loads of one measurement whose ceiling is measured; a trace may have more."""
+_SEED = 1
+_OF_HOST = ("kernel", "cpu", "cores", "fio")
+"""Fields of host.json on which a ceiling depends, besides the host's settings."""
+Measured = list[dict[str, Any]]
+
+
+def note_ceilings(plan: Plan, device: Device, recording: Recording, progress: Progress, *, alone: bool) -> None:
+    """Write the ceilings of all loads of a measurement to its recording, unless no host took part.
+
+    A virtual drive is a program on the host, so the question does not apply. Beside other measurements (not `alone`),
+    only what is known already is written.
+    """
+    if plan.clock != "wall" or plan.virtual:
+        return
+    loads = loads_of(recording.journal())
+    if not loads:
+        return
+
+    def say(number: int, load: Cell) -> None:
+        progress.say(f"what the host gives at {load.label}", number / len(loads))
+
+    host, settings = (json.loads((recording.part / name).read_text()) for name in ("host.json", "settings.json"))
+    names = [device.name, *device.settings_of]
+    recording.write(CEILINGS, ceilings(loads, device.engine, host, settings, besides=names, measure=alone, say=say))
+
+
+def loads_of(journal: Iterable[Mapping[str, Any]]) -> list[Cell]:
+    """Return the distinct loads of the cells and soaks in a journal, in order."""
+    cells = (Cell(**line["workload"]) for line in journal if line["event"] in ("cell", "soak"))
+    loads = {key_of(load): load for cell in cells if (load := load_of(cell)) is not None}
+    return list(loads.values())[:MOST_LOADS]
+
+
+def ceilings(
+    loads: Sequence[Cell],
+    engine: str,
+    host: Mapping[str, Any],
+    settings: Iterable[Mapping[str, Any]],
+    *,
+    besides: Sequence[str] = (),
+    measure: bool = True,
+    say: Callable[[int, Cell], None] = lambda number, load: None,
+) -> dict[str, Any]:
+    """Return the content of CEILINGS: for each load, the results on null targets.
+
+    Args:
+        engine: fio's engine of the cells.
+        host: fields of host.json.
+        settings: rows of settings.json. Results of a host with other settings do not count.
+        besides: kernel names of the devices under test.
+        measure: whether to measure what is not known. If others are measured at the same time, it would disturb them.
+        say: called before a load is measured.
+    """
+    states = [[row["name"], row["state"]] for row in settings if row["scope"] == "host"]
+    conditions = {**{name: host.get(name) for name in _OF_HOST}, "engine": engine, "settings": _digest(states)}
+    known_file = own_run_directory() / "host-ceilings" / f"{_digest(conditions)}.json"
+    known: dict[str, Measured] = read_object(known_file)
+    missing: list[str] = []
+    if measure and engine in ENGINES and any(key_of(load) not in known for load in loads):
+        with ExitStack() as stack:
+            targets, missing = stack.enter_context(null_targets(besides))
+            for number, load in enumerate(loads):
+                if key_of(load) not in known:
+                    say(number, load)
+                    known[key_of(load)] = _measured(load, engine, targets)
+        write_json(known_file, known)
+    measured = [{"load": load.to_mapping(), "measured": known.get(key_of(load), [])} for load in loads]
+    return {"conditions": conditions, "loads": measured, "without": missing}
+
+
+def _measured(load: Cell, engine: str, targets: Iterable[NullTarget]) -> Measured:
+    results = []
+    for target in targets:
+        if target.bounds(load):
+            facts = {**facts_of(target, load), "at": now_iso()}
+            try:
+                results.append({**facts, **_best(load, engine, target)})
+            except (CellFailed, UserError, OSError) as error:
+                results.append({**facts, "bounds": [], "failed": str(error)})
+    return results
+
+
+def _best(load: Cell, engine: str, target: NullTarget) -> dict[str, Any]:
+    cell = target.load_for(load)
+    job = job_text(cell, target.path, target.engine or engine, target.capacity_bytes, target.logical_block_bytes, _SEED)
+    iops = []
+    for _ in range(TRIES):
+        with TemporaryDirectory(prefix="drivelab-ceiling-") as folder:
+            run_fio(None, job, Path(folder), runtime_s=cell.runtime_s, readonly=target.readonly)
+            iops.append(read_result(Path(folder), cell).iops)
+    return {"iops": max(iops), "tries": iops, "job": job}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
