@@ -42,6 +42,7 @@ def plan(project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _possib
     if _possible is not None:
         pytest.skip(_possible)
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr(host_ceiling, "UNDISTURBED", 0.0)  # other programs may run beside the test
     image = tmp_path / "disk.img"
     image.write_bytes(os.urandom(32 * MIB))
     device = fuse.attach_loop(image, sector_bytes=512)
@@ -112,3 +113,15 @@ def test_a_null_target_that_fails_costs_no_recording(plan: Plan, monkeypatch: py
     cells = cells_of(plan)
     assert cells["host_at_most_iops"].isna().all()
     assert all("no such luck" in result["failed"] for entry in ceilings(plan) for result in entry["measured"])
+
+
+@pytest.mark.parametrize(
+    ("threads", "threads_pct", "is_bound"),
+    [(1, 99.0, True), (1, 80.0, False), (4, 49.0, True), (4, 40.0, False), (2, 89.9, False)],
+)
+def test_a_disturbed_run_is_no_upper_bound(threads: int, threads_pct: float, is_bound: bool) -> None:
+    result = {"iops": 1.0, "threads_pct": threads_pct, "bounds": ["at least", "at most"]}
+    judged = host_ceiling.without_disturbed_bound(result, threads, cpus=2)
+    assert ("at most" in judged["bounds"]) is is_bound
+    assert ("disturbed" in judged) is not is_bound
+    assert "at least" in judged["bounds"]

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.files import own_run_directory
+from drivelab.criteria.host_limit import AT_MOST
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import run_fio
 from drivelab.fio.null_target import CEILINGS, ENGINES, TRIES, NullTarget, facts_of, key_of, load_of, null_targets
@@ -28,6 +29,8 @@ from drivelab.run.progress import Progress
 
 MOST_LOADS = 200
 """Loads of one measurement whose ceiling is measured; a trace may have more."""
+UNDISTURBED = 0.9
+"""Share of their CPUs that threads on a null target have if nothing else uses the CPUs (ours)."""
 _SEED = 1
 _OF_HOST = ("kernel", "cpu", "cores", "fio")
 """Fields of host.json on which a ceiling depends, besides the host's settings."""
@@ -86,16 +89,36 @@ def ceilings(
     known_file = own_run_directory() / "host-ceilings" / f"{_digest(conditions)}.json"
     known: dict[str, Measured] = read_object(known_file)
     missing: list[str] = []
-    if measure and engine in ENGINES and any(key_of(load) not in known for load in loads):
-        with ExitStack() as stack:
-            targets, missing = stack.enter_context(null_targets(besides))
-            for number, load in enumerate(loads):
-                if key_of(load) not in known:
-                    say(number, load)
-                    known[key_of(load)] = _measured(load, engine, targets)
-        write_json(known_file, known)
+    unknown = [load for load in loads if key_of(load) not in known]
+    if measure and engine in ENGINES and unknown:
+        entries, missing = measured_now(unknown, engine, besides=besides, say=say)
+        new = {key_of(load): entry["measured"] for load, entry in zip(unknown, entries, strict=True)}
+        write_json(known_file, known | {key: results for key, results in new.items() if _lasts(results)})
+        known |= new
     measured = [{"load": load.to_mapping(), "measured": known.get(key_of(load), [])} for load in loads]
     return {"conditions": conditions, "loads": measured, "without": missing}
+
+
+def _lasts(results: Measured) -> bool:
+    """Return whether results hold for later measurements too: nothing failed, and nothing else used the CPUs."""
+    return not any("failed" in result or "disturbed" in result for result in results)
+
+
+def measured_now(
+    loads: Sequence[Cell],
+    engine: str,
+    *,
+    besides: Sequence[str] = (),
+    say: Callable[[int, Cell], None] = lambda number, load: None,
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Measure loads; return the entries `loads` of CEILINGS, and why targets are missing. Arguments: see `ceilings`."""
+    entries = []
+    with null_targets(besides) as (targets, missing):
+        for number, cell in enumerate(loads):
+            if (load := load_of(cell)) is not None:
+                say(number, load)
+                entries.append({"load": load.to_mapping(), "measured": _measured(load, engine, targets)})
+    return entries, missing
 
 
 def _measured(load: Cell, engine: str, targets: Iterable[NullTarget]) -> Measured:
@@ -104,7 +127,7 @@ def _measured(load: Cell, engine: str, targets: Iterable[NullTarget]) -> Measure
         if target.bounds(load):
             facts = {**facts_of(target, load), "at": now_iso()}
             try:
-                results.append({**facts, **_best(load, engine, target)})
+                results.append(without_disturbed_bound({**facts, **_best(load, engine, target)}, load.threads))
             except (CellFailed, UserError, OSError) as error:
                 results.append({**facts, "bounds": [], "failed": str(error)})
     return results
@@ -113,12 +136,28 @@ def _measured(load: Cell, engine: str, targets: Iterable[NullTarget]) -> Measure
 def _best(load: Cell, engine: str, target: NullTarget) -> dict[str, Any]:
     cell = target.load_for(load)
     job = job_text(cell, target.path, target.engine or engine, target.capacity_bytes, target.logical_block_bytes, _SEED)
-    iops = []
+    tries = []
     for _ in range(TRIES):
         with TemporaryDirectory(prefix="drivelab-ceiling-") as folder:
             run_fio(None, job, Path(folder), runtime_s=cell.runtime_s, readonly=target.readonly)
-            iops.append(read_result(Path(folder), cell).iops)
-    return {"iops": max(iops), "tries": iops, "job": job}
+            result = read_result(Path(folder), cell)
+            tries.append((result.iops, result.user_cpu_pct + result.system_cpu_pct))
+    iops, threads_pct = max(tries)
+    return {"iops": iops, "threads_pct": round(threads_pct, 1), "tries": [one for one, _ in tries], "job": job}
+
+
+def without_disturbed_bound(result: dict[str, Any], threads: int, cpus: int | None = None) -> dict[str, Any]:
+    """Remove AT_MOST from the bounds of a result whose threads did not have their CPUs for themselves.
+
+    A null target never lets fio wait, so threads use all of their CPUs unless something else does. Threads beyond the
+    number of CPUs share them.
+    """
+    cpus = len(os.sched_getaffinity(0)) if cpus is None else cpus
+    expected_pct = 100 * min(1.0, cpus / threads)
+    if AT_MOST not in result["bounds"] or result["threads_pct"] >= UNDISTURBED * expected_pct:
+        return result
+    words = f"fio's threads had {result['threads_pct']:.0f} % of a CPU each, not {expected_pct:.0f} %"
+    return {**result, "bounds": [bound for bound in result["bounds"] if bound != AT_MOST], "disturbed": words}
 
 
 def _digest(value: Any) -> str:

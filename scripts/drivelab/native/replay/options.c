@@ -11,7 +11,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS, REALTIME, SEED, SPIN,
-       POSSIBLE };
+       POSSIBLE, WAKEUPS };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -22,6 +22,7 @@ static const struct option known[] = {
     {"threads", required_argument, NULL, THREADS},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
+    {"wakeups", no_argument, NULL, WAKEUPS},
     {NULL, 0, NULL, 0},
 };
 
@@ -91,6 +92,7 @@ static bool take(struct options *options, int option, const char *name, struct r
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
     case POSSIBLE: options->possible = true; return true;
+    case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }
 }
