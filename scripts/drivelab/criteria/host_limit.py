@@ -18,7 +18,7 @@ NEAR_CEILING = 0.8
 REFUTED = 1.1
 """A cell that is faster than the ceiling by this factor shows that something slowed down the null target."""
 BUSY_PCT = 90.0
-"""CPU time above which a cell's CPUs are busy (ours): fio's own share is the same as in a quick look."""
+"""CPU time above which a cell's CPUs are busy (ours), as in a quick look."""
 LEAST_S = 0.5
 """Shortest time over which CPU shares are computed: the kernel counts CPU time in ticks of 10 ms."""
 CPUS = "cpus"
