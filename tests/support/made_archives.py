@@ -59,7 +59,7 @@ def summary_rows(result: Result) -> list[dict[str, Any]]:
              "mad": None, "interval_low": None, "interval_high": None, "asymptote_pct": 0.0,
              "statistic": f"window average, geometric mean of {len(names)} recordings" if len(names) > 1
              else "window average",
-             "verdict": result.verdict if place == 0 else "in steady window", "taint_reason": None,
+             "verdict": result.verdict if place == 0 else "in steady window", "taint_reason": None, "host_limit": None,
              "reduced": result.reduced, "virtual": result.virtual, "clock": result.clock,
              "recordings": names, "evidence": [f"{name}/cells/0-round01-cell0{place}" for name in names]}
         )  # fmt: skip

@@ -62,7 +62,7 @@ def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: n
                      "scope": "recordings", "mad": 0.1, "interval_low": samples[0], "interval_high": samples[2],
                      "asymptote_pct": 0.0,
                      "statistic": "median of 3 recordings", "verdict": "steady" if cell == 0 else "in steady window",
-                     "taint_reason": None, "reduced": False, "virtual": False, "clock": "wall",
+                     "taint_reason": None, "host_limit": None, "reduced": False, "virtual": False, "clock": "wall",
                      "recordings": recordings, "evidence": [f"{recording}/cells/{cell}" for recording in recordings]}
                 )  # fmt: skip
     tables = {

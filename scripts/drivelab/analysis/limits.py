@@ -19,6 +19,7 @@ NOT_STEADY = "not steady"
 NOT_REPEATABLE = "not repeatable"
 BUSY = "busy machine"
 TAINTED = "tainted"
+HOST_LIMITED = "host-limited"
 FEW_RECORDINGS = "too few recordings"
 SINGLE_RECORDING = "single recording"
 LOSSY = "lossy trace"
@@ -28,8 +29,8 @@ VIRTUAL_CLOCK = "virtual clock"
 VIRTUAL = "virtual drive"
 REDUCED = "reduced"
 LABELS = (
-    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED, FEW_RECORDINGS,
-    SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
+    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED, HOST_LIMITED,
+    FEW_RECORDINGS, SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
 )  # fmt: skip
 """Most severe first."""
 NO_PURGE = ("not purged", "none")
@@ -65,6 +66,7 @@ def limited(values: pd.DataFrame, conditions: pd.DataFrame) -> dict[str, pd.Data
         IMPORTED: values["recordings"].map(is_imported),
         BUSY: values["taint_reason"].map(is_busy),
         TAINTED: values["taint_reason"].notna() & ~values["taint_reason"].map(is_busy),
+        HOST_LIMITED: values["host_limit"].notna() if "host_limit" in values else values["verdict"] == HOST_LIMITED,
         SINGLE_RECORDING: values["recordings"].str.len() == 1,
         NOT_PURGED: [test in unpurged for test in tests],
         VIRTUAL_CLOCK: values["clock"].str.contains("virtual"),

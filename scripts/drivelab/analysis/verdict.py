@@ -9,6 +9,8 @@ RSE_OK = "repeats agree"
 NOT_STEADY = "not steady"
 TAINTED = "tainted"
 """Something disturbed the drive or its host during a cell that the value uses."""
+HOST_LIMITED = "host-limited"
+"""The host, not the drive, may be the limit of a cell that the value uses: the drive is at least as good."""
 TOO_FEW_RUNS = "too few runs"
 RSE_TOO_HIGH = "repeats do not agree"
 IN_PHASE = "in a phase"
@@ -28,7 +30,7 @@ INCOMPLETE_WINDOW = "incomplete window"
 FINE = frozenset(
     {STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES, *AS_ASKED.values()}
 )
-FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
+FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH, HOST_LIMITED)
 """Faults, gravest first: a value with several gets the first."""
 
 FASTER_BEYOND = "faster beyond the margin"

@@ -19,11 +19,13 @@ from drivelab.collect.belonging import (
     refused_unreadable,
 )
 from drivelab.collect.cell_rows import Clock, Rows, bin_rows, columns_by_workload, result_columns
+from drivelab.collect.host_limits import ceilings_of, host_limit_columns
 from drivelab.collect.replays import replay_tables
 from drivelab.collect.soundness_of_cells import check_place, judge, readable_result, readable_slices, unsound_seconds
 from drivelab.collect.soundness_of_runs import application_runs
 from drivelab.collect.telemetry_table import cell_columns, telemetry_table
 from drivelab.core.errors import UserError
+from drivelab.criteria.host_limit import CPUS
 from drivelab.criteria.taint import DEFAULT, KERNEL, OWN, Limits, foreign_writes
 from drivelab.fio.result import FioResult
 from drivelab.fio.series import read_series
@@ -64,7 +66,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
         raise UserError(
             f"{recording}: its journal is empty; restore it from a copy, or delete the folder to measure again"
         )
-    version = fio_of(recording)
+    version, ceilings = fio_of(recording), ceilings_of(recording)
     foreign, measured = foreign_devices(recording, plan, journal), list[tuple[str, FioResult, str | None]]()
     for line in journal:
         if line["event"] == "gap":
@@ -93,10 +95,12 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
                 planned = {**steps.planned(line["step"], cell), "cold": bool(line.get("cold", False))}
                 timed = _timed(facts, result) if plan.clock == "virtual" else facts
                 evidence = {"directory": line["directory"], "unsound": unsound}
+                telemetry_columns = _power_and_taint(timeline, timed, limits)
                 columns = {
                     **result_columns(cell, result, facts, clock, gap),
                     **columns_by_workload(cell, result if unsound is None else None),
-                    **_power_and_taint(timeline, timed, limits),
+                    **telemetry_columns,
+                    **host_limit_columns(plan, ceilings, cell, result, facts, telemetry_columns),
                 }
                 rows["cells"].append({**at, **planned, **columns, **evidence})
                 rows["latency_bins"] += bin_rows(at, cell, result)
@@ -179,7 +183,7 @@ def _soak_slices(recording: Path, line: Mapping[str, Any]) -> Iterator[_Item]:
     first, last = _window(line)
     before_s = 0.0
     for number, result, unsound in readable_slices(recording, line, cell):
-        facts = {name: line[name] for name in ("steal_pct", "gap_ms", KERNEL, OWN) if name in line}
+        facts = {name: line[name] for name in ("steal_pct", "gap_ms", KERNEL, OWN, CPUS) if name in line}
         if number > line["first_slice"]:
             facts.pop("gap_ms", None)
         facts["ended_by"], facts["in_window"] = line.get("ended_by"), first <= number <= last

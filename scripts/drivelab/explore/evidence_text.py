@@ -18,7 +18,7 @@ Row = tuple[str, str]
 
 _NUMBERS = {
     "statistic": "statistic", "n": "repeats", "samples": "samples", "scope": "scope", "verdict": "verdict",
-    "taint_reason": "taint", "doubts": "doubts", "remarks": "remarks",
+    "taint_reason": "taint", "host_limit": "host limit", "doubts": "doubts", "remarks": "remarks",
 }  # fmt: skip
 _UNITS = {"pct": "%", "c": "°C", "s": "s", "us": "µs", "mhz": "MHz", "w": "W"}
 _NOT_AVAILABLE = "not available here"

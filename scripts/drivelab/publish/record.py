@@ -17,7 +17,7 @@ import drivelab
 from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import NOT_RECORDED
 from drivelab.analysis.fleet_statistics import VALUE, Tracked, key_values
-from drivelab.analysis.verdict import FINE, NOT_STEADY, STEADY, TAINTED
+from drivelab.analysis.verdict import FINE, HOST_LIMITED, NOT_STEADY, STEADY, TAINTED
 from drivelab.core.units import parse_size
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.subject_kinds import DRIVE
@@ -123,6 +123,7 @@ def labels_of(rows: list[Record], facets: Mapping[str, str], recordings: int) ->
         **labels_of_facets(facets),
         limits.IMPORTED: all(limits.is_imported(row["recordings"]) for row in rows),
         limits.TAINTED: any(row["taint_reason"] for row in rows) or TAINTED in verdicts,
+        limits.HOST_LIMITED: HOST_LIMITED in verdicts,
         limits.NOT_STEADY: NOT_STEADY in verdicts,
         limits.SINGLE_RECORDING: recordings == 1,
         "two recordings": 1 < recordings < FEWEST,

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.verdict import NOT_STEADY, RSE_TOO_HIGH, TOO_FEW_RUNS
-from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.measurement_outcome import in_few_recordings, taint_reasons
+from drivelab.report import disturbances
+from drivelab.report.disturbances import Concern, keys_of
+from drivelab.report.inputs import Inputs, Row
+from drivelab.report.measurement_outcome import in_few_recordings
 from drivelab.report.numbers import is_missing, metric_name
 from drivelab.report.view import Banner, Link
-
-_MAY_BE_TAINTED = ("cells", "replays", "application_runs")
-_Concern = tuple[Sequence[Key], Iterable[str]]
-"""Affected tests and reasons; both empty if the limitation does not apply."""
 
 
 def banners(inputs: Inputs) -> tuple[Banner, ...]:
@@ -42,7 +40,7 @@ class _Limit:
     id: str
     title: str
     meaning: str
-    find: Callable[[Inputs], _Concern]
+    find: Callable[[Inputs], Concern]
 
     def banner(self, label: str, inputs: Inputs) -> Banner | None:
         keys, reasons = self.find(inputs)
@@ -51,33 +49,28 @@ class _Limit:
         return Banner(self.id, label, self.title, self.meaning, links, texts) if links or texts else None
 
 
-def _keys(inputs: Inputs, rows: Iterable[Row]) -> list[Key]:
-    affected = {(row["drive"], row["measurement"]) for row in rows}
-    return [key for key in inputs.keys if key in affected]
-
-
 def _test(row: Row) -> str:
     return f"{row['drive']} · {row['measurement']}"
 
 
-def _excluded(inputs: Inputs) -> _Concern:
+def _excluded(inputs: Inputs) -> Concern:
     rows = inputs.tables["exclusions"]
-    return _keys(inputs, rows), (f"{row['recording']}, {row['place']}: {row['words']}" for row in rows)
+    return keys_of(inputs, rows), (f"{row['recording']}, {row['place']}: {row['words']}" for row in rows)
 
 
-def _also_differs(inputs: Inputs) -> _Concern:
+def _also_differs(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["differences"] if not row["intended"] and not _unknown(row)]
-    return _keys(inputs, _compared(rows)), _of_pairs(rows, "facet")
+    return keys_of(inputs, _compared(rows)), _of_pairs(rows, "facet")
 
 
-def _not_recorded(inputs: Inputs) -> _Concern:
+def _not_recorded(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["differences"] if _unknown(row)]
     if all(row["intended"] for row in rows):
         return (), ()
     facets: dict[tuple[str, str], set[str]] = {}
     for row in rows:
         facets.setdefault((row["comparison"], row["basis"]), set()).add(row["facet"])
-    return _keys(inputs, _compared(rows)), (
+    return keys_of(inputs, _compared(rows)), (
         f"{drive} against {basis}: {not_recorded_words(len(names))}" for (drive, basis), names in facets.items()
     )
 
@@ -98,29 +91,29 @@ def _of_pairs(rows: Iterable[Row], name: str) -> Iterator[str]:
     return (f"{drive} against {basis}: {', '.join(values)}" for (drive, basis), values in values_by_pair.items())
 
 
-def _imported(inputs: Inputs) -> _Concern:
+def _imported(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["summary"] if limits.is_imported(row["recordings"])]
-    return _keys(inputs, rows), (f"{_test(row)}: {row['protocol']}" for row in rows)
+    return keys_of(inputs, rows), (f"{_test(row)}: {row['protocol']}" for row in rows)
 
 
-def _partial(inputs: Inputs) -> _Concern:
+def _partial(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["replays"] if row["partial"] or row["errors"]]
-    return _keys(inputs, rows), (
+    return keys_of(inputs, rows), (
         f"{_test(row)}: {row['trace']}, run {row['repeat']}: {'; '.join(row['marks'])}" for row in rows
     )
 
 
-def _not_steady(inputs: Inputs) -> _Concern:
+def _not_steady(inputs: Inputs) -> Concern:
     missed = [row for row in inputs.tables["steady_state"] if not row["reached"]]
     by_verdict = [row for row in inputs.tables["summary"] if row["verdict"] == NOT_STEADY]
     reasons = [_unsteady_loop([row for row in missed if row["recording"] == recording], recording)
                for recording in dict.fromkeys(row["recording"] for row in missed)]  # fmt: skip
-    loops = _keys(inputs, missed)
-    for key in _keys(inputs, by_verdict):
+    loops = keys_of(inputs, missed)
+    for key in keys_of(inputs, by_verdict):
         labels = dict.fromkeys(row["cell_label"] for row in by_verdict if (row["drive"], row["measurement"]) == key)
         if key not in loops:
             reasons.append(f"{key[0]} · {key[1]}: {', '.join(labels)} still changed at the end")
-    return _keys(inputs, [*missed, *by_verdict]), reasons
+    return keys_of(inputs, [*missed, *by_verdict]), reasons
 
 
 def _unsteady_loop(windows: list[Row], recording: str) -> str:
@@ -129,73 +122,53 @@ def _unsteady_loop(windows: list[Row], recording: str) -> str:
     return f"{recording}: not steady after {windows[0]['rounds']} rounds{which}"
 
 
-def _not_repeatable(inputs: Inputs) -> _Concern:
+def _not_repeatable(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["summary"] if row["verdict"] in {RSE_TOO_HIGH, TOO_FEW_RUNS}]
-    return _keys(inputs, rows), (
+    return keys_of(inputs, rows), (
         f"{_test(row)}: {row['cell_label']}, {metric_name(row['metric'])}: {row['verdict']}" for row in rows
     )
 
 
-def _busy(inputs: Inputs) -> _Concern:
-    return _disturbed(inputs, [row for row in _all_tainted(inputs) if limits.is_busy(row.get("taint_reason"))])
-
-
-def _tainted(inputs: Inputs) -> _Concern:
-    return _disturbed(inputs, [row for row in _all_tainted(inputs) if not limits.is_busy(row.get("taint_reason"))])
-
-
-def _all_tainted(inputs: Inputs) -> list[Row]:
-    frames = [inputs.frame(name) for name in _MAY_BE_TAINTED]
-    return [row for frame in frames if "tainted" in frame for row in rows_of(frame[frame["tainted"].eq(True)])]
-
-
-def _disturbed(inputs: Inputs, rows: list[Row]) -> _Concern:
-    keys, reasons = _keys(inputs, rows), []
-    for key in keys:
-        tainted = [row for row in rows if (row["drive"], row["measurement"]) == key]
-        total = sum(len(inputs.frame_of(name, key)) for name in _MAY_BE_TAINTED)
-        reasons.append(f"{key[0]} · {key[1]}: {len(tainted)} of {total} cells and replays: {taint_reasons(tainted)}")
-    return keys, reasons
-
-
-def _few_recordings(inputs: Inputs) -> _Concern:
+def _few_recordings(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["deltas"] if in_few_recordings(row)]
     sides = (
         {"drive": row[side], "measurement": row["measurement"]} for row in rows for side in ("basis", "comparison")
     )
-    return _keys(inputs, sides), _of_pairs(rows, "measurement")
+    return keys_of(inputs, sides), _of_pairs(rows, "measurement")
 
 
-def _lossy(inputs: Inputs) -> _Concern:
+def _lossy(inputs: Inputs) -> Concern:
     traces = [row for row in inputs.tables["traces"] if row.get("lossy") is True]
     names = {row["trace"] for row in traces}
-    return _keys(inputs, (row for row in inputs.tables["replays"] if row["trace"] in names)), (
+    return keys_of(inputs, (row for row in inputs.tables["replays"] if row["trace"] in names)), (
         f"{row['trace']}: "
         + ("number lost not recorded" if is_missing(row.get("lost")) else f"{int(row['lost']):,} lost")
         for row in traces
     )
 
 
-def _simulated(inputs: Inputs) -> _Concern:
+def _simulated(inputs: Inputs) -> Concern:
     rows = [row for row in inputs.tables["application_runs"] if not is_missing(row["simulated_from"])]
-    return _keys(inputs, rows), (f"{row['application']}: replay of the trace '{row['simulated_from']}'" for row in rows)
+    return keys_of(inputs, rows), (
+        f"{row['application']}: replay of the trace '{row['simulated_from']}'" for row in rows
+    )
 
 
-def _clock(inputs: Inputs) -> _Concern:
+def _clock(inputs: Inputs) -> Concern:
     reasons = (plan["clock_reason"] for plan in inputs.plans if not is_missing(plan.get("clock_reason")))
     return [key for key in inputs.keys if inputs.on_virtual_clock(key)], (f"Reason: {reason}" for reason in reasons)
 
 
-def _virtual(inputs: Inputs) -> _Concern:
+def _virtual(inputs: Inputs) -> Concern:
     return [key for key in inputs.keys if inputs.flag(key, "virtual")], ()
 
 
-def _not_purged(inputs: Inputs) -> _Concern:
+def _not_purged(inputs: Inputs) -> Concern:
     unpurged = limits.not_purged(inputs.frame("conditions"))
     return [key for key in inputs.keys if key in unpurged], ()
 
 
-def _reduced(inputs: Inputs) -> _Concern:
+def _reduced(inputs: Inputs) -> Concern:
     reasons = (f"{plan['measurement']}: {why}" for plan in inputs.plans for why in plan.get("reduced_why") or ())
     return [key for key in inputs.keys if inputs.flag(key, "reduced")], reasons
 
@@ -245,13 +218,20 @@ _LIMITS = {
         "busy", "Measured on a busy machine",
         "Other programs or virtual machines used the host during these cells. The results may be too slow. Repeat the "
         "measurement on an idle host.",
-        _busy,
+        disturbances.busy,
     ),
     limits.TAINTED: _Limit(
         "tainted", "Tainted cells",
         "During these cells the drive was too hot, its array was in another state than asked for, or something else "
         "wrote to it. The results may be too slow.",
-        _tainted,
+        disturbances.tainted,
+    ),
+    limits.HOST_LIMITED: _Limit(
+        "host-limited", "Limited by the host",
+        "In these tests the host, not the drive, may be the limit: the drive is at least as fast as the numbers say. "
+        "'drivelab bench-host' shows what the host gives and what to change. Compare drives at lower loads or on a "
+        "faster host.",
+        disturbances.host_limited,
     ),
     limits.FEW_RECORDINGS: _Limit(
         "few-recordings", "Too few recordings for a verdict",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
@@ -18,6 +18,7 @@ from drivelab.report.measurement_outcome import (
     TONES,
     comparable,
     delta_words,
+    host_mark,
     in_few_recordings,
     interval,
     outcome,
@@ -33,6 +34,7 @@ from drivelab.tables.labels import KINDS, known_by_throughput
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
 BUSY = f"measured on a {limits.BUSY}"
+LIMITED = "limited by the host"
 _LINES = 3
 _MOST_GROUPS, _MOST_BARS, _MOST_PANELS = 4, 16, 3
 _MOST_COLUMNS = 4
@@ -74,7 +76,7 @@ class FirstScreen:
         if not compared:
             drive, row = next(iter(values.items()))
             only = f"{drive} reaches {self._quantity(subject, [row])[0]} {at}{_interval(subject, row)}"
-            return f"{only}{f', {BUSY}' if limits.is_busy(row.get('taint_reason')) else ''}."
+            return f"{only}{comma(limited_words([row]))}."
         best = best_first(self._frame([subject]))[0]
         delta = compared.get(best) or max(compared.values(), key=lambda row: row["delta_pct"] or 0.0)
         of_drive = [row for row in headline_deltas(self.inputs) if row["comparison"] == delta["comparison"]]
@@ -92,10 +94,10 @@ class FirstScreen:
         if outcome(delta) in DECIDED or in_few_recordings(delta):
             sure = f" ({_how_sure(self.inputs, delta)})" if interval(delta) else ""
             return f"{first}; {at}, {_versus(numbers)}{sure}.{f' {rest}' if rest else ''}"
-        busy = f", {BUSY}" if self._is_busy(subject, delta) else ""
+        limited = comma(self._limited(subject, delta))
         return (
             f"{delta['comparison']} reaches {numbers[0]} and {delta['basis']} {numbers[1]} {at} "
-            f"(Δ\u00a0{delta_words(delta)}){busy}. {verdict}"
+            f"(Δ\u00a0{delta_words(delta)}){limited}. {verdict}"
         )
 
     def _best_of_many(self, subject: Subject, best: str, delta: Row, numbers: list[str], at: str) -> str:
@@ -105,17 +107,15 @@ class FirstScreen:
             value = self._quantity(subject, [self._values[subject][basis]])[0]
             return f"{few}{basis}, the basis, has the best value of {drives} drives {at}: {value}."
         sure = f", {_how_sure(self.inputs, delta)}" if interval(delta) else ""
-        unsure = (
-            "" if few or outcome(delta) in DECIDED else f", {BUSY}" if self._is_busy(subject, delta) else ", no verdict"
-        )
+        is_sure = few or outcome(delta) in DECIDED
+        unsure = "" if is_sure else comma(self._limited(subject, delta) or "no verdict")
         return (
             f"{few}{best} has the best value of {drives} drives {at}: {numbers[0]}, against {numbers[1]} of {basis}, "
             f"the basis (Δ\u00a0{delta_words(delta)}{sure}{unsure})."
         )
 
-    def _is_busy(self, subject: Subject, delta: Row) -> bool:
-        values = (self._values[subject].get(delta[side], {}) for side in ("comparison", "basis"))
-        return any(limits.is_busy(row.get("taint_reason")) for row in values)
+    def _limited(self, subject: Subject, delta: Row) -> str:
+        return limited_words(self._values[subject].get(delta[side], {}) for side in ("comparison", "basis"))
 
     def words(self, subject: Subject) -> str:
         """Return a workload in words; if several measurements have it, what tells them apart follows."""
@@ -139,8 +139,8 @@ class FirstScreen:
         with among(self.inputs.drives):
             drawing = side_by_side(values)
         rows = [row for subject in chosen for row in self._values[subject].values()]
-        if any(limits.is_busy(row.get("taint_reason")) for row in rows):
-            note(drawing, BUSY)
+        if limited := limited_words(rows):
+            note(drawing, limited)
         left_out = len(drives) - values["drive"].nunique()
         if left_out:
             note(drawing, f"the best of {len(drives)} drives, and the basis")
@@ -209,12 +209,24 @@ class FirstScreen:
         if delta is not None:
             verdict = IN_RECORDINGS if in_few_recordings(delta) else outcome(delta)
             small, tone = f"Δ\u00a0{delta_words(delta)}, {verdict}", TONES.get(verdict, "")
-        if limits.is_busy(row.get("taint_reason")):
-            small = "; ".join(filter(None, (small, BUSY)))
+        small = "; ".join(filter(None, (small, limited_words([row]))))
         return Cell(text, small=small, tone=tone, value=float(row["value"]), proof=value_proof(row))
 
     def _quantity(self, subject: Subject, rows: Sequence[Row]) -> list[str]:
         return quantities([row["value"] for row in rows], unit_of(subject[2], rows[0]["unit"]), rounded)
+
+
+def limited_words(values: Iterable[Row]) -> str:
+    """Return what limits these summary values: a busy machine, the host's speed; empty for none."""
+    rows = list(values)
+    busy = any(limits.is_busy(row.get("taint_reason")) for row in rows)
+    host = any(map(host_mark, rows))
+    return ", ".join([BUSY] * busy + [LIMITED] * host)
+
+
+def comma(words: str) -> str:
+    """Return words with a comma before them; nothing for none."""
+    return f", {words}" if words else ""
 
 
 def _versus(numbers: Sequence[str]) -> str:

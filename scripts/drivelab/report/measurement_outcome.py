@@ -8,11 +8,13 @@ from datetime import datetime
 
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.doubts import TOO_FEW
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, NOT_COMPARED, WORSE
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, HOST_LIMITED, NOT_COMPARED, WORSE
 from drivelab.core.units import counted
+from drivelab.criteria.host_limit import most_severe, without_causes
 from drivelab.criteria.taint import causes, digest
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.numbers import DASH, MISSING, amount, duration, is_missing, percent, quantity
+from drivelab.tables.labels import KINDS
 
 TONES = {**dict.fromkeys(BETTER, "good"), **dict.fromkeys(WORSE, "bad")}
 """Tone of a field with a verdict or a delta."""
@@ -163,14 +165,50 @@ def taint_reasons(rows: Iterable[Row]) -> str:
 
 
 def taint_note(rows: Iterable[Row]) -> str:
-    """Return a note for a table based on these cells or replays; empty if no row is tainted."""
-    tainted_rows = tainted(rows)
-    return f"{len(tainted_rows)} tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
+    """Return a note on disturbances and host for a table of these cells or replays; empty if there are none."""
+    all_rows = list(rows)
+    tainted_rows = tainted(all_rows)
+    taints = f"{len(tainted_rows)} tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
+    return " ".join(filter(None, (taints, host_note(all_rows))))
 
 
 def taint_mark(row: Row) -> str:
     """Return a short mark for a summary value; empty if it is not tainted."""
     return "" if is_missing(row.get("taint_reason")) else f"tainted: {', '.join(causes([str(row['taint_reason'])]))}"
+
+
+def host_mark(row: Row) -> str:
+    """Return a short mark for a value that the host may limit; empty for others.
+
+    The drive's own speed is at least the value, and its time at most.
+    """
+    if is_missing(row.get("host_limit")):
+        return ""
+    return f"at {'most' if row.get('kind', KINDS.get(row.get('metric', ''))) == 'time' else 'least'}: {HOST_LIMITED}"
+
+
+def marks(row: Row | None) -> str:
+    """Return all short marks of a summary value; empty for a missing one."""
+    return "" if row is None else ", ".join(filter(None, (host_mark(row), taint_mark(row))))
+
+
+def host_limit_of(rows: Iterable[Row]) -> str | None:
+    """Return why the host may be the limit of any of these cells or values."""
+    return most_severe(str(row["host_limit"]) for row in rows if host_mark(row))
+
+
+def host_note(rows: Iterable[Row]) -> str:
+    """Return a note for a table based on these cells or values; empty if the host limits none."""
+    reasons = host_limit_of(rows)
+    return "" if reasons is None else f"Host-limited: {without_causes(reasons)}."
+
+
+def notes(rows: Iterable[Row]) -> str:
+    """Return the notes on host and disturbances for a table of summary values; empty if there are none."""
+    values = list(rows)
+    tainted_values = [row for row in values if taint_mark(row)]
+    taints = f"Tainted: {taint_reasons(tainted_values)}." if tainted_values else ""
+    return " ".join(filter(None, (host_note(values), taints)))
 
 
 def _text(row: Row) -> str:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from drivelab.core.units import parse_size, time_scale
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
-from drivelab.report.measurement_outcome import taint_mark, taint_note, taint_reasons, tainted
+from drivelab.report.measurement_outcome import (
+    host_limit_of,
+    marks,
+    notes,
+    taint_mark,
+    taint_note,
+    taint_reasons,
+    tainted,
+)
 from drivelab.report.numbers import (
     DASH,
     capital,
@@ -135,18 +143,13 @@ def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:
                 (Cell(labels[block]), *(_matrix_cell(cells.get((block, mix)), divisor) for mix in mixes))
                 for block in sizes
             ),
-            note=_note(cells.values()),
+            note=notes(cells.values()),
             sources=inputs.sources(name for row in cells.values() for name in row["recordings"]),
         )
 
 
-def _note(rows: Iterable[Row]) -> str:
-    tainted_rows = [row for row in rows if taint_mark(row)]
-    return f"Tainted: {taint_reasons(tainted_rows)}." if tainted_rows else ""
-
-
 def _matrix_cell(row: Row | None, divisor: float) -> Cell:
-    return scaled_cell(summary_cell(row, taint_mark(row) if row else ""), divisor)
+    return scaled_cell(summary_cell(row, marks(row)), divisor)
 
 
 def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
@@ -160,6 +163,7 @@ def _maxima(inputs: Inputs, key: Key) -> Iterator[Row]:
             "statistic": "maximum in the window",
             "value": rows["max_latency_us"].max(),
             "taint_reason": taint_reasons(tainted(rows_of(rows))) or None,
+            "host_limit": host_limit_of(rows_of(rows)),
             "recordings": list(rows["recording"].unique()),
             "evidence": list(rows["recording"] + "/" + rows["directory"]) if "directory" in rows else [],
         }

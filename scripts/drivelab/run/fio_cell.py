@@ -8,6 +8,7 @@ from typing import Any
 
 from drivelab.core.errors import CellFailed
 from drivelab.core.programs import Timing
+from drivelab.criteria.host_limit import CPUS
 from drivelab.criteria.taint import KERNEL, Limits, foreign_writes, own_writes, taints
 from drivelab.fio.result import FioResult, read_result
 from drivelab.plan.cell import Cell
@@ -15,6 +16,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.run.device import Device
 from drivelab.run.schedules import Schedules
+from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.time_window import summarise
 
@@ -35,18 +37,22 @@ class Bench:
         Return the folder and the timing facts for the journal. The host's counters are read at both edges, so they
         cover even a short cell. If cells are judged at once, the drive's counters are read too, which lengthens the gap
         between cells. The kernel's write counters are read immediately before and after `act`; the facts hold their
-        increase, for `foreign_writes`.
+        increase, for `foreign_writes`. So are the times of each CPU, for `drivelab.criteria.host_limit`.
         """
         directory = self.recording.directory(name)
         thorough = self._remeasure > 0
         self.telemetry.begin_cell(thorough)
         before = self.device.kernel_writes()
+        cpus_before = cpu_times()
         timing = act(directory)
+        cpus_after = cpu_times()
         after = self.device.kernel_writes()
         facts: dict[str, Any] = {"directory": name}
         if before is not None and after is not None:
             facts[KERNEL] = {kind: after[kind] - before[kind] for kind in after}
         if timing is not None:
+            if (cpus := busiest_cpus(cpus_before, cpus_after)) is not None:
+                facts[CPUS] = cpus
             self.telemetry.edge(thorough)
             facts["started_s"] = self.telemetry.unix_s(timing.started_s)
             facts["ended_s"] = self.telemetry.unix_s(timing.ended_s)

@@ -22,6 +22,7 @@ SUMMARY = schema(
     "str: statistic",  # "window average" | "median of N warm rounds, geometric mean of 3 recordings" …
     "str: verdict",
     "str: taint_reason?",  # of the cells behind `value`
+    "str: host_limit?",  # why the host may limit them: a speed is at least `value`, a time at most; null: no sign
     "bool: reduced virtual",
     "str: clock",
     "strs: recordings",

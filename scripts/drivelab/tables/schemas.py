@@ -13,7 +13,7 @@ from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WOR
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 9
+VERSION = 10
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -54,6 +54,11 @@ CELLS = schema(
     "bool: in_window",  # the slice is in the window of a soak that ended in steady state
     *TELEMETRY_LINES,
     "str: power_source?",  # of power_w: "meter" | "drive"
+    "float: busiest_cpus_pct? interrupt_cpus_pct?",  # of as many CPUs as threads, without others; part in interrupts
+    "float: host_at_least_iops? host_at_most_iops?",  # what the host gives at this load; null: not known
+    "str: host_targets?",  # of this number: null targets, each with the bounds that it gives
+    "bool: host_limited?",  # null: not known, or the question does not apply
+    "str: host_limit?",  # why: "cause: description"; "; " separates several
     "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
     "str: unsound?",  # why the cell is excluded: fault (docs/reference/exclusions.md) and details
 )

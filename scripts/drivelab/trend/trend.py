@@ -264,6 +264,7 @@ def _labels(groups: Sequence[Group], tests: Iterable[Test]) -> list[str]:
                              for recording in group.recordings),
         limits.NOT_STEADY: any(NOT_STEADY in point.faults for point in points),
         limits.TAINTED: any(limits.TAINTED in point.faults for point in points),
+        limits.HOST_LIMITED: any(limits.HOST_LIMITED in point.faults for point in points),
         limits.SINGLE_RECORDING: any(len(point.recordings) == 1 for point in points),
     }  # fmt: skip
     return [label for label in limits.LABELS if concerned.get(label)]

@@ -214,6 +214,16 @@ def test_a_tainted_value_names_the_reasons() -> None:
     assert result == ["b: tainted (load: others, steal: 9 %)"]
 
 
+def test_a_host_limited_value_is_a_doubt_beside_its_other_faults() -> None:
+    limit = "ceiling: the host gives at most 410,000 IOPS at this load, so the drive may be faster"
+    words = "host-limited (the host gives at most 410,000 IOPS at this load, so the drive may be faster)"
+    basis = row("a", 100.0)
+    assert doubts(basis, row("b", 200.0, verdict="host-limited", host_limit=limit)) == [f"b: {words}"]
+    tainted = row("b", 200.0, verdict="tainted", taint_reason="load: others", host_limit=limit)
+    assert doubts(basis, tainted) == ["b: tainted (load: others)", f"b: {words}"]
+    assert doubts(basis, row("b", 200.0, verdict="host-limited")) == ["b: host-limited"]
+
+
 def test_a_study_can_forbid_unintended_differences() -> None:
     rows = [row("a", 100.0), row("b", 200.0), row("c", 200.0)]
     of_b = {"measurement": "pts-iops", "basis": "a", "comparison": "b", "facet": "kernel", "kind": "host",

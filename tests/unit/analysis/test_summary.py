@@ -97,6 +97,18 @@ def test_a_loop_that_is_not_steady_marks_all_its_cells() -> None:
     assert value(summary)["value"] == pytest.approx(sum(100 * 1.2**i for i in range(2, 7)) / 5)
 
 
+def test_a_host_limited_cell_in_the_window_limits_the_value() -> None:
+    rows, limit = loop(SETTLED), "ceiling: the host gives at most 410 IOPS at this load, so the drive may be faster"
+    rows[0]["host_limit"] = limit
+    assert value(summarise(rows))["host_limit"] is None  # before the window
+    rows[4]["host_limit"] = limit
+    result = value(summarise(rows))
+    assert (result["verdict"], result["host_limit"]) == ("host-limited", limit)
+    rows[4] |= {"tainted": True, "taint_reason": "load: others"}
+    result = value(summarise(rows))
+    assert (result["verdict"], result["host_limit"]) == ("tainted", limit)
+
+
 def test_a_disturbance_in_the_window_taints_the_value() -> None:
     rows = loop(SETTLED)
     rows[0]["tainted"] = True

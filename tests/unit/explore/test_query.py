@@ -255,8 +255,8 @@ def test_each_ready_question_has_an_answer(number: int, results: Path, capsys: p
 
 
 def test_a_question_that_does_not_exist_is_refused(results: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["query", "11", "--results", str(results)]) == 2
-    assert "there is no question 11; choose one of 1 to 10" in capsys.readouterr().err
+    assert main(["query", "12", "--results", str(results)]) == 2
+    assert "there is no question 12; choose one of 1 to 11" in capsys.readouterr().err
 
 
 def test_the_terminal_shows_the_first_of_many_rows(results: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,8 +69,8 @@ def summary_row(drive: str, measurement: str, cell: str, metric: str, value: flo
         "samples": [value * factor for factor in (0.97, 0.99, 1.0, 1.01, 1.03)], "scope": "rounds", "mad": value * 0.01,
         "interval_low": value * 0.98, "interval_high": value * 1.02, "asymptote_pct": None,
         "evidence": [f"{recording(drive, measurement)}/cells/0-round{round_:02d}-cell00" for round_ in range(4, 9)],
-        "verdict": "steady", "taint_reason": None, "reduced": True, "virtual": True, "clock": "wall",
-        "recordings": [recording(drive, measurement)], **other,
+        "verdict": "steady", "taint_reason": None, "host_limit": None, "reduced": True, "virtual": True,
+        "clock": "wall", "recordings": [recording(drive, measurement)], **other,
     }  # fmt: skip
 
 
@@ -188,7 +188,7 @@ def loop_cell(drive: str, round_: int, read: int, block: int) -> dict[str, Any]:
         **key(drive, "pts-iops"), "step": 0, "kind": "loop", "round": round_, "cell": 0,
         **workload(read, block), "pattern": "random", "read_share_pct": read, "block_size_bytes": block,
         "threads": 2, "queue_depth": 8, "runtime_s": 1.0, "iops": iops, "mean_latency_us": 16e6 / iops,
-        "max_latency_us": 90e6 / iops, "bytes_written": 0, "tainted": False, "taint_reason": None,
+        "max_latency_us": 90e6 / iops, "bytes_written": 0, "tainted": False, "taint_reason": None, "host_limit": None,
         "directory": f"cells/0-round{round_:02d}-cell00", "unsound": None,
     }  # fmt: skip
 
@@ -224,6 +224,7 @@ def cells() -> pd.DataFrame:
                     "bytes_written": int(iops) * 4096,
                     "tainted": False,
                     "taint_reason": None,
+                    "host_limit": None,
                     "directory": "cells/0-round01-cell00",
                     "unsound": None,
                 }

@@ -524,6 +524,31 @@ def test_every_tainted_number_has_its_reason(tables: Tables, study: dict[str, An
     assert not any(cell.small for row in page(report, "op28", "pts-iops").tables[0].rows for cell in row)
 
 
+def test_a_host_limited_number_is_a_bound_wherever_it_shows(
+    tables: Tables, study: dict[str, Any], plans: Plans
+) -> None:
+    words = "the host gives at most 410,000 IOPS at this load, so the drive may be faster"
+    summary, deltas = tables["summary"].copy(), tables["deltas"].copy()
+    row = (summary.drive == "op28") & (summary.cell_label == "RND 4KiB 0/100") & (summary.measurement == "pts-iops")
+    summary.loc[row, ["verdict", "host_limit"]] = ["host-limited", f"ceiling: {words}"]
+    deltas["doubts"] = [[f"op28: host-limited ({words})"] for _ in range(len(deltas))]
+    deltas = deltas.assign(verdict=CANNOT_TELL, p_adjusted=None)
+    report = build({**tables, "summary": summary, "deltas": deltas}, study, plans, {}, None)
+    (banner,) = (banner for banner in report.banners if banner.id == "host-limited")
+    assert banner.reasons == (f"op28 · pts-iops: RND 4KiB 0/100: {words}",)
+    assert ", limited by the host." in plain(report.sentence)
+    shown = page(report, "op28", "pts-iops").tables
+    assert [cell.small for cells in shown[0].rows for cell in cells[1:] if cell.small] == ["at least: host-limited"]
+    assert shown[0].note == f"Host-limited: {words}."
+    verdicts = {cells[0].text: cells for cells in shown[-1].rows}
+    limited = verdicts["RND 4KiB 0/100"]
+    assert (limited[-1].text, limited[-1].tone) == ("host-limited [1]", "bad")
+    assert shown[-1].reasons == (f"host-limited ({words})",)
+    assert {cell.small.partition(":")[0] for cell in limited[1:-2]} == {"at least", "at most"}, "a time is at most"
+    table = next(table for table in report.comparison_tables if table.id == "deltas-1")
+    assert f"op28: host-limited ({words})" in table.reasons
+
+
 def test_the_virtual_clock_banner_gives_the_reason(
     tables: Tables, study: dict[str, Any], full_length: Callable[[], tuple[Tables, Plans]]
 ) -> None:

@@ -182,8 +182,8 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
     Fast, as there may be very many pairs.
     """
-    facets = [name for name in WORKLOAD_FACETS if f"{name}_basis" in pairs]
-    names = [*_SHARED_FIELDS, *(f"{name}_{side}" for name in (*_SIDE_FIELDS, *facets) for side in _SIDES)]
+    known = [name for name in ("host_limit", *WORKLOAD_FACETS) if f"{name}_basis" in pairs]
+    names = [*_SHARED_FIELDS, *(f"{name}_{side}" for name in (*_SIDE_FIELDS, *known) for side in _SIDES)]
     columns = (pairs[name].to_numpy(dtype=object).tolist() for name in names)
     return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
 

@@ -16,7 +16,8 @@ import pandas as pd
 from drivelab.analysis.deltas.differences import NOT_RECORDED, differing
 from drivelab.analysis.deltas.inference import least_p
 from drivelab.analysis.values.application_values import SIMULATED
-from drivelab.analysis.verdict import FINE, TAINTED
+from drivelab.analysis.verdict import FINE, HOST_LIMITED, TAINTED
+from drivelab.criteria.host_limit import without_causes
 from drivelab.criteria.inert import IO_PATH
 from drivelab.criteria.repeats import FEWEST
 from drivelab.criteria.taint import CAUSES, causes, worst
@@ -95,7 +96,10 @@ def doubts(pair: Pair) -> list[str]:
     doubts_found += [
         f"{pair[f'drive_{side}']}: {_fault(pair[f'verdict_{side}'], pair[f'taint_reason_{side}'])}"
         for side in _SIDES
-        if pair[f"verdict_{side}"] not in FINE
+        if pair[f"verdict_{side}"] not in (*FINE, HOST_LIMITED)
+    ]
+    doubts_found += [
+        f"{pair[f'drive_{side}']}: {doubt}" for side in _SIDES if (doubt := _host_limited(pair, side)) is not None
     ]
     doubts_found += [
         doubt for column, doubt in OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]
@@ -161,6 +165,19 @@ def _fault(verdict: str, taint_reason: object) -> str:
     if verdict != TAINTED or not isinstance(taint_reason, str):
         return verdict
     return f"{verdict} ({taint_reason.replace('; ', ', ')})"
+
+
+def _host_limited(pair: Pair, side: str) -> str | None:
+    """Return the doubt about a value that may be the host's; a published one may lack the reason."""
+    reason = pair.get(f"host_limit_{side}")
+    if isinstance(reason, str):
+        return host_limit_doubt(reason)
+    return HOST_LIMITED if pair[f"verdict_{side}"] == HOST_LIMITED else None
+
+
+def host_limit_doubt(reason: str) -> str:
+    """Return the doubt about a value with this `host_limit`: `host-limited (the host gives at most …)`."""
+    return f"{HOST_LIMITED} ({without_causes(reason)})"
 
 
 def _sample_doubts(pair: Pair) -> list[str]:

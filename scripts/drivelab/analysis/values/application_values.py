@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import gravest, key_of, odd, row, rse_verdict, taint, taint_reason
+from drivelab.analysis.values.rows import faults, gravest, key_of, odd, row, rse_verdict, taint_reason
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -62,7 +62,7 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
         spread_low=min(values),
         spread_high=max(values),
         statistic=_statistic(used, requested),
-        verdict=gravest([verdict, *taint(used)]),
+        verdict=gravest([verdict, *faults(used)]),
         taint_reason=taint_reason(used),
     )
 
@@ -140,7 +140,7 @@ def _replay_phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> I
             spread_low=min(values),
             spread_high=max(values),
             statistic=_passes_statistic(len(values)),
-            verdict=gravest([IN_CHANGING_PHASE if _changes(runs) else IN_PHASE, *_partial(runs), *taint(runs)]),
+            verdict=gravest([IN_CHANGING_PHASE if _changes(runs) else IN_PHASE, *_partial(runs), *faults(runs)]),
             taint_reason=taint_reason(runs),
         )
 
@@ -171,7 +171,7 @@ def _repeats(
             spread_low=min(values),
             spread_high=max(values),
             statistic="median of warm runs" if requested is None else _passes_statistic(len(values)),
-            verdict=gravest([verdict, *_partial(used), *taint(used)]),
+            verdict=gravest([verdict, *_partial(used), *faults(used)]),
             taint_reason=taint_reason(used),
         )
 

@@ -13,7 +13,17 @@ import pandas as pd
 
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.recovery import without_idle_time
-from drivelab.analysis.values.rows import evidence, gravest, key_of, odd, row, rse_verdict, taint, taint_reason
+from drivelab.analysis.values.rows import (
+    evidence,
+    faults,
+    gravest,
+    host_limit,
+    key_of,
+    odd,
+    row,
+    rse_verdict,
+    taint_reason,
+)
 from drivelab.analysis.verdict import (
     AS_ASKED,
     IN_CHANGING_PHASE,
@@ -74,8 +84,8 @@ def power_words(cells: pd.DataFrame) -> str | None:
 
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
-_COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "tainted", "directory")
-_ALSO_USED = ("step", "until", "reached", "phase", "power_source", "taint_reason")
+_COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "directory")
+_ALSO_USED = ("step", "until", "reached", "phase", "power_source", "tainted", "taint_reason", "host_limit")
 _Places = npt.NDArray[np.intp]
 """Row positions in a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
@@ -143,6 +153,7 @@ class _Loop:
         rows = rows.sort_values("round", kind="stable")
         columns = {name: rows[name].to_numpy(dtype=float) for name in _NUMBERS}
         others = {name: rows[name].to_numpy() for name in _COLUMNS}
+        others["in_doubt"] = (rows["tainted"].astype(bool) | rows["host_limit"].notna()).to_numpy()
         return cls(rows, rule, key_of(rows), {**columns, **others}, tracked, rows["round"].nunique())
 
     def cells(self) -> Iterator[_Places]:
@@ -159,11 +170,11 @@ class _Loop:
     def shared(self, places: _Places) -> _Shared:
         """Return what all values of the rows at `places` have in common."""
         directories = evidence(self.key["recording"], self.columns["directory"][places])
-        faults = self._holes(places)
-        if not self.columns["tainted"][places].any():
-            return _Shared(self.key, faults, None, directories)
+        holes = self._holes(places)
+        if not self.columns["in_doubt"][places].any():
+            return _Shared(self.key, holes, None, None, directories)
         used = self.rows.iloc[places]
-        return _Shared(self.key, [*faults, *taint(used)], taint_reason(used), directories)
+        return _Shared(self.key, [*holes, *faults(used)], taint_reason(used), host_limit(used), directories)
 
     def _holes(self, places: _Places) -> list[str]:
         """Return the verdict on a cell that lacks a round of the window.
@@ -182,13 +193,14 @@ class _Shared:
     key: dict[str, Any]
     faults: list[str]
     taint_reason: str | None
+    host_limit: str | None
     evidence: list[str]
 
     def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of the table."""
         verdict = gravest([value["verdict"], *self.faults])
-        columns = {**value, "verdict": verdict, "evidence": self.evidence, "taint_reason": self.taint_reason}
-        return row(self.key, label, metric, **columns)
+        doubts = {"verdict": verdict, "taint_reason": self.taint_reason, "host_limit": self.host_limit}
+        return row(self.key, label, metric, **{**value, **doubts, "evidence": self.evidence})
 
 
 def loop_rows(

@@ -13,6 +13,7 @@ from scipy import stats
 
 from drivelab.analysis.values.bursts import find_fall
 from drivelab.analysis.values.latency_values import has_ios_beyond, percentiles_us
+from drivelab.criteria.host_limit import BUSY_PCT
 from drivelab.criteria.soundness import sound
 
 BANDWIDTH, IOPS, LATENCY = "bandwidth_mib_s", "iops", "latency_us"
@@ -62,7 +63,7 @@ def shown_of(pattern: str, read_share: int, block_size_bytes: int, queue_depth: 
 
 
 CONFIDENCE = 0.95
-CPU_SHARE = 0.9
+CPU_SHARE = BUSY_PCT / 100
 """Share of a core above which the host probably limits a test with one thread."""
 _EDGE = 3
 """Slices whose median is the rate at the start or the end of the sustained write."""

@@ -7,7 +7,8 @@ from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.verdict import FAULTS, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
+from drivelab.analysis.verdict import FAULTS, HOST_LIMITED, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
+from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import digest, told
 from drivelab.tables.labels import KINDS, UNITS
 from drivelab.tables.schemas import KEY
@@ -18,6 +19,7 @@ def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str,
 
     `key` is from `key_of`, `value` has all columns of the value.
     """
+    value.setdefault("host_limit", None)
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
 
 
@@ -51,10 +53,15 @@ def evidence(recording: str, directories: Iterable[str]) -> list[str]:
     return [f"{recording}/{directory}" for directory in dict.fromkeys(directories)]
 
 
-def taint(rows: pd.DataFrame) -> Iterable[str]:
-    """Return the verdict TAINTED if any of the rows is tainted; otherwise empty."""
-    return [TAINTED] if rows["tainted"].any() else []
+def faults(rows: pd.DataFrame) -> list[str]:
+    """Return the verdicts TAINTED and HOST_LIMITED, if any of the rows of table `cells` or `replays` is so."""
+    return [*([TAINTED] if rows["tainted"].any() else []), *([HOST_LIMITED] if host_limit(rows) else [])]
 
 
 def taint_reason(rows: pd.DataFrame) -> str | None:
     return told(digest(rows["taint_reason"].dropna()))
+
+
+def host_limit(rows: pd.DataFrame) -> str | None:
+    """Return why the host may be the limit of any of the rows; only cells of fio know."""
+    return most_severe(rows["host_limit"].dropna()) if "host_limit" in rows.columns else None

@@ -17,6 +17,7 @@ import pandas as pd
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.summary import pooled
 from drivelab.core.grouping import grouped
+from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import told, worst
 from drivelab.tables.labels import SCORE, UNITS, score_label
 
@@ -95,6 +96,7 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
             "statistic": f"geometric mean relative to {basis} (100)",
             "verdict": gravest([row["verdict"] for row in rows]),
             "taint_reason": told(worst(reasons)),
+            "host_limit": most_severe(row.get("host_limit") for row in rows),
             "reduced": any(row["reduced"] for row in rows),
             "virtual": any(row["virtual"] for row in rows),
             "clock": " and ".join(clocks),

@@ -13,7 +13,7 @@ from drivelab.analysis.deltas.doubts import at_points
 from drivelab.analysis.values.bursts import bursts
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
-from drivelab.analysis.values.rows import evidence, gravest, key_of, row, taint, taint_reason
+from drivelab.analysis.values.rows import evidence, faults, gravest, host_limit, key_of, row, taint_reason
 from drivelab.analysis.values.saturation_values import Level, level
 from drivelab.analysis.values.slice_counts import CountedSlices, counted_slices
 from drivelab.analysis.verdict import (
@@ -164,6 +164,7 @@ def _row(
         evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),
         rse_pct=None,
         statistic=statistic,
-        verdict=gravest([verdict, *taint(slices)]),
+        verdict=gravest([verdict, *faults(slices)]),
         taint_reason=taint_reason(slices),
+        host_limit=host_limit(slices),
     )

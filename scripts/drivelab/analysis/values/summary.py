@@ -20,6 +20,7 @@ from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.slice_counts import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
 from drivelab.core.grouping import grouped
+from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
 from drivelab.criteria.soundness import sound
 from drivelab.criteria.taint import told, worst
@@ -79,6 +80,7 @@ _OF_THE_VALUE = (
     "statistic",
     "verdict",
     "taint_reason",
+    "host_limit",
     "recordings",
     "evidence",
 )
@@ -181,6 +183,7 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "asymptote_pct": _mean_pct([row.get("asymptote_pct") for row in recordings]),
         "verdict": gravest([row["verdict"] for row in recordings]),
         "taint_reason": told(worst(reasons)),
+        "host_limit": most_severe(row.get("host_limit") for row in recordings),
         "recordings": names,
     }
 

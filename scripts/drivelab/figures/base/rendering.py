@@ -39,14 +39,15 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
         clock="virtual" if (status["clock"] == "virtual").any() else "wall",
         subject=subject,
     )
-    message = _tainted(kind, tables)
-    if message:
-        style.note(figure, message)
+    if messages := _doubts(kind, tables):
+        style.note(figure, "; ".join(messages))
     return figure
 
 
-def _tainted(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> str | None:
+def _doubts(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return what disturbed the shown values, and why the host may limit them."""
     shown = tables.get(kind.values)
     if shown is None or shown.empty:
-        return None
-    return selection.tainted(selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown)
+        return []
+    rows = selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown
+    return [message for message in (selection.tainted(rows), selection.host_limited(rows)) if message is not None]

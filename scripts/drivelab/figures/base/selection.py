@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from drivelab.criteria.host_limit import most_severe, without_causes
 from drivelab.criteria.taint import digest
 from drivelab.figures.base.quantities import format_mix
 from drivelab.tables import labels
@@ -116,6 +117,12 @@ def tainted(frame: pd.DataFrame) -> str | None:
         return None
     reasons = digest(frame["taint_reason"].dropna())
     return f"tainted: {'; '.join(reasons)}" if reasons else None
+
+
+def host_limited(frame: pd.DataFrame) -> str | None:
+    """Return a note of why the host may be the limit of rows of a table, or None."""
+    reasons = most_severe(frame["host_limit"].dropna()) if "host_limit" in frame.columns else None
+    return None if reasons is None else f"host-limited: {without_causes(reasons)}"
 
 
 def not_steady(steady_state: pd.DataFrame) -> str | None:

@@ -1,7 +1,9 @@
 /* Replay a schedule on a target with io_uring and record the result of each request.
    Usage: see options.c. Only drivelab/replay/native.py calls this program. */
 #include <errno.h>
+#include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -208,6 +210,14 @@ static bool replay(struct engine *engine, struct refusal *refusal)
     return true;
 }
 
+/* Print in ns how late this host wakes a sleeping thread, as the replay finds out before its first request. */
+static void print_wakeups(struct io_uring *ring)
+{
+    prctl(PR_SET_TIMERSLACK, 1UL);
+    struct wakeups late = measure_wakeups(ring);
+    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", late.p50_ns, late.p95_ns, late.p99_ns, late.max_ns);
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
@@ -223,6 +233,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
+    if (options.wakeups)
+        print_wakeups(&ring);
     if (options.possible)
         return ORDERLY;
     uint32_t state = engine_state(&engine);

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from drivelab.analysis.deltas.doubts import numbered
+from drivelab.analysis.deltas.doubts import host_limit_doubt, numbered
 from drivelab.analysis.verdict import FAULTS
 from drivelab.core.units import time_scale
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.measurement_outcome import taint_mark
+from drivelab.report.measurement_outcome import host_mark, taint_mark
 from drivelab.report.numbers import (
     DASH,
     capital,
@@ -86,9 +86,11 @@ def all_numbers(inputs: Inputs, key: Key) -> Table | None:
 
 
 def _reasons(rows: Iterable[Row]) -> list[str]:
-    """Return the taints of a cell's values, worded as doubts."""
-    reasons = dict.fromkeys(str(row["taint_reason"]) for row in rows if taint_mark(row))
-    return [f"tainted ({reason.replace('; ', ', ')})" for reason in reasons]
+    """Return the taints and host limits of a cell's values, worded as doubts."""
+    values = list(rows)
+    taints = dict.fromkeys(str(row["taint_reason"]) for row in values if taint_mark(row))
+    limits = dict.fromkeys(str(row["host_limit"]) for row in values if host_mark(row))
+    return [*(f"tainted ({reason.replace('; ', ', ')})" for reason in taints), *map(host_limit_doubt, limits)]
 
 
 def _scale(metric: str, unit: str, summary: list[Row]) -> tuple[float, str]:
@@ -103,7 +105,8 @@ def _value(row: Row | None, divisor: float) -> Cell:
         return summary_cell(row)
     shown = {name: row[name] / divisor for name in _IN_UNIT if not is_missing(row.get(name))}
     mad = "" if is_missing(row.get("mad")) else f"MAD\u00a0{number(deviation(row) / divisor)}"
-    return replace(summary_cell(row, _spread({**row, **shown}, mad)), text=number(row["value"] / divisor))
+    small = ", ".join(filter(None, (host_mark(row), _spread({**row, **shown}, mad))))
+    return replace(summary_cell(row, small), text=number(row["value"] / divisor))
 
 
 _IN_UNIT = ("spread_low", "spread_high", "interval_low", "interval_high")

@@ -14,7 +14,7 @@ from drivelab.criteria.inert import CANNOT_ACT, reason
 from drivelab.report.comparison_questions import question_of
 from drivelab.report.document import QUESTIONS
 from drivelab.report.inputs import Inputs, Row
-from drivelab.report.measurement_outcome import footnote, outcome, taint_mark, taint_reasons, whys
+from drivelab.report.measurement_outcome import footnote, marks, notes, outcome, whys
 from drivelab.report.numbers import DASH, heading, is_missing, metric_order, size, text
 from drivelab.report.sections.replay_result import score_formula
 from drivelab.report.sentences import Reasons
@@ -263,11 +263,10 @@ def _size_table(inputs: Inputs, name: str, measurements: list[str]) -> Table | N
             continue
         shown += [row for row in values if row is not None]
         mix = f"{_WORDS.get(load.pattern, load.pattern)} {load.read_share_pct}/{100 - load.read_share_pct}"
-        fields = [summary_cell(row, taint_mark(row) if row else "") for row in values]
+        fields = [summary_cell(row, marks(row)) for row in values]
         rows.append((Cell(format_size(load.block_size_bytes)), Cell(mix), *fields))
     if not rows:
         return None
-    tainted = [row for row in shown if taint_mark(row)]
     return Table(
         id=f"sizes-{inputs.measurements.index(measurements[0]) + 1}",
         caption=f"{name}: {heading(metric, shown[0]['unit'])}, by block size",
@@ -277,7 +276,7 @@ def _size_table(inputs: Inputs, name: str, measurements: list[str]) -> Table | N
             *map(Column, inputs.drives),
         ),
         rows=tuple(rows),
-        note=f"Tainted: {taint_reasons(tainted)}." if tainted else "",
+        note=notes(shown),
         sources=inputs.sources(name for row in shown for name in row["recordings"]),
         group=name,
     )

@@ -48,7 +48,7 @@ def _value_facts(row: Row) -> Iterator[Fact]:
         yield "Median absolute deviation", quantity(deviation(row), unit)
     if not is_missing(row.get("rse_pct")):
         yield "Relative standard error", quantity(row["rse_pct"], "%")
-    for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason")):
+    for name, column in (("Verdict", "verdict"), ("Tainted", "taint_reason"), ("Host limit", "host_limit")):
         if not is_missing(row.get(column)):
             yield name, str(row[column])
 

@@ -181,20 +181,22 @@ def _handles(axes: Axes, outside: str | None) -> list[Artist]:
 
 
 def _mark(axes: Axes, shown: pd.DataFrame, divisor: float, metric: str) -> None:
-    """Mark tainted cells and rounds after a gap, which make a curve less trustworthy."""
-    tainted = shown[shown["tainted"].fillna(False).astype(bool)]
-    if not tainted.empty:
-        axes.plot(
-            tainted["round"],
-            tainted[metric] / divisor,
-            linestyle="none",
-            marker="o",
-            markersize=10,
-            markerfacecolor="none",
-            markeredgecolor=style.ALARM,
-            label="tainted",
-            gid="tainted",
-        )
+    """Mark tainted and host-limited cells and rounds after a gap, which make a curve less trustworthy."""
+    flags = (("tainted", "tainted", "o"), ("host_limited", "host-limited", "s"))
+    for column, label, marker in flags:
+        flagged = shown[shown[column].eq(True)] if column in shown else shown.iloc[:0]
+        if not flagged.empty:
+            axes.plot(
+                flagged["round"],
+                flagged[metric] / divisor,
+                linestyle="none",
+                marker=marker,
+                markersize=10,
+                markerfacecolor="none",
+                markeredgecolor=style.ALARM,
+                label=label,
+                gid=label,
+            )
     name: str | None = "after a gap"
     for number in sorted(shown["round"][shown["after_gap"].fillna(False).astype(bool)].unique()):
         axes.axvline(number - 0.5, color=style.MUTED, linestyle=":", label=name, gid="gap")

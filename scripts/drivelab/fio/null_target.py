@@ -1,0 +1,195 @@
+"""Null targets: what stands in for an infinitely fast drive, and what each of them says of the host's ceiling.
+
+- A null_blk device goes through the whole block layer and completes at once, so it gives the ceiling itself. drivelab
+  only reads from it. A write costs the host at least as much as a read, so for writes it is an upper bound.
+- fio's null engine issues nothing, so fio alone limits it: an upper bound, also for writes, whose data fio makes.
+- A zram device that was never written to answers reads with zeros. It spends CPU time on that, and io_uring hands its
+  requests to worker threads, so the host gives at least as much. drivelab makes one and removes it; this needs root.
+
+Sources: Documentation/block/null_blk.rst, Documentation/admin-guide/blockdev/zram.rst, fio's engines/null.c.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from drivelab.criteria.host_limit import AT_LEAST, AT_MOST
+from drivelab.drives import guard, sysfs
+from drivelab.drives.sysfs import read_text
+from drivelab.plan.cell import TRIM, Cell
+from drivelab.plan.plan import canonical
+
+CEILINGS = "host_ceilings.json"
+"""In a recording: the ceilings of its loads, with targets and jobs."""
+ENGINES = ("io_uring", "libaio")
+"""Engines whose ceilings are measured."""
+RUN_S = 0.5
+"""Longest run on a target, of TRIES: noise only makes a run slower, so the best counts."""
+TRIES = 2
+_NULL_ENGINE = "null"
+_AT_ONCE = ("0", "1")
+"""Values of null_blk's `irqmode` that complete without a timer."""
+_BYTES = 1 << 30
+_PATIENCE_S = 5.0
+
+
+@dataclass(frozen=True)
+class NullTarget:
+    """A target, and what a result on it means."""
+
+    name: str
+    path: str
+    meaning: str
+    logical_block_bytes: int
+    capacity_bytes: int = _BYTES
+    engine: str | None = None
+    """fio's engine instead of the cell's."""
+
+    @property
+    def readonly(self) -> bool:
+        """Return whether fio has to refuse writes: a device is only read."""
+        return self.engine is None
+
+    def bounds(self, load: Cell) -> tuple[str, ...]:
+        """Return which bounds of a load's ceiling a result on this target gives; none if it does not suit the load."""
+        sizes = (load.block_size_bytes, *(int(part["block_size_bytes"]) for part in load.block_sizes or ()))
+        if any(size % self.logical_block_bytes for size in sizes) or load.largest_block_bytes > self.capacity_bytes:
+            return ()
+        if self.engine is not None:
+            return (AT_MOST,)
+        reads = load.direction == "read"
+        if self.name.startswith("zram"):
+            return (AT_LEAST,) if reads else ()
+        return (AT_LEAST, AT_MOST) if reads else (AT_MOST,)
+
+    def load_for(self, load: Cell) -> Cell:
+        """Return the load that runs on this target: a device is only read."""
+        return replace(load, read_share=100, entropy=None) if self.readonly else load
+
+
+def load_of(cell: Cell) -> Cell | None:
+    """Return what the host's ceiling for a cell depends on, as a short cell; None if it cannot be measured.
+
+    Range, alignment, distribution of places and rate are left out. Trims, synchronous writes, several workloads at the
+    same time and composites have no ceiling here.
+    """
+    if cell.streams is not None or cell.beside is not None or cell.operation == TRIM or cell.synchronous:
+        return None
+    return Cell(
+        pattern=cell.pattern,
+        read_share=cell.read_share,
+        block_size_bytes=cell.block_size_bytes,
+        block_size_max_bytes=cell.block_size_max_bytes,
+        block_sizes=cell.block_sizes,
+        threads=cell.threads,
+        queue_depth=cell.queue_depth,
+        entropy=cell.entropy,
+        runtime_s=min(RUN_S, cell.runtime_s or RUN_S),
+    )
+
+
+def key_of(load: Cell) -> str:
+    """Return the text that identifies a load in files."""
+    return canonical(load.to_mapping())
+
+
+@contextmanager
+def null_targets(besides: Sequence[str] = ()) -> Iterator[tuple[list[NullTarget], list[str]]]:
+    """Yield the targets of this host, the most telling first, and why others are missing.
+
+    `besides` are kernel names of devices under test. A zram device exists only within the context.
+    """
+    of_fio = NullTarget(
+        "fio's null engine", _NULL_ENGINE, "fio alone, without the kernel: the host gives at most this", 512,
+        engine=_NULL_ENGINE,
+    )  # fmt: skip
+    device, missing = _null_block_device(besides)
+    if device is not None:
+        yield [device, of_fio], missing
+        return
+    with _own_zram() as (zram, reason):
+        yield [of_fio] if zram is None else [zram, of_fio], [*missing, *([reason] if reason else [])]
+
+
+def _null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
+    """Return a null_blk device that nothing uses and that completes at once; else why there is none."""
+    reasons: list[str] = []
+    for folder in sorted((sys_root / "block").glob("nullb*")):
+        reason = _unsuitable(folder.name, besides, sys_root)
+        if reason is None:
+            queues = len(list((folder / "mq").glob("*")))
+            meaning = f"a null_blk device with {queues} queues, reads only: the host gives about this for reads"
+            block_bytes = sysfs.logical_block_bytes(folder.name, sys_root)
+            size_bytes = min(sysfs.capacity_bytes(folder.name, sys_root), _BYTES)
+            return NullTarget(folder.name, f"/dev/{folder.name}", meaning, block_bytes, size_bytes), reasons
+        reasons.append(f"/dev/{folder.name}: {reason}")
+    return None, reasons or ["there is no null_blk device; 'modprobe null_blk' makes one"]
+
+
+def _unsuitable(name: str, besides: Sequence[str], sys_root: Path) -> str | None:
+    if name in besides:
+        return "it is measured itself"
+    if (read_text(sys_root / "block" / name / "queue/zoned") or "none") != "none":
+        return "it has zones"
+    modes = (sys_root / "kernel/config/nullb" / name / "irqmode", sys_root / "module/null_blk/parameters/irqmode")
+    mode = next((text for file in modes if (text := read_text(file)) is not None), None)
+    if mode not in _AT_ONCE:
+        return "a timer delays its completions (irqmode)" if mode is not None else "its irqmode is not known"
+    return guard.holder(f"/dev/{name}", name)
+
+
+@contextmanager
+def _own_zram(control: Path = Path("/sys/class/zram-control")) -> Iterator[tuple[NullTarget | None, str]]:
+    """Yield a new zram device that nobody has written to, or None and why there is none; remove it at the end."""
+    if os.geteuid() != 0 or not os.access(control / "hot_remove", os.W_OK):
+        yield None, "no zram device can be made: this needs root and the kernel's zram"
+        return
+    try:
+        number = (control / "hot_add").read_text().strip()
+    except OSError as error:
+        yield None, f"no zram device can be made: {error.strerror}"
+        return
+    name = f"zram{number}"
+    try:
+        try:
+            (Path("/sys/block") / name / "disksize").write_text(str(_BYTES))
+            _wait_for(Path("/dev") / name)
+            block_bytes = sysfs.logical_block_bytes(name)
+        except OSError as error:
+            yield None, f"no zram device can be made: {error.strerror}"
+            return
+        meaning = "reads of a new zram device, which costs CPU time itself: the host gives at least this"
+        yield NullTarget(name, f"/dev/{name}", meaning, block_bytes), ""
+    finally:
+        _remove(control, number)
+
+
+def _wait_for(node: Path) -> None:
+    """Wait until the device node exists; raises FileNotFoundError after _PATIENCE_S."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while not os.access(node, os.R_OK):
+        if time.monotonic() > deadline_s:
+            raise FileNotFoundError(2, "its device node does not appear", str(node))
+        time.sleep(0.01)
+
+
+def _remove(control: Path, number: str) -> None:
+    """Remove the zram device; udev may still probe it, so try for _PATIENCE_S."""
+    deadline_s = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline_s:
+        with suppress(OSError):
+            (control / "hot_remove").write_text(number)
+            return
+        time.sleep(0.05)
+
+
+def facts_of(target: NullTarget, load: Cell) -> dict[str, Any]:
+    """Return what a result on a target means, for the recording."""
+    return {"target": target.name, "meaning": target.meaning, "bounds": list(target.bounds(load)),
+            "reads_only": target.readonly}  # fmt: skip
