@@ -10,7 +10,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
-from drivelab.tables.replay_schemas import REPLAY_TABLES
+from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
 VERSION = 10
@@ -271,6 +271,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "steady_state": STEADY_STATE,
     **REPLAY_TABLES,
     **APPLICATION_TABLES,
+    **LOAD_TABLES,
     "telemetry": TELEMETRY,
     **RESULT_TABLES,
     "drives": DRIVES,
