@@ -14,7 +14,7 @@ MOST_IN_FLIGHT = 4096
 
 TIMINGS = ("original", "scaled", "asap", "idle-capped")
 METHODS = ("auto", "exact", "modulo", "scale", "compact")
-DEPENDENCIES = ("none", "process", "cpu")
+DEPENDENCIES = ("none", "process", "cpu", "trace")
 GAP_BYTES = 1 << 20
 LONGEST_CAP_S = 1e9
 """Longest idle cap: 30 years."""
@@ -120,7 +120,8 @@ class ReplayChoice:
     timing: TimingChoice = field(default_factory=TimingChoice)
     mapping: MappingChoice = field(default_factory=MappingChoice)
     dependencies: str = "none"
-    """`process` or `cpu`: a request waits for the last completion that its process or CPU saw before it."""
+    """`process` or `cpu`: a request waits for the last completion that its process or CPU saw before it. `trace`: for
+    the last completion of all, with no more requests in flight than in the trace."""
 
     def __post_init__(self) -> None:
         _known("dependencies", self.dependencies, DEPENDENCIES)
@@ -153,7 +154,8 @@ class ReplayChoice:
 
     def words(self) -> str:
         """Describe the choice, such as `idle capped at 100 ms, in order of process`."""
-        order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU"}
+        order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU",
+                 "trace": ", in order of the trace"}  # fmt: skip
         return self.timing.words() + order[self.dependencies]
 
 

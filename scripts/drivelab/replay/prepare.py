@@ -225,7 +225,7 @@ def _prepare(
     planner = Planner(
         Mapper(choice.mapping, surveyed, capacity_bytes, block_bytes),
         clock,
-        Depths(choice.timing, surveyed),
+        Depths(choice, surveyed),
         dependencies,
         has_deadlines=choice.timing.has_deadlines,
     )

@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_traces import Row
+from prepared_replays import prepare_rows
 from replay_semantics import Rules, violations
 
 from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.engine_records import (
     FINISHED,
     FUA,
@@ -317,3 +320,17 @@ def test_results_follow_the_rules(
     assert replayed.header["most_in_flight"] == replayed.records["in_flight"].max()
     times = [now_us for now_us, *_ in drive.requests]
     assert times == sorted(times)
+
+
+def test_a_burst_waits_for_the_burst_before_it_in_any_order_of_completion(constant: Constant, tmp_path: Path) -> None:
+    """In the trace, four requests end in the order of their offsets; this drive reverses the order."""
+    burst = [Row(index, None, 50 + index, "read", index * PAGE_BYTES, PAGE_BYTES) for index in range(4)]
+    choice = ReplayChoice(TimingChoice("scaled", factor=0.5), dependencies="trace")
+    prepared = prepare_rows(
+        tmp_path, [row.later(100 * turn) for turn in range(2) for row in burst], choice, capacity_bytes=CAPACITY
+    )
+    drive = Constant(constant.model, lambda offset: 40.0 - offset / PAGE_BYTES)
+    replay_schedule(drive, prepared.schedule, tmp_path / "results.bin", 0.0)
+    results = open_results(tmp_path / "results.bin").records
+    assert results["issue_ns"][4] == results["complete_ns"][:4].max()
+    assert results["in_flight"].max() == 4

@@ -265,7 +265,7 @@ def _strayed(body: Mapping[str, Any]) -> list[str]:
     if overloaded(body["in_flight"]):
         most = {name: depth["most"] for name, depth in body["in_flight"].items()}
         marks.append(f"overloaded: up to {most['replay']:,} in flight, {most['trace']:,} in the trace")
-    if body["lateness_by"]:
+    if body["lateness_by"] and body["dependencies"] != "trace":  # whose depth limit stands for dependencies
         waited = body["lateness_by"]["depth"]["requests"]
         pct = 100 * waited / sum(cause["requests"] for cause in body["lateness_by"].values())
         if pct > LATE_PCT:
