@@ -56,6 +56,9 @@ def add_parser(commands: Any) -> None:
     )
     when.add_argument("--dependencies", choices=("none", "process", "cpu", "trace"), default="none",
                       help="a request waits for the last that its process, CPU or the trace saw complete")  # fmt: skip
+    when.add_argument("--conflicts", choices=("as-traced", "ordered", "refused"), default="as-traced",
+                      help="a request that overlaps an earlier one by address, and one of them writes: issue it as in "
+                      "the trace, let it wait, or refuse the trace if both are in flight together")  # fmt: skip
     where = parser.add_argument_group("where they go")
     mappings = ("auto", "exact", "modulo", "scale", "compact")
     where.add_argument(
@@ -106,6 +109,7 @@ def _choice(options: argparse.Namespace) -> ReplayChoice:
         TimingChoice(options.timing, factor=options.factor, idle_cap_s=cap_s, depth=options.depth),
         MappingChoice(options.mapping, range_start_bytes=start_bytes, range_bytes=range_bytes),
         options.dependencies,
+        options.conflicts,
     )
 
 
@@ -138,6 +142,11 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
         yield f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
     yield _fidelity(report)
+    overlaps = report["overlaps"]
+    if overlaps["trace"] or overlaps["replay"]:
+        counts = {"in the replay": overlaps["replay"], "in the trace": overlaps["trace"]}
+        known = ", ".join(f"{count:,} {where}" for where, count in counts.items() if count is not None)
+        yield f"requests that overlap another in flight, which writes or is overwritten: {known}"
     yield from _times(report)
     for name, planned in report["planned"].items():
         if planned["requests"]:
