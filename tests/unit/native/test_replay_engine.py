@@ -31,7 +31,7 @@ from replay_semantics import Rules, violations
 
 from drivelab.core.errors import CellFailed
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
-from drivelab.replay import native
+from drivelab.replay import native, written_data
 from drivelab.replay.engine_records import (
     COMPLETED,
     LONGEST_TRANSFER_BYTES,
@@ -125,13 +125,21 @@ def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> No
     assert len(zlib.compress(content, 1)) > 0.99 * len(content)
 
 
-def test_a_seed_repeats_the_data(engine: Engine) -> None:
-    records = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 1} for i in range(64))
+def test_a_seed_repeats_the_data_with_any_number_of_threads(engine: Engine) -> None:
+    """More data in flight than the buffers hold, in several blocks a request."""
+    records = make_records({"operation": "write", "offset_bytes": i * 2 * BLOCK, "length_bytes": 2 * BLOCK}
+                           for i in range(1024))  # fmt: skip
+    long = make_records({"operation": "write", "offset_bytes": 0, "length_bytes": 4 * MIB, "after": 1024} for _ in "1")
     contents = []
-    for seed in (7, 7, 8):
-        engine.run(records, EngineOptions(watchdog_s=60, seed=seed))
-        contents.append(direct_read(engine.target, 0, 64 * BLOCK))
+    for seed, threads in ((7, 1), (7, 3), (8, 1)):
+        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, threads=threads))
+        contents.append(direct_read(engine.target))
+        expected = written_data.blocks(seed, BLOCK, np.repeat(np.arange(1024), 2), np.tile([0, 1], 1024))
+        assert contents[-1] == expected.tobytes()
     assert contents[0] == contents[1] != contents[2]
+    engine.run(np.concatenate([records, long]), EngineOptions(watchdog_s=60, seed=7))
+    expected = written_data.blocks(7, BLOCK, np.full(1024, 1024), np.arange(1024))
+    assert direct_read(engine.target, 0, 4 * MIB) == expected.tobytes()
 
 
 def test_the_longest_transfer(engine: Engine) -> None:

@@ -168,7 +168,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
     if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
-        slot->piece = record->operation == WRITE ? buffers_take_data(&issuer->buffers, slot->length_bytes)
+        slot->piece = record->operation == WRITE ? buffers_take_data(&issuer->buffers, slot->length_bytes, index)
                                                  : buffers_take_room(&issuer->buffers, slot->length_bytes);
         if (!slot->piece.at)
             return false;

@@ -82,15 +82,13 @@ static bool open_own(struct issuer *issuer)
     struct engine *engine = issuer->engine;
     const uint64_t *operations = engine->schedule->operations;
     struct refusal *refusal = &issuer->refusal;
-    /* Stamps of threads differ in the highest byte, which counting does not reach. */
-    uint64_t seed = engine->seed + ((uint64_t)issuer->number << 56);
     if (operations[DISCARD] || operations[WRITE_ZEROES])
         issuer->blocking = blocking_start(engine->target, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, seed, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->has_seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
