@@ -58,9 +58,10 @@ def blocks(seed: int, block_bytes: int, index: Ints, number: Ints) -> Words:
 class Origin(NamedTuple):
     """The write that words came from, if they came from any; arrays of the shape of the words."""
 
-    index: Ints
-    """-1 if no index fits into 46 bits."""
-    number: Ints
+    request: Ints
+    """-1 if its index does not fit into 46 bits, so that the words are of no replay."""
+    block: Ints
+    """The block's number in the request."""
 
 
 def origins(words: Words, key_pattern: Words, seed: int) -> Origin:

@@ -14,8 +14,8 @@ def test_every_word_tells_its_write(seed: int, writes: list[tuple[int, int]]) ->
     index, number = (np.array(column, np.int64) for column in zip(*writes, strict=True))
     content, words = blocks(seed, 512, index, number), pattern(seed, 512)
     origin = origins(content, words, seed)
-    assert (origin.index == index[:, None]).all()
-    assert (origin.number == number[:, None]).all()
+    assert (origin.request == index[:, None]).all()
+    assert (origin.block == number[:, None]).all()
     assert uniform(content, words).all()
     content[0, 7] ^= np.uint64(1)
     assert not uniform(content, words)[0]
