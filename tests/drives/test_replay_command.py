@@ -123,6 +123,7 @@ def test_written_data_is_read_back_and_can_be_checked_again(
     os.truncate(file, 8 * MIB)
     assert main(["check-data", str(out), "--target", str(file), "--power-cut", "--json"]) == 1
     lost = dict(json.loads(capsys.readouterr().out))
+    follows_schema(lost, "check-data")
     assert 0 < lost["lost"] <= lost["required_blocks"] <= checked["required_blocks"]
     assert main(["check-data", str(out), "--target", str(tmp_path / "none")]) == 2
     assert "cannot be read (No such file or directory)" in capsys.readouterr().err
