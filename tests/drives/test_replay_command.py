@@ -21,6 +21,7 @@ from drivelab.core.errors import UserError
 from drivelab.criteria.taint import KERNEL, foreign_writes
 from drivelab.drives import sysfs
 from drivelab.replay import native
+from drivelab.replay.data_check import FAULTS
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
 from drivelab.run import single_replay
@@ -106,6 +107,26 @@ def test_the_printed_report(trace: Path, file: Path, tmp_path: Path, capsys: pyt
     assert f"trace on {file}: as soon as possible at the trace's depth, engine native" in output
     assert "write: 40 of 40 issued, 40 completed" in output
     assert "score = sqrt(bandwidth in MiB/s" in output
+
+
+def test_written_data_is_read_back_and_can_be_checked_again(
+    trace: Path, file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out.parquet"
+    verified = replay(capsys, trace, "--target", file, "-o", out, "--yes", "--unwatched", "--verify", "--prefill")
+    checked = verified["data_check"]
+    assert checked["checked_blocks"] >= checked["required_blocks"] > 0
+    assert not any(checked[fault] for fault in FAULTS)
+    assert main(["check-data", str(out), "--target", str(file)]) == 0
+    assert "all are as written" in capsys.readouterr().out
+    os.truncate(file, 0)
+    os.truncate(file, 8 * MIB)
+    assert main(["check-data", str(out), "--target", str(file), "--power-cut", "--json"]) == 1
+    lost = dict(json.loads(capsys.readouterr().out))
+    follows_schema(lost, "check-data")
+    assert 0 < lost["lost"] <= lost["required_blocks"] <= checked["required_blocks"]
+    assert main(["check-data", str(out), "--target", str(tmp_path / "none")]) == 2
+    assert "cannot be read (No such file or directory)" in capsys.readouterr().err
 
 
 def test_unwritten_parts_of_the_target_stay_unchanged(

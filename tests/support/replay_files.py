@@ -45,10 +45,20 @@ def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
     return schedule
 
 
-def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK) -> Path:
+def write_schedule(
+    path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK, further: Records | None = None
+) -> Path:
     with ScheduleWriter(path, target_bytes, block_bytes) as writer:
-        writer.write(made)
+        writer.write(made, further)
     return path
+
+
+def make_further(made: Records, waits: Iterable[tuple[int, int]]) -> Records:
+    """Return further dependencies from pairs of a record and an earlier one, and set the flag of the records."""
+    pairs = sorted(set(waits), key=lambda wait: (wait[0], -wait[1]))
+    further = np.array([(later, earlier + 1) for later, earlier in pairs], engine_records.FURTHER_DEPENDENCY)
+    made["flags"][[later for later, _ in pairs]] |= engine_records.MORE
+    return further
 
 
 def identity(path: str | Path) -> str:
@@ -75,6 +85,7 @@ class Ran:
     report: dict[str, Any]
     results: Records
     schedule: Records
+    further: Records
 
     @property
     def issued(self) -> Records:
@@ -90,10 +101,17 @@ class Engine:
         self.target_bytes = capacity(target)
         self._runs = 0
 
-    def prepare(self, made: Records, options: EngineOptions, block_bytes: int = BLOCK, **more: str) -> list[str]:
+    def prepare(
+        self,
+        made: Records,
+        options: EngineOptions,
+        block_bytes: int = BLOCK,
+        further: Records | None = None,
+        **more: str,
+    ) -> list[str]:
         """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
-        schedule = write_schedule(self.folder / f"{self._runs}.schedule", made, self.target_bytes, block_bytes)
+        schedule = write_schedule(self.folder / f"{self._runs}.schedule", made, self.target_bytes, block_bytes, further)
         header = open_schedule(schedule).header
         directory = self.folder / f"run{self._runs}"
         directory.mkdir()
@@ -116,9 +134,10 @@ class Engine:
         """Wait for the last started engine and return its results."""
         _, words = process.communicate()
         directory = self.folder / f"run{self._runs}"
-        schedule = open_schedule(self.folder / f"{self._runs}.schedule").records
+        schedule = open_schedule(self.folder / f"{self._runs}.schedule")
         results = np.array(open_results(directory / native.RESULTS).records)
-        return Ran(process.returncode, words, native.engine_report(directory), results, schedule)
+        report = native.engine_report(directory)
+        return Ran(process.returncode, words, report, results, schedule.records, schedule.further)
 
     def live_header(self) -> dict[str, Any]:
         """Return the present header of the last started engine's results."""

@@ -170,6 +170,7 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         "within_50us_pct": errors.get("within_50us_pct"),
         **_late(report["lateness_by"]),
         **_in_flight(report),
+        **_overlapping(report),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
         **_kernel(report),
         "read_bytes": _count(report["completed"], "read", "bytes"),
@@ -190,6 +191,12 @@ def _in_flight(report: Mapping[str, Any]) -> Columns:
         for source, prefix in (("replay", ""), ("trace", "trace_"))
         for statistic in ("most", "mean")
     }
+
+
+def _overlapping(report: Mapping[str, Any]) -> Columns:
+    """Return numbers of overlapping requests; null for an older report without them."""
+    counts = report.get("overlaps") or {}
+    return {"overlapping_requests": counts.get("replay"), "trace_overlapping_requests": counts.get("trace")}
 
 
 def _late(lateness_by: Mapping[str, Any] | None) -> Columns:

@@ -26,10 +26,11 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         ReplayChoice,
     )
 
-    dependencies = fields.get("dependencies", "none")
+    dependencies, conflicts = fields.get("dependencies", "none"), fields.get("conflicts", "as-traced")
     engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
-    beyond_fio = {"dependencies": dependencies != "none", "continuing after an error": on_error != "stop",
-                  "depth limit": "depth_limit" in fields, "another way to issue": "issued" in fields}  # fmt: skip
+    beyond_fio = {"dependencies": dependencies != "none", "order of conflicts": conflicts == "ordered",
+                  "continuing after an error": on_error != "stop", "depth limit": "depth_limit" in fields,
+                  "another way to issue": "issued" in fields}  # fmt: skip
     if engine == "fio" and any(beyond_fio.values()):
         feature = next(name for name, used in beyond_fio.items() if used)
         raise MisfitError(f"fio's replay does not support {feature}; use engine native or remove it", ("engine",))
@@ -38,6 +39,7 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
             timing=timing(fields["timing"]),
             mapping=MappingChoice(fields.get("mapping", "auto")),
             dependencies=dependencies,
+            conflicts=conflicts,
         )
     with at("until"):
         until = repeats(fields["until"])

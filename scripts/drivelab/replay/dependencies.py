@@ -1,4 +1,11 @@
-"""Find the completion that each request waited for in its process or CPU."""
+"""Find the completion that each request waited for in its process, its CPU, or the whole trace.
+
+In the whole trace, a request may depend on every request that completed before it was queued (Haghdoost, He, Fredin,
+Du: On the accuracy and scalability of intensive I/O workload replay, FAST 2017). The replay keeps two properties of
+this graph with one dependency for each request: a request waits for the last of these completions, and is issued with
+at most as many others in flight as in the trace (drivelab.replay.timing.Depths). So a request waits for a whole burst
+that ended before it, even if the drive completes the burst in another order.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +23,8 @@ NONE = -1
 class Dependencies:
     """Link each request to the last completion of its stream, batch by batch.
 
-    A stream is a process (pid and name) or a CPU. Requests of unknown stream wait for no other. Memory holds the
-    requests in flight and the last completion of each stream.
+    A stream is a process (pid and name), a CPU, or the whole trace. Requests of unknown stream wait for no other.
+    Memory holds the requests in flight and the last completion of each stream.
 
     Raises UserError when the trace has no completions.
     """
@@ -37,7 +44,7 @@ class Dependencies:
 
     @property
     def _word(self) -> str:
-        return {"process": "process", "cpu": "CPU"}[self._kind]
+        return {"process": "process", "cpu": "CPU", "trace": "request"}[self._kind]
 
     def of(self, requests: pa.RecordBatch, batch: Batch, record: Ints) -> tuple[Ints, Ints]:
         """Return each request's dependency (a record or NONE) and the ns since it ended.
@@ -97,6 +104,8 @@ class Dependencies:
 
     def _streams(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Ints, Flags]:
         """Return a number for each request's stream, and whether the trace records it."""
+        if self._kind == "trace":
+            return np.zeros(batch.rows, np.int64), np.ones(batch.rows, np.bool_)
         if self._kind == "cpu":
             cpu = batch.ints("cpu")
             return cpu, cpu >= 0

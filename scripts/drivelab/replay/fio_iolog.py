@@ -55,6 +55,11 @@ class FioIolog:
         Requests with deadlines are issued then. Others are issued as fast as the drive allows, from as many lanes as
         the schedule's highest depth. Raises UserError for dependencies, which an iolog cannot express.
         """
+        if prepared.choice.conflicts == "ordered":
+            raise UserError(
+                f"{self.name} cannot keep overlapping requests in order; choose conflicts as-traced, or the native "
+                "engine"
+            )
         if prepared.choice.dependencies != "none":
             raise UserError(
                 f"{self.name} cannot keep requests in order of {prepared.choice.dependencies}: an iolog cannot "

@@ -50,7 +50,8 @@ class EngineOptions:
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
-    """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
+    """Seed of the written data, all of which follows from it for any number of threads. None: a new seed each time, so
+    that the data is new to every drive."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""

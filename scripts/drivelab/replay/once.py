@@ -7,7 +7,7 @@ import os
 import select
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from drivelab.drives.target import Target
 from drivelab.fio.job_run import run_fio
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_iolog, native
+from drivelab.replay.data_check import DATA
 from drivelab.replay.evaluation import kernel_view
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
@@ -152,8 +153,10 @@ def run(
     return _run_natively(target, prepared, directory, manner, run_program, on_tick, on_hang)
 
 
-def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
+def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.
+
+    `data` is stored in the outcome for drivelab.replay.data_check.
 
     Deletes the engine's own files.
 
@@ -166,7 +169,7 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
         write_outcome(prepared.planned, None, outcome, {"engine": facts["engine"]})
         facts["totals"] = fio_iolog.totals(directory, plan)
     else:
-        write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"]})
+        write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"], **({DATA: data} if data else {})})
         results.unlink()
     if (directory / CAPTURED).exists():
         start_ns = outcome_about(outcome)["results"]["start_monotonic_ns"]

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from drivelab.core.errors import UserError
+from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
 from drivelab.replay.mapping import Columns, Mapper, MappingReport, Parts
@@ -45,9 +46,9 @@ PLANNED = pa.schema(
     ]
 )
 """`deadline_ns`: null for timing `asap`. `preflush`: this flush belongs to the next write. `after`: index of the row
-whose completion this row waits for, -1 for none. `trace_queue_ns`: as in the trace. `trace_latency_ns`: from there to
-the completion in the trace; null if unknown, on the flush of a preflush (its write has the value), and on all but the
-last part of a split request.
+whose completion this row waits for, -1 for none; it may also wait for more rows that overlap it. `trace_queue_ns`: as
+in the trace. `trace_latency_ns`: from there to the completion in the trace; null if unknown, on the flush of a
+preflush (its write has the value), and on all but the last part of a split request.
 """
 
 _DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
@@ -96,9 +97,10 @@ MOST_RECORDS = 2**32 - 2
 
 
 class Part(NamedTuple):
-    """Records of a schedule, and the same number of PLANNED rows."""
+    """Records of a schedule, their further dependencies, and the same number of PLANNED rows."""
 
     records: Records
+    further: Records | None
     rows: pa.Table
 
 
@@ -109,9 +111,11 @@ class Planner:
     """
 
     def __init__(
-        self, mapper: Mapper, clock: Clock, depths: Depths, dependencies: Dependencies, *, has_deadlines: bool
-    ) -> None:
+        self, mapper: Mapper, clock: Clock, depths: Depths, dependencies: Dependencies, conflicts: ConflictPolicy,
+        *, has_deadlines: bool,
+    ) -> None:  # fmt: skip
         self._mapper, self._clock, self._depths, self._dependencies = mapper, clock, depths, dependencies
+        self._conflicts = conflicts
         self._has_deadlines = has_deadlines
         self._before = self._after = Shape()
         self._records = self._split = 0
@@ -198,11 +202,14 @@ class Planner:
                 latency_ns=np.where(known, batch.complete_ns - batch.queue_ns, UNKNOWN),
             )
         )
+        records = _records(columns)
+        further = self._conflicts.apply(records, batch.queue_ns[parts.row_of], batch.complete_ns[parts.row_of])
+        columns.after = records["after"].astype(np.int64) - 1
         if not parts.single:
             requests = requests.take(pa.array(parts.row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(_records(columns), self._rows(requests, columns))
+        return Part(records, further, self._rows(requests, columns))
 
     def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
         count = requests.num_rows

@@ -16,6 +16,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import survey
+from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
 from drivelab.replay.mapping import Mapper, MappingReport
@@ -171,6 +172,8 @@ class Prepared:
     provenance: Mapping[str, Any]
     """Provenance of the trace."""
     counts: Mapping[str, Mapping[str, int]]
+    conflicts: Mapping[str, Any]
+    """See drivelab.replay.conflict_policy.ConflictPolicy.finish."""
 
     def planned_counts(self) -> dict[str, dict[str, int]]:
         """Return records and bytes of every operation of OPERATIONS."""
@@ -190,6 +193,7 @@ class Prepared:
             "lost": self.lost,
             "provenance": dict(self.provenance),
             "planned": self.planned_counts(),
+            "conflicts": dict(self.conflicts),
         }
 
 
@@ -222,20 +226,23 @@ def _prepare(
     if not surveyed.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
     clock, dependencies = Clock(choice.timing, surveyed), Dependencies(choice.dependencies, surveyed)
+    conflicts = ConflictPolicy(choice.conflicts, surveyed)
     planner = Planner(
         Mapper(choice.mapping, surveyed, capacity_bytes, block_bytes),
         clock,
-        Depths(choice.timing, surveyed),
+        Depths(choice, surveyed),
         dependencies,
+        conflicts,
         has_deadlines=choice.timing.has_deadlines,
     )
     with PlannedWriter(planned) as rows:
         with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
             for batch in requests.batches(COLUMNS):
                 for part in planner.plan(batch):
-                    records.write(part.records)
+                    records.write(part.records, part.further)
                     rows.write(part.rows)
             dependencies.finish()
+            overlaps = conflicts.finish()
         span_ns = planner.span_ns if choice.timing.has_deadlines else surveyed.last_queue_ns - surveyed.first_ns
         prepared = Prepared(
             schedule=schedule,
@@ -249,6 +256,7 @@ def _prepare(
             lost=sum(dict(file.provenance.get("lost", {})).values()),
             provenance=file.provenance,
             counts=planner.counts(),
+            conflicts=overlaps,
         )
         rows.finish(prepared.to_mapping())
     return prepared

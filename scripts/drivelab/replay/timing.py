@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drivelab.core.errors import UserError
-from drivelab.plan.replay_choice import MOST_IN_FLIGHT, TimingChoice
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT, ReplayChoice, TimingChoice
 from drivelab.replay.survey import LONGEST_NS, Survey
 from drivelab.trace.statistics.batch import UNKNOWN, Ints
 
@@ -53,11 +53,14 @@ class Clock:
 class Depths:
     """The depth limit of each request.
 
+    The limit is the trace's own depth for timing `asap` without a depth, and for dependencies in the whole trace.
     Raises UserError when the limit is the trace's own depth and the trace has no completions.
     """
 
-    def __init__(self, choice: TimingChoice, survey: Survey) -> None:
-        self._fixed = choice.depth if choice.mode == "asap" else 0
+    def __init__(self, choice: ReplayChoice, survey: Survey) -> None:
+        timing = choice.timing
+        as_traced = timing.depth is None and (timing.mode == "asap" or choice.dependencies == "trace")
+        self._fixed = None if as_traced else timing.depth or 0
         self._ends = np.zeros(0, np.int64)
         if self._fixed is None and not survey.completed:
             raise UserError("the trace has no completions, so its queue depth is unknown; set --depth")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
+import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -20,7 +22,9 @@ from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.plan.subject_kinds import KINDS
 from drivelab.plan.yaml_file import load_yaml
+from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
+from drivelab.replay.data_check import DATA, read_back
 from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
@@ -32,6 +36,8 @@ from drivelab.trace.trace_catalogue import sha256_of
 from drivelab.virtual import manage
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
+_DATA_FILE = "data.json"
+"""Seed and block size of data to be checked, for a replay that is killed."""
 PLAN = "trace"
 """Stem of the schedule and of the planned requests."""
 _LOCK = "replay.lock"
@@ -140,7 +146,9 @@ def _save(folder: Path, output: Path) -> None:
         if native.engine_report(folder)["state"] == "prepared":
             return
         kept = _free_name(output)
-        write_outcome(planned, results, kept, {"engine": "native"})
+        data = folder / _DATA_FILE
+        about = {DATA: json.loads(data.read_text(encoding="utf-8"))} if data.exists() else {}
+        write_outcome(planned, results, kept, {"engine": "native", **about})
     except UserError as error:
         print(f"an earlier replay was interrupted, but its results are unusable: {error}")
     else:
@@ -164,24 +172,31 @@ def replay(
     sheet: Path,
     prefill: bool = False,
     destroy: bool = False,
+    verify: bool = False,
 ) -> dict[str, Any]:
     """Replay a trace once on the target `name`, write a row per request to `output`, and return the report.
 
     The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During
     the replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
-    replay.
+    replay. `verify`: read back what was written, and add the result of drivelab.replay.data_check as `data_check`.
 
     Raises UserError, before writing to the target, when the target may not be used, the trace does not fit, or the
     engine cannot start. A replay that ended early is not an error: see `partial`.
     """
     if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
         raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
+    if verify and manner.engine != "native":
+        raise UserError("fio's replay writes no data that can be checked; use the native engine, or remove --verify")
     refuse_source(output, [trace, Path(name)])
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
     with _opened(name, sheet, destroy) as opened, folder_of(output) as folder:
         prepared = prepare(trace, folder / PLAN, choice, opened.capacity_bytes, opened.logical_block_bytes)
         free = partial(_free, opened)
+        data = {"seed": secrets.randbits(64), "block_bytes": opened.logical_block_bytes} if verify else None
+        if data:
+            manner = replace(manner, options=replace(manner.options, seed=data["seed"]))
+            write_json(folder / _DATA_FILE, data)
         try:
             if prefill:
                 _prefill(opened, prepared, folder, manner.options, free)
@@ -189,9 +204,12 @@ def replay(
                 once.run(opened, prepared, folder, manner, on_hang=free)
             if manner.engine == "native" and not once.begun(folder):
                 raise KeyboardInterrupt
-            report = once.evaluate(prepared, folder)
+            report = once.evaluate(prepared, folder, data)
         except CellFailed as failure:
             raise UserError(f"replay on {opened.label}: {failure}") from None
+        checked = None
+        if data and report["state"] not in ("hung", "killed"):
+            checked = read_back(opened.own_path, folder / OUTCOME_FILE)
         with writable(output):
             (folder / OUTCOME_FILE).replace(output)
     virtual = opened.approved is not None and opened.approved.virtual is not None
@@ -201,8 +219,17 @@ def replay(
         "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
         "target": {"label": opened.label, "kind": opened.kind, "capacity_bytes": opened.capacity_bytes,
                    "logical_block_bytes": opened.logical_block_bytes},
+        "data_check": checked,
         "failed_requests": sum(counts["requests"] for counts in report["failed"].values()),
     }  # fmt: skip
+
+
+def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool) -> dict[str, Any]:
+    """Check the data that an earlier replay wrote to the target `name`, a drive of the sheet or a path."""
+    if "/" in name or Path(name).exists():
+        return read_back(name, outcome, power_cut=power_cut)
+    with _device(_row(name, sheet)) as device:
+        return read_back(device, outcome, power_cut=power_cut)
 
 
 def _prefill(opened: Target, prepared: Prepared, folder: Path, wanted: EngineOptions, free: Callable[[], None]) -> None:
@@ -212,7 +239,7 @@ def _prefill(opened: Target, prepared: Prepared, folder: Path, wanted: EngineOpt
     schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
         return
-    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False)
+    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None)
     native.run_engine(opened.path, opened.identity, schedule, directory, options, on_hang=free)
     check_prefill(directory)
 
@@ -224,24 +251,27 @@ def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
         with target.named(Path(name), destroy=destroy) as opened:
             yield opened
         return
+    row = _row(name, sheet)
+    if not KINDS[row.kind].destroyed:
+        raise UserError(f"target '{name}': a replay needs a drive, not the kind '{row.kind}'. Nothing was written.")
+    with _device(row) as device:
+        if row.virtual is None and not destroy:
+            raise UserError(
+                f"drive '{name}' ({row.serial}): a replay may destroy its data; confirm with --yes. "
+                "Nothing was written."
+            )
+        with guard.held(row, device) as (held, _):
+            yield target.of_drive(held, name)
+
+
+def _row(name: str, sheet: Path) -> SheetRow:
     rows = load_sheet(sheet)
     if name not in rows:
         raise UserError(
             f"target '{name}' is neither a path nor a drive of {sheet}, which has: {', '.join(rows) or 'none'}; "
             "enter the drive there, or give the path of a loop device or a file"
         )
-    if not KINDS[rows[name].kind].destroyed:
-        raise UserError(
-            f"target '{name}': a replay needs a drive, not the kind '{rows[name].kind}'. Nothing was written."
-        )
-    with _device(rows[name]) as device:
-        if rows[name].virtual is None and not destroy:
-            raise UserError(
-                f"drive '{name}' ({rows[name].serial}): a replay may destroy its data; confirm with --yes. "
-                "Nothing was written."
-            )
-        with guard.held(rows[name], device) as (held, _):
-            yield target.of_drive(held, name)
+    return rows[name]
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import (
     COMPLETED,
     FINISHED,
+    MORE,
     OPERATION_CODES,
     RESULTS_HEADER,
     RESULTS_HEADER_BYTES,
@@ -91,7 +92,7 @@ def replay_schedule(
     make_results(results, count, mapped.header["checksum"])
     runtime_ns = None if runtime_s is None else round(1e9 * runtime_s)
     with results.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-        course = _Replay(drive, start_us, depth_limit, mapped.records, content).run(count, runtime_ns)
+        course = _Replay(drive, start_us, depth_limit, mapped, content).run(count, runtime_ns)
         content[: RESULTS_HEADER.itemsize] = _header(content, course, start_us)
     return course
 
@@ -112,7 +113,9 @@ def _verify(path: Path, mapped: Mapped, capacity_bytes: int) -> None:
         if not _is_sound(batch, first, before, header["target_bytes"]):
             raise UserError(f"{path}: the replay's schedule is damaged; replay again")
         before = int(batch["deadline_ns"][-1])
-    if sum_so_far != header["checksum"]:
+    further = mapped.further
+    sum_so_far = checksum(further, 0, sum_so_far, behind=len(records))
+    if sum_so_far != header["checksum"] or not (np.diff(further["index"].astype(np.int64)) >= 0).all():
         raise UserError(f"{path}: the replay's schedule is damaged; replay again")
 
 
@@ -151,10 +154,11 @@ class _Replay:
     """The state of a replay between two issues."""
 
     def __init__(
-        self, drive: Answering, start_us: float, depth_limit: int, records: Records, results: mmap.mmap
+        self, drive: Answering, start_us: float, depth_limit: int, schedule: Mapped, results: mmap.mmap
     ) -> None:
         self._drive, self._start_us, self._depth_limit = drive, start_us, depth_limit
-        self._records, self._results = records, results
+        self._records, self._further, self._results = schedule.records, schedule.further, results
+        records = self._records
         self._flight: list[int] = []
         """Heap of the pending completion times."""
         self._due: list[tuple[int, int]] = []
@@ -196,20 +200,27 @@ class _Replay:
     def _next_from_file(self, following: Iterator[tuple[int, _Request]]) -> tuple[int, int, _Request] | None:
         """Return due time, index and request of the next request without dependency; park those before it."""
         for index, request in following:
-            after = request[4]
-            if not after:
+            if not request[4]:
                 return request[0], index, request
-            if self._results[_result_offset(after - 1) + _STATE] == COMPLETED:
-                self._park(index, request)
-            else:
-                self._next_waiting[index] = self._first_waiting[after - 1]
-                self._first_waiting[after - 1] = index + 1
+            self._park(index, request)
         return None
 
     def _park(self, index: int, request: _Request) -> None:
-        deadline_ns, _, _, think_ns, after, *_ = request
-        _, done_ns, *_ = _RESULT.unpack_from(self._results, _result_offset(after - 1))
-        heapq.heappush(self._due, (max(deadline_ns, done_ns + think_ns), index))
+        """Let a request wait for its first unissued dependency; without one, its due time is known."""
+        due_ns, _, _, think_ns, first, _, _, flags = request
+        for after in (first, *self._further_of(index)) if flags & MORE else (first,):
+            if self._results[_result_offset(after - 1) + _STATE] != COMPLETED:
+                self._next_waiting[index] = self._first_waiting[after - 1]
+                self._first_waiting[after - 1] = index + 1
+                return
+            _, done_ns, *_ = _RESULT.unpack_from(self._results, _result_offset(after - 1))
+            due_ns, think_ns = max(due_ns, done_ns + think_ns), 0
+        heapq.heappush(self._due, (due_ns, index))
+
+    def _further_of(self, index: int) -> list[int]:
+        low, high = np.searchsorted(self._further["index"], (index, index + 1))
+        after: list[int] = self._further["after"][low:high].tolist()
+        return after
 
     def _issue(self, now_ns: int, due_ns: int, index: int, request: _Request) -> None:
         deadline_ns, offset, length, _, _, _, operation, _ = request
@@ -226,8 +237,9 @@ class _Replay:
         course.most_in_flight = max(course.most_in_flight, len(flight))
         waiting = self._first_waiting[index] if index < len(self._first_waiting) else 0
         while waiting:
+            following = self._next_waiting[waiting - 1]
             self._park(waiting - 1, self._records[waiting - 1].item())
-            waiting = self._next_waiting[waiting - 1]
+            waiting = following
 
 
 def _result_offset(index: int) -> int:

@@ -23,7 +23,7 @@ static uint32_t length(void)
 
 int main(void)
 {
-    struct schedule schedule = {.header.block_bytes = 512, .longest_read = 1 << 20, .operations[READ] = 1};
+    struct schedule schedule = {.header.block_bytes = 512, .longest[READ] = 1 << 20, .operations[READ] = 1};
     struct buffers buffers;
     struct refusal refusal;
     if (!buffers_make(&buffers, &schedule, 1, &refusal))

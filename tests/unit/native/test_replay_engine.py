@@ -16,12 +16,22 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity, make_records, start, write_schedule
+from replay_files import (
+    BLOCK,
+    Engine,
+    direct_io_trouble,
+    direct_read,
+    identity,
+    make_further,
+    make_records,
+    start,
+    write_schedule,
+)
 from replay_semantics import Rules, violations
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
-from drivelab.replay import native
+from drivelab.replay import native, written_data
 from drivelab.replay.engine_records import (
     COMPLETED,
     LONGEST_TRANSFER_BYTES,
@@ -120,13 +130,21 @@ def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> No
     assert len(zlib.compress(content, 1)) > 0.99 * len(content)
 
 
-def test_a_seed_repeats_the_data(engine: Engine) -> None:
-    records = make_records({"operation": "write", "offset_bytes": i * BLOCK, "depth": 1} for i in range(64))
+def test_a_seed_repeats_the_data_with_any_number_of_threads(engine: Engine) -> None:
+    """More data in flight than the buffers hold, in several blocks a request."""
+    records = make_records({"operation": "write", "offset_bytes": i * 2 * BLOCK, "length_bytes": 2 * BLOCK}
+                           for i in range(1024))  # fmt: skip
+    long = make_records({"operation": "write", "offset_bytes": 0, "length_bytes": 4 * MIB, "after": 1024} for _ in "1")
     contents = []
-    for seed in (7, 7, 8):
-        engine.run(records, EngineOptions(watchdog_s=60, seed=seed))
-        contents.append(direct_read(engine.target, 0, 64 * BLOCK))
+    for seed, threads in ((7, 1), (7, 3), (8, 1)):
+        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, threads=threads))
+        contents.append(direct_read(engine.target))
+        expected = written_data.blocks(seed, BLOCK, np.repeat(np.arange(1024), 2), np.tile([0, 1], 1024))
+        assert contents[-1] == expected.tobytes()
     assert contents[0] == contents[1] != contents[2]
+    engine.run(np.concatenate([records, long]), EngineOptions(watchdog_s=60, seed=7))
+    expected = written_data.blocks(7, BLOCK, np.full(1024, 1024), np.arange(1024))
+    assert direct_read(engine.target, 0, 4 * MIB) == expected.tobytes()
 
 
 def test_the_longest_transfer(engine: Engine) -> None:
@@ -149,21 +167,23 @@ def stalled_ns(process: subprocess.Popen[str]) -> int:
         return 0
 
 
-def check_rules(engine: Engine, records: Records, options: EngineOptions = QUICK) -> None:
+def check_rules(
+    engine: Engine, records: Records, options: EngineOptions = QUICK, further: Records | None = None
+) -> None:
     """Run and check the results against the rules, with tolerance for the time that the engine waited for a CPU.
 
     Retry, because the engine cannot count other stalls, such as those of a virtual machine.
     """
     for _ in range(MOST_TRIES):
-        process = engine.start(records, options)
+        process = engine.start(records, options, further=further)
         tolerance_ns = TOLERANCE_NS + stalled_ns(process)
         ran = engine.ended(process)
         assert ran.report["state"] == "finished"
         assert (ran.results["state"] == COMPLETED).all()
         assert ran.report["most_in_flight"] == ran.results["in_flight"].max(initial=0)
         rules = Rules(options.depth_limit, threads=options.threads)
-        assert violations(ran.schedule, ran.results, replace(rules, tolerance_ns=1 << 62)) == []
-        errors = violations(ran.schedule, ran.results, replace(rules, tolerance_ns=tolerance_ns))
+        assert violations(ran.schedule, ran.results, replace(rules, tolerance_ns=1 << 62), ran.further) == []
+        errors = violations(ran.schedule, ran.results, replace(rules, tolerance_ns=tolerance_ns), ran.further)
         if not errors:
             return
     raise AssertionError("\n".join(errors))
@@ -195,9 +215,15 @@ def schedules(draw: st.DrawFn) -> Records:
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture],
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )  # fmt: skip
-@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]))
-def test_a_replay_follows_the_rules_of_a_schedule(engine: Engine, records: Records, depth: int, threads: int) -> None:
-    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads))
+@given(schedules(), st.sampled_from([1, 2, 32]), st.sampled_from([1, 2, 3]), st.data())
+def test_a_replay_follows_the_rules_of_a_schedule(
+    engine: Engine, records: Records, depth: int, threads: int, data: st.DataObject
+) -> None:
+    dependent = np.flatnonzero(records["after"])
+    waits = [(int(later), data.draw(st.integers(0, int(later) - 1)))
+             for later in np.repeat(dependent, 3) if data.draw(st.booleans())]  # fmt: skip
+    further = make_further(records, waits) if waits else None
+    check_rules(engine, records, EngineOptions(watchdog_s=60, depth_limit=depth, threads=threads), further)
 
 
 def test_chains_as_soon_as_possible(engine: Engine) -> None:

@@ -67,6 +67,9 @@ def test_a_request_waits_for_the_last_completion_of_its_stream() -> None:
     assert waits("cpu", rows, cpus=[0, 1, 0, 0, 1, 1, 0, 0, -1]) == [
         (NONE, 0), (NONE, 0), (NONE, 0), (5, 20), (3, 50), (3, 100), (7, 200), (13, 100), (NONE, 0)
     ]  # fmt: skip
+    assert waits("trace", rows) == [
+        (NONE, 0), (NONE, 0), (NONE, 0), (3, 10), (1, 0), (1, 50), (9, 100), (13, 100), (15, 100)
+    ]  # fmt: skip
     assert waits("none", rows) == [(NONE, 0)] * 9
 
 
@@ -77,6 +80,7 @@ def test_dependencies_agree_with_a_simple_search(rows: list[Row], size: int, dat
     streams = [(row.process, row.pid) if row.process or row.pid >= 0 else None for row in rows]
     if any(streams):
         assert waits("process", rows, size) == expected(rows, streams)
+    assert waits("trace", rows, size) == expected(rows, [0] * len(rows))
     cpus = data.draw(st.lists(st.integers(-1, 2), min_size=len(rows), max_size=len(rows)))
     if max(cpus) >= 0:
         assert waits("cpu", rows, size, cpus) == expected(rows, [None if cpu < 0 else cpu for cpu in cpus])
@@ -85,5 +89,7 @@ def test_dependencies_agree_with_a_simple_search(rows: list[Row], size: int, dat
 def test_unknown_dependencies_are_refused() -> None:
     with pytest.raises(UserError, match="has no completions, so it does not show which request a CPU waited for"):
         waits("cpu", [Row(0, pid=7)])
+    with pytest.raises(UserError, match="does not show which request a request waited for"):
+        waits("trace", [Row(0)])
     with pytest.raises(UserError, match="does not record the process of any request"):
         waits("process", [Row(0, None, 5), Row(7, None, 9)])

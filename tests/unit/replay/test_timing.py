@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from made_traces import Row, made_up, table
 
 from drivelab.core.errors import UserError
-from drivelab.plan.replay_choice import MOST_IN_FLIGHT, TimingChoice
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT, ReplayChoice, TimingChoice
 from drivelab.replay.survey import LONGEST_NS, Survey, survey
 from drivelab.replay.timing import Clock, Depths
 from drivelab.trace.statistics.batch import UNKNOWN
@@ -72,8 +72,8 @@ def test_an_excessive_factor_is_refused() -> None:
         Clock(TimingChoice("scaled", factor=1e9), surveyed([Row(0), Row(LONGEST_NS // 10**9 + 1)]))
 
 
-def depths(rows: list[Row], choice: TimingChoice, size: int) -> list[int]:
-    counted = Depths(choice, surveyed(rows))
+def depths(rows: list[Row], choice: TimingChoice, size: int, dependencies: str = "none") -> list[int]:
+    counted = Depths(ReplayChoice(choice, dependencies=dependencies), surveyed(rows))
     queue = np.array([row.queue_ns for row in rows], np.int64)
     complete = np.array([UNKNOWN if row.complete_ns is None else row.complete_ns for row in rows], np.int64)
     parts = [counted.of(queue[at : at + size], complete[at : at + size]) for at in range(0, len(rows), size)]
@@ -93,6 +93,7 @@ def test_the_depth_of_the_trace_counts_requests_in_flight(rows: list[Row], size:
         for at, row in enumerate(rows)
     ]
     assert depths(rows, TimingChoice("asap"), size) == expected
+    assert depths(rows, TimingChoice("scaled", factor=2), size, "trace") == expected
 
 
 def test_depths_are_bounded_and_can_be_fixed() -> None:
@@ -104,5 +105,5 @@ def test_depths_are_bounded_and_can_be_fixed() -> None:
 
 def test_a_trace_without_completions_has_no_depth() -> None:
     with pytest.raises(UserError, match=r"no completions.* set --depth"):
-        Depths(TimingChoice("asap"), surveyed([Row(0), Row(5)]))
-    Depths(TimingChoice("asap", depth=1), surveyed([Row(0), Row(5)]))
+        Depths(ReplayChoice(TimingChoice("asap")), surveyed([Row(0), Row(5)]))
+    Depths(ReplayChoice(TimingChoice("asap", depth=1)), surveyed([Row(0), Row(5)]))

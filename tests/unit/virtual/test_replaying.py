@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_traces import Row, made_up
+from prepared_replays import prepare_rows
 from replay_semantics import Rules, violations
 
 from drivelab.core.errors import UserError
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay.engine_records import (
     FINISHED,
     FUA,
@@ -26,6 +29,8 @@ from drivelab.replay.engine_records import (
     open_results,
     open_schedule,
 )
+from drivelab.replay.evaluation.replay_report import report
+from drivelab.replay.outcome import write_outcome
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 from drivelab.virtual_clock.replaying import replay_schedule
@@ -317,3 +322,40 @@ def test_results_follow_the_rules(
     assert replayed.header["most_in_flight"] == replayed.records["in_flight"].max()
     times = [now_us for now_us, *_ in drive.requests]
     assert times == sorted(times)
+
+
+def test_a_burst_waits_for_the_burst_before_it_in_any_order_of_completion(constant: Constant, tmp_path: Path) -> None:
+    """In the trace, four requests end in the order of their offsets; this drive reverses the order."""
+    burst = [Row(index, None, 50 + index, "read", index * PAGE_BYTES, PAGE_BYTES) for index in range(4)]
+    choice = ReplayChoice(TimingChoice("scaled", factor=0.5), dependencies="trace")
+    prepared = prepare_rows(
+        tmp_path, [row.later(100 * turn) for turn in range(2) for row in burst], choice, capacity_bytes=CAPACITY
+    )
+    drive = Constant(constant.model, lambda offset: 40.0 - offset / PAGE_BYTES)
+    replay_schedule(drive, prepared.schedule, tmp_path / "results.bin", 0.0)
+    results = open_results(tmp_path / "results.bin").records
+    assert results["issue_ns"][4] == results["complete_ns"][:4].max()
+    assert results["in_flight"].max() == 4
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(made_up(most=40), st.sampled_from(["ordered", "as-traced"]), st.sampled_from(["none", "trace"]))
+def test_ordered_requests_never_overlap_in_flight(
+    constant: Constant, tmp_path: Path, rows: list[Row], conflicts: str, dependencies: str
+) -> None:
+    """As soon as possible at a high depth; the trace has many overlaps."""
+    if not any(row.operation in ("read", "write") for row in rows) or all(row.complete_ns is None for row in rows):
+        return
+    choice = ReplayChoice(TimingChoice("asap", depth=32), dependencies=dependencies, conflicts=conflicts)
+    prepared = prepare_rows(tmp_path, rows, choice, capacity_bytes=CAPACITY)
+    drive = Constant(constant.model, lambda offset: 10.0 + offset / 512 % 7)
+    replay_schedule(drive, prepared.schedule, tmp_path / "results.bin", 0.0)
+    schedule, results = open_schedule(prepared.schedule), open_results(tmp_path / "results.bin")
+    assert violations(schedule.records, results.records, Rules(4096, lateness_ns=0), schedule.further) == []
+    write_outcome(prepared.planned, tmp_path / "results.bin", tmp_path / "outcome.parquet", {"engine": "native"})
+    overlaps = report(tmp_path / "outcome.parquet", prepared.to_mapping(), {"engine": "native"})["overlaps"]
+    assert (overlaps["policy"], overlaps["trace"]) == (conflicts, prepared.conflicts["overlapping"])
+    if conflicts == "ordered":
+        assert overlaps["replay"] == 0
+    elif dependencies == "none" and overlaps["trace"] and len(rows) <= 32:
+        assert overlaps["replay"] >= overlaps["trace"]

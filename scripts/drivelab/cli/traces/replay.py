@@ -54,8 +54,11 @@ def add_parser(commands: Any) -> None:
     when.add_argument(
         "--depth", type=int, help="asap: requests in flight (default: as many as in the trace at each time)"
     )
-    when.add_argument("--dependencies", choices=("none", "process", "cpu"), default="none",
-                      help="a request waits for the one that its process or CPU saw complete before")  # fmt: skip
+    when.add_argument("--dependencies", choices=("none", "process", "cpu", "trace"), default="none",
+                      help="a request waits for the last that its process, CPU or the trace saw complete")  # fmt: skip
+    when.add_argument("--conflicts", choices=("as-traced", "ordered", "refused"), default="as-traced",
+                      help="a request that overlaps an earlier one by address, and one of them writes: issue it as in "
+                      "the trace, let it wait, or refuse the trace if both are in flight together")  # fmt: skip
     where = parser.add_argument_group("where they go")
     mappings = ("auto", "exact", "modulo", "scale", "compact")
     where.add_argument(
@@ -66,6 +69,7 @@ def add_parser(commands: Any) -> None:
     how = parser.add_argument_group("how they are issued")
     how.add_argument("--engine", choices=("native", "fio"), default="native", help="replay engine (default: native)")
     how.add_argument("--prefill", action="store_true", help="first write everything that the trace reads")
+    how.add_argument("--verify", action="store_true", help="afterwards read back what was written, and compare it")
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
@@ -93,11 +97,12 @@ def _replay(options: argparse.Namespace) -> int:
         sheet=options.drives,
         prefill=options.prefill,
         destroy=options.yes,
+        verify=options.verify,
     )
     print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
     if report["state"] == "interrupted":
         return 130
-    return 1 if report["partial"] or report["failed_requests"] else 0
+    return 1 if report["partial"] or report["failed_requests"] or found_faults(report["data_check"] or {}) else 0
 
 
 def _choice(options: argparse.Namespace) -> ReplayChoice:
@@ -110,6 +115,7 @@ def _choice(options: argparse.Namespace) -> ReplayChoice:
         TimingChoice(options.timing, factor=options.factor, idle_cap_s=cap_s, depth=options.depth),
         MappingChoice(options.mapping, range_start_bytes=start_bytes, range_bytes=range_bytes),
         options.dependencies,
+        options.conflicts,
     )
 
 
@@ -147,6 +153,11 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     yield _fidelity(report)
     if report["issued_by"] not in (None, "1 thread"):
         yield f"issued by {report['issued_by']}"
+    overlaps = report["overlaps"]
+    if overlaps["trace"] or overlaps["replay"]:
+        counts = {"in the replay": overlaps["replay"], "in the trace": overlaps["trace"]}
+        known = ", ".join(f"{count:,} {where}" for where, count in counts.items() if count is not None)
+        yield f"requests that overlap another in flight, which writes or is overwritten: {known}"
     yield from _times(report)
     for name, planned in report["planned"].items():
         if planned["requests"]:
@@ -168,7 +179,23 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     trace_mean = report["comparison"]["trace_latency_us"]["mean"]
     if trace_mean is not None:
         yield f"in the trace the mean was {_us(trace_mean)}"
+    if report["data_check"]:
+        yield from data_lines(report["data_check"])
     yield f"requests: {output}"
+
+
+def found_faults(checked: Mapping[str, Any]) -> int:
+    """Return the number of blocks that are not as the drive promised."""
+    return sum(checked.get(fault, 0) for fault in ("lost", "torn", "misdirected", "unreadable"))
+
+
+def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines of a summary of a data check."""
+    faults = [f"{checked[name]:,} {name}" for name in ("lost", "torn", "misdirected", "unreadable") if checked[name]]
+    when = "after a power cut" if checked["power_cut"] else "after the replay"
+    promised = f"{checked['required_blocks']:,} of {checked['checked_blocks']:,} blocks had to be there {when}"
+    yield f"data check: {promised}; {', '.join(faults) or 'all are as written'}"
+    yield from (f"  {example}" for example in checked["examples"])
 
 
 def _spread(spread: Mapping[str, float | None]) -> str:

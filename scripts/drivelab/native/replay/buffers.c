@@ -1,10 +1,12 @@
 #include "buffers.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096u
+#define BLOCK_BITS 17 /* of a block's number in its request, at most 64 MiB of 512 bytes */
 #define WRITE_AREA_BYTES ((size_t)16 << 20)
 #define READ_AREA_BYTES ((size_t)4 << 20) /* registered, so always resident, like the write area */
 /* Limit of memory beyond the registered areas, for reads and for writes each; beyond it a request waits, as it does at
@@ -42,9 +44,16 @@ static bool make_pool(struct pool *pool, size_t bytes, size_t unit_bytes)
     return true;
 }
 
-bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, struct refusal *refusal)
+static void fill_at_random(uint64_t *words, size_t bytes, uint64_t seed)
 {
-    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .stamp = seed};
+    for (size_t i = 0; i < bytes / sizeof *words; i++)
+        words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
+}
+
+bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, bool exact,
+                  struct refusal *refusal)
+{
+    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .seed = seed};
     size_t unit = buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
     /* One unit if nothing is written or read. With nothing in flight, every request fits into the areas: */
     size_t to_write = unit, to_read = unit, most_read = unit;
@@ -60,9 +69,13 @@ bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint
         !make_pool(&buffers->pools[READ_BUFFER], most_read, unit))
         return refuse(refusal, BAD_HOST, "not enough memory for the data of the requests: %zu bytes",
                       to_write + most_read);
-    uint64_t *words = buffers->pools[WRITE_BUFFER].area.iov_base;
-    for (size_t i = 0; i < to_write / sizeof *words; i++)
-        words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
+    fill_at_random(buffers->pools[WRITE_BUFFER].area.iov_base, to_write, seed);
+    if (!exact)
+        return true;
+    buffers->pattern = malloc(buffers->block_bytes);
+    if (!buffers->pattern)
+        return refuse(refusal, BAD_HOST, "not enough memory for a block of %" PRIu32 " bytes", buffers->block_bytes);
+    fill_at_random(buffers->pattern, buffers->block_bytes, seed);
     return true;
 }
 
@@ -114,12 +127,15 @@ static struct piece piece_of(const struct buffers *buffers, uint32_t bytes, uint
     return (struct piece){NULL, bytes, (bytes + buffers->unit_bytes - 1) / buffers->unit_bytes, true, buffer};
 }
 
-/* Write a number into each block that does not repeat within one replay. */
-static void stamp(struct buffers *buffers, unsigned char *at, uint32_t bytes)
+/* Give each block its key, which does not repeat within one replay, and with exact data all its words. */
+static void stamp(const struct buffers *buffers, unsigned char *at, uint32_t bytes, uint64_t index)
 {
-    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes) {
-        uint64_t number = mix(++buffers->stamp);
-        memcpy(at + done, &number, sizeof number);
+    uint64_t number = buffers->seed + (index << BLOCK_BITS);
+    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes, number++) {
+        uint64_t key = mix(number), *words = (uint64_t *)(at + done);
+        words[0] = key;
+        for (uint32_t i = 0; buffers->pattern && i < buffers->block_bytes / sizeof key; i++)
+            words[i] = buffers->pattern[i] ^ key;
     }
 }
 
@@ -134,13 +150,13 @@ static void take_spare(struct buffers *buffers, struct piece *piece)
     }
 }
 
-struct piece buffers_take_data(struct buffers *buffers, uint32_t bytes)
+struct piece buffers_take_data(struct buffers *buffers, uint32_t bytes, uint64_t index)
 {
     struct piece piece = piece_of(buffers, bytes, WRITE_BUFFER);
     if (!take(buffers, &piece))
         take_spare(buffers, &piece);
     if (piece.at)
-        stamp(buffers, piece.at, bytes);
+        stamp(buffers, piece.at, bytes, index);
     return piece;
 }
 

@@ -1,4 +1,9 @@
-/* Memory for the requests: write data in which no two blocks are equal, and room for reads. */
+/* Memory for the requests: write data in which no two blocks are equal, and room for reads.
+
+   Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
+   With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed, and
+   each word tells which write it came from (drivelab/replay/written_data.py). Otherwise only the first word is the key, and
+   the rest is whatever random data lies in the area, which costs no time. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
@@ -23,7 +28,8 @@ struct buffers {
     bool registered; /* false: all pieces, also those in the areas, are plain memory for the ring */
     size_t read_registered_bytes; /* of the read area; the write area is registered completely */
     size_t spare_bytes;
-    uint64_t stamp;
+    uint64_t seed;
+    uint64_t *pattern; /* one block; NULL: the data need not be exact */
     uint32_t unit_bytes, block_bytes;
 };
 
@@ -35,13 +41,13 @@ struct piece {
     uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 
-bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, struct refusal *);
+bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, bool exact, struct refusal *);
 /* Return the part of an area to register. */
 struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 
-/* Take fresh data for a write. If requests in flight use the whole area, take memory beyond it, which costs more time;
+/* Take the data of a write, which is request `index` of the replay. If requests in flight use the whole area, take memory beyond it, which costs more time;
    `at` is NULL if that is also used up. */
-struct piece buffers_take_data(struct buffers *, uint32_t bytes);
+struct piece buffers_take_data(struct buffers *, uint32_t bytes, uint64_t index);
 /* Take the lowest free room for a read, which stays in the CPU cache at small depths; `at` is NULL if there is none.
    Reads never share memory: a target that verifies data in the memory of the request (btrfs, T10-PI, dm-integrity)
    would find the data of another request and report an error. */

@@ -135,6 +135,9 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
    thread before it, or NEVER. */
 int64_t issue_due(struct issuer *, int64_t now);
+/* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the lock of
+   the waiting requests. */
+void issue_park(struct issuer *, uint32_t index);
 /* Submit the prepared requests. */
 void issue_submit(struct issuer *);
 /* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals, watchdog

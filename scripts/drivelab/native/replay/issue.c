@@ -15,24 +15,46 @@ static void out_of_memory(void)
     abort();
 }
 
+/* Return whether a request must wait for this dependency; otherwise raise `due` to the end of the wait. */
+static bool waits(struct issuer *issuer, uint32_t index, uint32_t awaited, uint64_t think_ns, uint64_t *due)
+{
+    struct engine *engine = issuer->engine;
+    const struct result_record *dependency = &engine->results->records[awaited];
+    if (__atomic_load_n(&dependency->state, __ATOMIC_ACQUIRE) != COMPLETED) {
+        if (!waiting_add(&engine->waiting, index, awaited))
+            out_of_memory();
+        return true;
+    }
+    if (dependency->complete_ns + think_ns > *due)
+        *due = dependency->complete_ns + think_ns;
+    return false;
+}
+
+void issue_park(struct issuer *issuer, uint32_t index)
+{
+    const struct schedule *schedule = issuer->engine->schedule;
+    const struct schedule_record *record = &schedule->records[index];
+    uint64_t due = record->deadline_ns;
+    if (waits(issuer, index, record->after - 1, record->think_ns, &due))
+        return;
+    if (record->flags & MORE) {
+        const struct further_dependency *end = schedule->further + schedule->header.further;
+        for (const struct further_dependency *further = schedule_further(schedule, index);
+             further < end && further->index == index; further++)
+            if (waits(issuer, index, further->after - 1, 0, &due))
+                return;
+    }
+    if (!due_add(&issuer->due, index, due))
+        out_of_memory();
+}
+
 /* Park the thread's next request, which depends on another request. */
 static void park_next(struct issuer *issuer)
 {
     struct engine *engine = issuer->engine;
-    const struct schedule_record *record = engine_record(engine, issuer->next);
-    uint32_t index = (uint32_t)issuer->next++, awaited = record->after - 1;
-    const struct result_record *dependency = &engine->results->records[awaited];
-    bool parked;
     pthread_mutex_lock(&engine->waiting.lock);
-    if (__atomic_load_n(&dependency->state, __ATOMIC_ACQUIRE) == COMPLETED) {
-        uint64_t due = dependency->complete_ns + record->think_ns;
-        parked = due_add(&issuer->due, index, due > record->deadline_ns ? due : record->deadline_ns);
-    } else {
-        parked = waiting_add(&engine->waiting, index, awaited);
-    }
+    issue_park(issuer, (uint32_t)issuer->next++);
     pthread_mutex_unlock(&engine->waiting.lock);
-    if (!parked)
-        out_of_memory();
 }
 
 /* Tell the other threads whether this one has a due request and no place for it. */
@@ -148,7 +170,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
     if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
-        slot->piece = record->operation == WRITE ? buffers_take_data(&issuer->buffers, slot->length_bytes)
+        slot->piece = record->operation == WRITE ? buffers_take_data(&issuer->buffers, slot->length_bytes, index)
                                                  : buffers_take_room(&issuer->buffers, slot->length_bytes);
         if (!slot->piece.at)
             return false;

@@ -85,8 +85,6 @@ static bool open_own(struct issuer *issuer)
     struct engine *engine = issuer->engine;
     const uint64_t *operations = engine->schedule->operations;
     struct refusal *refusal = &issuer->refusal;
-    /* Stamps of threads differ in the highest byte, which counting does not reach. */
-    uint64_t seed = engine->seed + ((uint64_t)issuer->number << 56);
     for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
         if (operations[operation] && needs_thread(engine, operation))
             issuer->blocking = blocking_start(engine->target, refusal);
@@ -94,7 +92,7 @@ static bool open_own(struct issuer *issuer)
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, seed, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->has_seed, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)

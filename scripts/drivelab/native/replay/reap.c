@@ -1,23 +1,15 @@
 /* Process completions. */
-#include <stdlib.h>
-
 #include "engine.h"
 
 /* Take over the requests that waited for a completed one. */
-static void release_waiters(struct issuer *issuer, uint64_t index, uint64_t complete_ns)
+static void release_waiters(struct issuer *issuer, uint64_t index)
 {
-    struct engine *engine = issuer->engine;
+    struct waiting *waiting = &issuer->engine->waiting;
     uint32_t waiter;
-    pthread_mutex_lock(&engine->waiting.lock);
-    while (waiting_release(&engine->waiting, (uint32_t)index, &waiter)) {
-        const struct schedule_record *record = &engine->schedule->records[waiter];
-        uint64_t due = complete_ns + record->think_ns;
-        if (!due_add(&issuer->due, waiter, due > record->deadline_ns ? due : record->deadline_ns)) {
-            fputs("drivelab-replay: out of memory\n", stderr);
-            abort();
-        }
-    }
-    pthread_mutex_unlock(&engine->waiting.lock);
+    pthread_mutex_lock(&waiting->lock);
+    while (waiting_release(waiting, (uint32_t)index, &waiter))
+        issue_park(issuer, waiter);
+    pthread_mutex_unlock(&waiting->lock);
 }
 
 static void record_failure(struct issuer *issuer, uint64_t index)
@@ -49,7 +41,7 @@ static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, in
     buffers_give_back(&issuer->buffers, &slot->piece);
     issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
     if (issuer->engine->schedule->dependencies)
-        release_waiters(issuer, slot->index, (uint64_t)at);
+        release_waiters(issuer, slot->index);
 }
 
 static uint32_t reap_jobs(struct issuer *issuer, int64_t *last_ns)

@@ -22,6 +22,8 @@ from drivelab.replay.evaluation.fidelity import (
     span_ratio,
 )
 from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, response, service
+from drivelab.replay.evaluation.overlaps import COLUMNS as OVERLAP_COLUMNS
+from drivelab.replay.evaluation.overlaps import overlaps
 from drivelab.replay.evaluation.requests import (
     answered,
     completed,
@@ -154,6 +156,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         **served,
         "response_us": response(read_outcome(outcome, _RESPONSE)) if choice.is_open_loop else None,
         "in_flight": in_flight(read_outcome(outcome, _DEPTH), last_ns),
+        "overlaps": overlaps(read_outcome(outcome, OVERLAP_COLUMNS), prepared.get("conflicts") or {}),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),
@@ -266,7 +269,7 @@ def _strayed(body: Mapping[str, Any]) -> list[str]:
     if overloaded(body["in_flight"]):
         most = {name: depth["most"] for name, depth in body["in_flight"].items()}
         marks.append(f"overloaded: up to {most['replay']:,} in flight, {most['trace']:,} in the trace")
-    if body["lateness_by"]:
+    if body["lateness_by"] and body["dependencies"] != "trace":  # whose depth limit stands for dependencies
         waited = body["lateness_by"]["depth"]["requests"]
         pct = 100 * waited / sum(cause["requests"] for cause in body["lateness_by"].values())
         if pct > LATE_PCT:

@@ -26,6 +26,7 @@ _WAKEUP = (
     "Wake-up: how late this host wakes a sleeping program, measured just before each run. No replay can be more "
     "punctual than its host. "
 )
+_ORDERS = {"cpu": "CPU", "trace": "the trace"}
 _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 
@@ -49,6 +50,7 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ("Order inversions", lambda rows: _worst(rows, "order_inversions")),
         ("In flight, maximum", lambda rows: _in_flight(rows, "most")),
         ("In flight, average", lambda rows: _in_flight(rows, "mean")),
+        ("Overlapping in flight", _overlapping),
         ("Delayed by the queue depth limit", lambda rows: _of_deadline(rows, "late_by_depth_pct", percent)),
         ("Delayed by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
@@ -71,7 +73,8 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         "its issue. "
         + (_WAKEUP if any(not is_missing(row["wakeup_p50_us"]) for row in runs) else "")
         + "Duration ratio: replayed time divided by planned time, for the stated basis. In flight: all operations; the "
-        "average covers the time with at least one in flight.",
+        "average covers the time with at least one in flight. Overlapping: requests that share bytes with another in "
+        "flight, one of which changes them.",
         sources=inputs.sources(row["recording"] for row in runs),
     )
 
@@ -79,7 +82,7 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
 def _manner(rows: list[Row]) -> Cell:
     details = [f"engine {text(rows[0]['engine'])}"]
     if rows[0]["dependencies"] != "none":
-        details.append(f"in order of {rows[0]['dependencies']}")
+        details.append(f"in order of {_ORDERS.get(rows[0]['dependencies'], rows[0]['dependencies'])}")
     faults = dict.fromkeys(str(mark) for row in rows for mark in row["marks"])
     partial = any(row["partial"] for row in rows)
     return Cell(text(rows[0]["timing"]), small="; ".join([*details, *faults]), tone="bad" if partial else "")
@@ -114,6 +117,14 @@ def _in_flight(rows: list[Row], statistic: str) -> Cell:
     details += [f"in the trace {number(trace[0])}"] if trace else []
     over = any(str(mark).startswith("overloaded:") for row in rows for mark in row["marks"])
     return number_cell(statistics.median(depths), small="; ".join(details), tone="bad" if over else "")
+
+
+def _overlapping(rows: list[Row]) -> Cell:
+    """Return the requests that began while one that they conflict with was in flight; older recordings lack them."""
+    values, trace = _values(rows, "overlapping_requests"), _values(rows, "trace_overlapping_requests")
+    if not values:
+        return Cell(MISSING, tone="missing")
+    return number_cell(statistics.median(values), small=f"in the trace {number(trace[0])}" if trace else "")
 
 
 def _of_deadline(rows: list[Row], name: str, show: Callable[[Any], str]) -> Cell:

@@ -1,0 +1,45 @@
+"""Count requests that overlapped in flight, in the trace and in the replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from drivelab.replay.conflict_policy import accesses_of
+from drivelab.replay.conflicts import Overlaps
+from drivelab.replay.evaluation.requests import operation_codes, times_ns
+from drivelab.trace.parquet_schema import BATCH_ROWS
+
+COLUMNS = ("operation", "offset_bytes", "length_bytes", "issue_ns", "complete_ns")
+
+
+def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how many requests began while a conflicting one was in flight.
+
+    Two requests conflict if they share bytes and one of them writes, discards or zeroes. `trace` is null without
+    completions in the trace, `replay` for an engine that reports no single requests. A request that never completed
+    stays in flight. `planned` is the result of drivelab.replay.conflict_policy.ConflictPolicy.finish, empty if unknown.
+    """
+    issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
+    issued = np.flatnonzero(~np.isnan(issue_ns))
+    order = issued[np.argsort(issue_ns[issued], kind="stable")]
+    last_ns = np.iinfo(np.int64).max
+    seen, count = Overlaps(), 0
+    for first in range(0, order.size, BATCH_ROWS):
+        rows = order[first : first + BATCH_ROWS]
+        ends = complete_ns[rows]
+        accesses = accesses_of(
+            operation_codes(requests)[rows].astype(np.int64),
+            *(requests[name].to_numpy(np.int64)[rows] for name in ("offset_bytes", "length_bytes")),
+        )
+        known = np.where(np.isnan(ends), 0, ends).astype(np.int64)
+        count += int(seen.of(accesses, issue_ns[rows].astype(np.int64), np.where(np.isnan(ends), last_ns, known)).sum())
+    return {
+        "policy": planned.get("policy", "as-traced"),
+        "trace": planned.get("overlapping"),
+        "waiting": planned.get("waiting", 0),
+        "replay": count if order.size else None,
+    }
