@@ -11,7 +11,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS, REALTIME, SEED, SPIN,
-       POSSIBLE };
+       EXACT, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -22,6 +22,7 @@ static const struct option known[] = {
     {"threads", required_argument, NULL, THREADS},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
+    {"exact", no_argument, NULL, EXACT},
     {NULL, 0, NULL, 0},
 };
 
@@ -90,6 +91,7 @@ static bool take(struct options *options, int option, const char *name, struct r
         return true;
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
+    case EXACT: options->exact = true; return true;
     case POSSIBLE: options->possible = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }

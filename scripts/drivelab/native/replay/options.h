@@ -14,7 +14,7 @@ struct options {
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;
-    bool go_on, has_seed, has_spin, possible;
+    bool go_on, has_seed, has_spin, exact, possible;
 };
 
 bool options_read(struct options *, int argc, char **argv, struct refusal *);
