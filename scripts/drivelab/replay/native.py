@@ -50,8 +50,10 @@ class EngineOptions:
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
-    """Seed of the written data, all of which follows from it for any number of threads. None: a new seed each time, so
-    that the data is new to every drive."""
+    """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
+    exact_data: bool = False
+    """All written data follows from the seed, for any number of threads; see drivelab.replay.written_data. Otherwise
+    only the first 8 bytes of each block do, because to write every word takes CPU time for each request."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -101,9 +103,9 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
             "--target", target_path, "--identity", identity, "--depth", str(options.depth_limit),
             "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
-    argv += ["--go-on"] if options.go_on else []
-    argv += ["--polled"] if options.polled else []
-    argv += ["--kernel-thread"] if options.kernel_thread else []
+    flags = {"--go-on": options.go_on, "--exact": options.exact_data, "--polled": options.polled,
+             "--kernel-thread": options.kernel_thread}  # fmt: skip
+    argv += [flag for flag, wanted in flags.items() if wanted]
     argv += ["--nvme", nvme_node(target_path)] if options.nvme else []
     for option, value in (
         ("--threads", options.threads),

@@ -1,4 +1,4 @@
-"""The data that the native engine writes with a seed: a function of the request's index and the block's number in it.
+"""Exact data of the native engine: a function of seed, index of the request, and number of the block in it.
 
 `drivelab/native/replay/buffers.c` is the same in C; a test compares the two. Each 64-bit word of a block is the same
 word of a pattern XOR the key of the block. So every word tells which write it came from, and a block with words of

@@ -195,7 +195,7 @@ def replay(
         free = partial(_free, opened)
         data = {"seed": secrets.randbits(64), "block_bytes": opened.logical_block_bytes} if verify else None
         if data:
-            manner = replace(manner, options=replace(manner.options, seed=data["seed"]))
+            manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
             write_json(folder / _DATA_FILE, data)
         try:
             if prefill:
@@ -239,7 +239,7 @@ def _prefill(opened: Target, prepared: Prepared, folder: Path, wanted: EngineOpt
     schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
         return
-    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None)
+    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
     native.run_engine(opened.path, opened.identity, schedule, directory, options, on_hang=free)
     check_prefill(directory)
 

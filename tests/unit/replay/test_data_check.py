@@ -38,9 +38,8 @@ class Replayed:
         self.target, self.outcome = folder / "target", folder / "outcome.parquet"
         self.target.write_bytes(bytes(4 * MIB))
         prepared = prepare_rows(folder, rows, choice, 4 * MIB, BLOCK)
-        native.run_engine(
-            str(self.target), identity(self.target), prepared.schedule, folder, EngineOptions(seed=SEED, **options)
-        )
+        engine = EngineOptions(seed=SEED, exact_data=True, **options)
+        native.run_engine(str(self.target), identity(self.target), prepared.schedule, folder, engine)
         about = {"engine": "native", DATA: {"seed": SEED, "block_bytes": BLOCK}}
         write_outcome(prepared.planned, folder / RESULTS, self.outcome, about)
 

@@ -130,12 +130,14 @@ static struct piece piece_of(const struct buffers *buffers, uint32_t bytes, uint
 /* Give each block its key, which does not repeat within one replay, and with exact data all its words. */
 static void stamp(const struct buffers *buffers, unsigned char *at, uint32_t bytes, uint64_t index)
 {
+    const uint64_t *restrict pattern = buffers->pattern;
+    const size_t count = buffers->block_bytes / sizeof *pattern;
     uint64_t number = buffers->seed + (index << BLOCK_BITS);
-    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes, number++) {
-        uint64_t key = mix(number), *words = (uint64_t *)(at + done);
+    for (uint32_t done = 0; done < bytes; done += buffers->block_bytes) {
+        uint64_t key = mix(number++), *restrict words = (uint64_t *)(at + done);
         words[0] = key;
-        for (uint32_t i = 0; buffers->pattern && i < buffers->block_bytes / sizeof key; i++)
-            words[i] = buffers->pattern[i] ^ key;
+        for (size_t i = 0; pattern && i < count; i++)
+            words[i] = pattern[i] ^ key;
     }
 }
 

@@ -92,7 +92,7 @@ static bool open_own(struct issuer *issuer)
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->has_seed, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->exact, refusal) ||
         !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)

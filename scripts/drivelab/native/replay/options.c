@@ -11,7 +11,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, POSSIBLE, WAKEUPS };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -23,7 +23,7 @@ static const struct option known[] = {
     {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
-    {"wakeups", no_argument, NULL, WAKEUPS},
+    {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
     {NULL, 0, NULL, 0},
 };
 
@@ -95,6 +95,7 @@ static bool take(struct options *options, int option, const char *name, struct r
         return true;
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
+    case EXACT: options->exact = true; return true;
     case POSSIBLE: options->possible = true; return true;
     case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
