@@ -1,0 +1,138 @@
+"""The search for the highest rate within a limit, with simulated drives of known truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drivelab.criteria.rate_search import (
+    FAILS,
+    HOST_LIMITED,
+    PASSES,
+    UNDECIDED,
+    Answer,
+    Search,
+    answer,
+    judge,
+    judge_with_host,
+    next_rate,
+    worth_repeating,
+)
+from drivelab.criteria.tail_interval import TailInterval
+
+SEARCH = Search(start_iops=100, factor=2, resolution=0.02, most_iops=1e6, least_iops=1)
+
+
+def searched(search: Search, outcome: Callable[[float], str]) -> list[tuple[float, str]]:
+    """Return all rates of a search in order, with the outcomes of a simulated drive."""
+    rates: list[tuple[float, str]] = []
+    while (iops := next_rate(search, rates)) is not None:
+        rates.append((iops, outcome(iops)))
+    return rates
+
+
+def steep(capacity: float) -> Callable[[float], str]:
+    return lambda iops: PASSES if iops < capacity else FAILS
+
+
+@given(st.floats(2, 9e5))
+def test_the_answer_encloses_the_truth_within_the_resolution(capacity: float) -> None:
+    rates = searched(SEARCH, steep(capacity))
+    found = answer(rates)
+    assert found.passing_iops is not None
+    assert found.failing_iops is not None
+    assert found.passing_iops < capacity <= found.failing_iops
+    assert found.failing_iops / found.passing_iops < 1.02 + 1e-3  # rates have four digits
+    assert len(rates) < 30
+    assert len({iops for iops, _ in rates}) == len(rates)
+
+
+def test_rates_rise_then_halve_the_distance() -> None:
+    rates = [iops for iops, _ in searched(replace(SEARCH, resolution=0.2), steep(1000))]
+    assert rates == [100, 200, 400, 800, 1600, 1131, 951.2]
+
+
+def test_rates_fall_if_the_first_fails() -> None:
+    rates = [iops for iops, _ in searched(replace(SEARCH, resolution=0.5), steep(20))]
+    assert rates == [100, 50, 25, 12.5, 17.68]
+
+
+@given(st.floats(10, 9e5), st.floats(1.0, 4.0))
+def test_undecided_rates_stay_between_pass_and_fail(low: float, width: float) -> None:
+    """Both ends are found within the resolution, if there is an undecided rate between them."""
+    high = low * width
+    rates = searched(SEARCH, lambda iops: PASSES if iops < low else FAILS if iops >= high else UNDECIDED)
+    found = answer(rates)
+    assert found.passing_iops is not None
+    assert found.passing_iops < low
+    assert all(low <= iops < high for iops in found.undecided)
+    if high < SEARCH.most_iops:
+        assert found.failing_iops is not None
+        assert found.failing_iops >= high
+        if found.undecided:
+            assert found.undecided[0] / found.passing_iops < 1.021
+            assert found.failing_iops / found.undecided[-1] < 1.021
+
+
+def test_undecided_rates_below_one_that_passes_do_not_count() -> None:
+    assert answer([(100, UNDECIDED), (200, PASSES), (400, FAILS)]) == Answer(200, 400, (), False)
+
+
+def test_a_rate_that_passes_above_one_that_fails_does_not_count() -> None:
+    assert answer([(100, PASSES), (200, FAILS), (400, PASSES)]) == Answer(100, 200, (), False)
+
+
+def test_a_search_ends_at_the_highest_rate() -> None:
+    rates = searched(replace(SEARCH, most_iops=1500), steep(math.inf))
+    assert [iops for iops, _ in rates] == [100, 200, 400, 800, 1500]
+    assert answer(rates) == Answer(1500, None, (), False)
+
+
+def test_a_search_ends_where_no_rate_can_pass() -> None:
+    rates = searched(replace(SEARCH, least_iops=30), steep(0))
+    assert [iops for iops, _ in rates] == [100, 50]
+    assert answer(rates) == Answer(None, 50, (), False)
+
+
+def test_a_search_begins_where_the_requests_are_enough() -> None:
+    assert next_rate(replace(SEARCH, least_iops=4000), []) == 4000
+
+
+def test_a_host_that_is_too_slow_bounds_the_search() -> None:
+    rates = searched(replace(SEARCH, resolution=0.1), lambda iops: PASSES if iops < 1000 else HOST_LIMITED)
+    found = answer(rates)
+    assert found.passing_iops == pytest.approx(1000, rel=0.1)
+    assert found.failing_iops is None
+    assert found.host_limited
+    assert max(iops for iops, _ in rates) == 1600
+
+
+def interval(low: float, high: float) -> TailInterval:
+    return TailInterval((low + min(high, 2 * low)) / 2, low, high, 1000, 1.0)
+
+
+def test_only_a_whole_interval_decides() -> None:
+    assert judge(interval(0.5, 0.9), 1.0) == PASSES
+    assert judge(interval(1.1, math.inf), 1.0) == FAILS
+    assert judge(interval(0.5, math.inf), 1.0) == UNDECIDED
+    assert judge(interval(0.9, 1.1), 1.0) == UNDECIDED
+    assert judge(interval(0.9, 1.0), 1.0) == UNDECIDED
+
+
+def test_a_rate_that_only_the_host_fails_is_host_limited() -> None:
+    assert judge_with_host(interval(2, 3), interval(0.5, 0.9), 1.0) == HOST_LIMITED
+    assert judge_with_host(interval(2, 3), interval(0.9, 1.1), 1.0) == HOST_LIMITED
+    assert judge_with_host(interval(2, 3), interval(1.5, 2), 1.0) == FAILS
+    assert judge_with_host(interval(0.5, 0.9), interval(0.4, 0.8), 1.0) == PASSES
+
+
+def test_an_undecided_rate_is_repeated_only_if_that_can_decide_it() -> None:
+    assert worth_repeating(UNDECIDED, 200, 1, 3, 99)
+    assert not worth_repeating(UNDECIDED, 200, 3, 3, 99), "all tries are used"
+    assert not worth_repeating(UNDECIDED, 100, 1, 3, 99), "three times 100 requests are fewer than 368"
+    assert not worth_repeating(FAILS, 200, 1, 3, 99)
