@@ -185,6 +185,8 @@ def written_in(line: Mapping[str, Any], trace_of: Callable[[str], Trace | None])
         case "cell" | "tainted":
             seconds = line.get("io_ended_s", 0.0) - line.get("io_started_s", 0.0)
             return float(line["metrics"]["bandwidth_mib_s"] * _MIB * seconds) * _write_share(line)
+        case "load":
+            return float(line["written_bytes"])
         case "replay":
             return float(line["metrics"]["bytes"]) * _write_share_of(trace_of(line["trace"]))
         case _:

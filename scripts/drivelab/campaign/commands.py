@@ -10,6 +10,7 @@ from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import COMPOSITE, Cell, pause_s, rounds_at_least, rounds_at_most
 from drivelab.plan.file_system import BLOCK_BYTES
+from drivelab.plan.load import load_words
 from drivelab.plan.plan import Plan
 from drivelab.run.file_system import arguments as mkfs_arguments
 from drivelab.run.fill import MOST_RESTS, passes, probe_cell, probes
@@ -73,6 +74,8 @@ def fio_commands(plan: Plan, device: str, capacity_bytes: int, logical_block_byt
             yield "idle", f"no I/O for {format_duration(fields['time_s'])}"
         elif kind == "application":
             yield _application(plan, fields)
+        elif kind == "load":
+            yield "load", load_words(fields)
         else:
             yield _replay(plan, fields)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +20,7 @@ from drivelab.campaign.ceilings import (
 from drivelab.core.units import parse_size
 from drivelab.drives.purge import METHODS
 from drivelab.plan.cell import Cell, fills, pause_s, rounds_at_least, rounds_at_most
+from drivelab.plan.load import MOST_REQUESTS, grace_s
 from drivelab.plan.plan import Plan
 from drivelab.run.fill import MOST_RESTS, fill_cell, probe_cell, probes
 from drivelab.virtual.model import PAGE_BYTES
@@ -113,6 +115,8 @@ def estimate(
             total += Estimate(fields["time_s"], fields["time_s"])
         elif kind == "application":
             total += _application(fields, parse_size(plan.subject["application"]["size"]), terms.bytes_s)
+        elif kind == "load":
+            total += _load(fields, terms)
         else:
             total += _replay(fields, traces, capacity_bytes, terms)
     return total
@@ -171,6 +175,21 @@ def _cells(fields: Mapping[str, Any], demand: Mapping[str, int], terms: Terms) -
         once_s = runtime_s + max(pause_s(fields, runtime_s), terms.start_s)
         total += Estimate(once_s, once_s + _drain_s(cell, terms), 0.0, written_in(runtime_s, cell, terms))
     return total
+
+
+def _load(fields: Mapping[str, Any], terms: Terms) -> Estimate:
+    """Estimate a search: at least a rate that passes and one that fails; at most every rate as often as allowed.
+
+    An overloaded rate takes longer, by the time in which the last requests are issued and complete.
+    """
+    cell, rates = Cell(**fields["cell"]), fields["rates"]
+    far = max(rates["most_iops"] / rates["start_iops"], rates["start_iops"])
+    steps = 1 + math.ceil(math.log(far, rates["factor"]))
+    bisections = 2 * math.ceil(math.log2(max(math.log(rates["factor"]) / math.log1p(rates["resolution"]), 1)))
+    most = (steps + bisections) * fields["tries"]
+    least_s = min(fields["runtime_s"], MOST_REQUESTS / rates["most_iops"])
+    most_s = fields["runtime_s"] + grace_s(fields) + _drain_s(cell, terms)
+    return Estimate(2 * least_s, most * most_s, 0.0, most * written_in(most_s, cell, terms))
 
 
 def _drain_s(cell: Cell, terms: Terms) -> float:

@@ -27,6 +27,7 @@ from drivelab.campaign.traces import (
     add_application,
     check_application,
     check_traces,
+    refuse_arrivals_without_trace,
     refuse_small_set,
 )
 from drivelab.core.errors import UserError
@@ -201,6 +202,8 @@ class Campaign:
         check_application(choice, runs_one=protocol.applications)
         drive_class = choice.drive_class or self.study.drive_class or protocol.usual_class
         variants = resolve(protocol, drive_class, choice.scale, choice.settings, choice.source)
+        for variant in variants:
+            refuse_arrivals_without_trace(choice, variant.steps["measure"])
         plans = [
             self._planned(choice, self.sheet[drive], platform, variant, run)
             for drive in choice.drives

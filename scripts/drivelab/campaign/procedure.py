@@ -13,6 +13,7 @@ from drivelab.core.units import format_amount, format_duration, format_size, for
 from drivelab.plan.cell import COMPOSITE, Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
+from drivelab.plan.load import load_words
 from drivelab.plan.plan import Plan
 from drivelab.run.fill import MOST_RESTS, fill_cell, probes
 
@@ -273,7 +274,18 @@ def _runs(fields: Mapping[str, Any]) -> str:
     return f"{fields['cold_runs']} cold and {warm}" if fields["cold_runs"] else warm
 
 
-_DESCRIBE = {"loop": _loop, "soak": _soak, "idle": _idle, "replay": _replay, "application": _application}
+def _load(fields: Mapping[str, Any]) -> tuple[str, list[str]]:
+    runtime, rates = format_seconds(fields["runtime_s"]), fields["rates"]
+    details = (
+        f"from {rates['start_iops']:,.0f} IOPS by a factor of {rates['factor']:g} up to {rates['most_iops']:,.0f} "
+        f"IOPS, then bisection to {100 * rates['resolution']:.3g} %"
+    )
+    return f"load: {load_words(fields)}, {runtime} for each rate, up to {fields['tries']} times", [details]
+
+
+_DESCRIBE = {
+    "loop": _loop, "soak": _soak, "idle": _idle, "replay": _replay, "application": _application, "load": _load,
+}  # fmt: skip
 
 
 def format_seconds(seconds: float) -> str:

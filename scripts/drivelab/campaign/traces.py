@@ -13,6 +13,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
 from drivelab.plan.cell import rounds_at_least
 from drivelab.plan.grammar import Protocol
+from drivelab.plan.load import TRACE
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import MeasurementChoice, Study
 from drivelab.trace import trace_catalogue
@@ -137,11 +138,20 @@ def check_traces(choice: MeasurementChoice, protocol: Protocol) -> None:
         raise UserError(f"{choice.source}: protocol '{choice.protocol}' replays a trace; add a 'trace'")
     if protocol.takes_streams and len(choice.traces) != 1:
         raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' takes the streams of one trace, "
+            f"{choice.source}: protocol '{choice.protocol}' takes one trace, "
             f"but {len(choice.traces)} are named; name one 'trace'"
         )
     if choice.traces and not (protocol.replays or protocol.takes_streams):
         raise UserError(f"{choice.source}: protocol '{choice.protocol}' uses no trace; remove its 'trace'")
+
+
+def refuse_arrivals_without_trace(choice: MeasurementChoice, measure: Sequence[Mapping[str, Any]]) -> None:
+    """Raise UserError if a change gives a load the arrivals of a trace, and the measurement names none."""
+    if not choice.traces and any(step.get("load", {}).get("arrivals") == TRACE for step in measure):
+        raise UserError(
+            f"{choice.source}: a change gives protocol '{choice.protocol}' the arrivals of a trace, which it does not "
+            "take; use protocol latency-bounded-bursts"
+        )
 
 
 def refuse_small_set(

@@ -80,7 +80,7 @@ def refuse_kind(plan: Plan) -> None:
         "streams" in fields for step in plan.subject["measure"] for fields in step.values()
     )
     if streams or not steps <= {"loop", "soak", "idle"}:
-        raise UnfitError(plan, f"replays and applications need a drive, not {what}",
+        raise UnfitError(plan, f"replays, loads and applications need a drive, not {what}",
                          "leave this measurement out for this subject")  # fmt: skip
     if _trims(plan.subject):
         raise UnfitError(plan, f"its I/Os trim, which {what} cannot",

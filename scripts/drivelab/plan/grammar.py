@@ -9,6 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.cell import Cell, cells_of
+from drivelab.plan.load import TRACE
 from drivelab.plan.loop_cells import check_workload, matches
 from drivelab.plan.loops import description, selector
 from drivelab.plan.parameters import Alteration, differences, unknown, unsourced
@@ -93,8 +94,11 @@ class Protocol:
 
     @property
     def takes_streams(self) -> bool:
-        """Return whether a loop uses a trace's streams, which needs one trace."""
-        return any(kind == "loop" and "streams" in fields["cells"] for kind, fields in self._steps())
+        """Return whether a loop uses a trace's streams, or a load its arrivals, which needs one trace."""
+        return any(
+            (kind == "loop" and "streams" in fields["cells"]) or (kind == "load" and fields["arrivals"] == TRACE)
+            for kind, fields in self._steps()
+        )
 
     @property
     def applications(self) -> bool:

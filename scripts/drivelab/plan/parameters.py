@@ -11,7 +11,7 @@ from typing import Any
 from drivelab.plan.value_types import MisfitError
 from drivelab.plan.yaml_file import Keys
 
-STEP_KINDS = ("loop", "soak", "idle", "replay", "application")
+STEP_KINDS = ("loop", "soak", "idle", "replay", "application", "load")
 """Kinds of steps in a protocol's `measure`; a `repeat` contains steps of these kinds."""
 
 

@@ -143,7 +143,7 @@ def _expanded(
     """
     for step in steps:
         ((kind, fields),) = step.items()
-        if kind == "soak":
+        if kind in ("soak", "load"):
             yield from _cells(fields, {}, workloads, names)
         elif kind == "loop":
             yield {key: value for key, value in fields.items() if key not in ("cells", *_DEFAULTS)}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.units import parse_amount, parse_duration, parse_size
+from drivelab.plan.load import load
 from drivelab.plan.loop_cells import cell
 from drivelab.plan.loops import loop, repeats, steady_soak
 from drivelab.plan.value_types import MisfitError, Values, at, duration_s, share_of
@@ -113,6 +114,7 @@ STEPS: dict[str, Callable[[Mapping[str, Any], Values], dict[str, Any]]] = {
     "idle": _idle,
     "replay": _replay,
     "application": _application,
+    "load": load,
 }
 """Functions by step kind; each raises MisfitError with keys within the step."""
 

@@ -57,7 +57,7 @@ def composite_schedule(
                 f"a multiple of the drive's logical block of {format_size(logical_block_bytes)}, at most "
                 f"{format_size(LONGEST_TRANSFER_BYTES)}"
             )
-    draw = _Draw(streams, seed)
+    draw = Draw(streams, seed)
     with ScheduleWriter(path, capacity_bytes // logical_block_bytes * logical_block_bytes, logical_block_bytes) as file:
         for first in range(0, count, _BATCH):
             records = draw.requests(min(_BATCH, count - first))
@@ -65,7 +65,7 @@ def composite_schedule(
             file.write(records)
 
 
-class _Draw:
+class Draw:
     """Endless requests drawn from streams."""
 
     def __init__(self, streams: tuple[Stream, ...], seed: int) -> None:

@@ -87,7 +87,7 @@ class ClockDevice(Device):
         write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
-        self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit)
+        self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit, runtime_s=options.runtime_s)
 
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:

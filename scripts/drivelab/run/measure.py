@@ -156,6 +156,8 @@ def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: 
         from drivelab.run.replay import run_replay as run  # imports pandas, which loops and soaks do not need
     elif kind == "application":
         from drivelab.run.application import run_application as run
+    elif kind == "load":
+        from drivelab.run.load import run_load as run  # imports scipy, which loops and soaks do not need
     else:
         run = {"soak": run_soak, "idle": run_idle}[kind]
     run(bench, progress, number, fields)

@@ -38,6 +38,7 @@ def sentence(line: Mapping[str, Any]) -> str | None:
         "loop": lambda: f"loop ended after {line['rounds']} rounds" + _loop_end(line),
         "replay": lambda: f"replayed {line.get('trace', 'the trace')}" + _foreign(line),
         "application": lambda: "application run",
+        "load": lambda: f"load of {line['rate_iops']:,.0f} IOPS {line['outcome']}" + _foreign(line),
         "failed": lambda: f"failed: {line['reason']}",
         "abandoned": lambda: f"set aside: {line['reason']}",
         "complete": lambda: "recording complete",

@@ -215,8 +215,8 @@ def test_a_plan_without_traces_has_no_such_key(project: Path) -> None:
         ("{protocol: trace-set, traces: []}", "is empty; give at least one entry"),
         ("{protocol: trace-set}", "add a 'trace'"),
         ("{protocol: trace-consistency}", "add a 'trace'"),
-        ("{protocol: rwsw-composite}", "takes the streams of one trace, but 0 are named"),
-        ("{protocol: rwsw-streams, traces: [a, b]}", "takes the streams of one trace, but 2 are named"),
+        ("{protocol: rwsw-composite}", "takes one trace, but 0 are named"),
+        ("{protocol: rwsw-streams, traces: [a, b]}", "takes one trace, but 2 are named"),
         ("{protocol: pts-iops, scale: demo, traces: [a]}", "uses no trace; remove its 'trace'"),
     ],
 )

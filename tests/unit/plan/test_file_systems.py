@@ -131,7 +131,7 @@ def test_protocols_that_suit_no_file(protocol: str, message: str | None) -> None
 
 def test_replays_and_applications_are_refused() -> None:
     text = one("{type: ext4}", "trace-replay, trace: t", "traces: {t: {shipped: sqlite-inserts}}\n")
-    with pytest.raises(UserError, match="replays and applications need a drive, not a file system"):
+    with pytest.raises(UserError, match="replays, loads and applications need a drive, not a file system"):
         load(text)
 
 
