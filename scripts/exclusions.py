@@ -12,6 +12,6 @@ with reported(snakemake.log[0]):
     others = strangers(
         [Path(folder) for folder in snakemake.params.others], snakemake.params.drives, snakemake.params.measurements
     )
-    runs = {name: io.read(snakemake.input[name], name) for name in ("replays", "application_runs")}
+    runs = {name: io.read(snakemake.input[name], name) for name in ("replays", "application_runs", "load_rates")}
     table = exclusions_table(io.read(snakemake.input.cells, "cells"), recordings, others, **runs)
     io.write(table, snakemake.output.exclusions, "exclusions")

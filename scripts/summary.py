@@ -8,7 +8,7 @@ from drivelab.core.errors import reported
 from drivelab.tables import io
 
 with reported(snakemake.log[0]):
-    names = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
+    names = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
     exclusions = io.read(snakemake.input.exclusions, "exclusions")
     tables = {name: counted(io.read(snakemake.input[name], name), exclusions) for name in names}
     columns = ("recording", "step", "round", "part", "latency_ns", "count")

@@ -29,6 +29,7 @@ rule exclusions:
         cells=expand("<results>/tables/{recording}/cells.parquet", recording=layout.recordings),
         replays=expand("<results>/tables/{recording}/replays.parquet", recording=layout.recordings),
         application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
+        load_rates=expand("<results>/tables/{recording}/load_rates.parquet", recording=layout.recordings),
     output:
         exclusions="<results>/tables/exclusions.parquet",
     log:
@@ -54,6 +55,7 @@ rule summary:
         replays=expand("<results>/tables/{recording}/replays.parquet", recording=layout.recordings),
         replay_passes=expand("<results>/tables/{recording}/replay_passes.parquet", recording=layout.recordings),
         application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
+        load_rates=expand("<results>/tables/{recording}/load_rates.parquet", recording=layout.recordings),
     output:
         summary="<results>/tables/summary.parquet",
         variation="<results>/tables/variation.parquet",

@@ -10,6 +10,7 @@ rule report:
         replay_streams=expand("<results>/tables/{recording}/replay_streams.parquet", recording=layout.recordings),
         replay_mappings=expand("<results>/tables/{recording}/replay_mappings.parquet", recording=layout.recordings),
         application_runs=expand("<results>/tables/{recording}/application_runs.parquet", recording=layout.recordings),
+        load_rates=expand("<results>/tables/{recording}/load_rates.parquet", recording=layout.recordings),
         latency_bins=expand("<results>/tables/{recording}/latency_bins.parquet", recording=layout.with_kind("nines")),
         findings=expand("<results>/tables/{recording}/findings.parquet", recording=layout.recordings),
         saturation=expand("<results>/tables/{recording}/saturation.parquet", recording=layout.recordings),

@@ -8,6 +8,7 @@ rule tables:
         latency_bins="<results>/tables/{drive}/{measurement}/{key}/latency_bins.parquet",
         series="<results>/tables/{drive}/{measurement}/{key}/series.parquet",
         application_runs="<results>/tables/{drive}/{measurement}/{key}/application_runs.parquet",
+        load_rates="<results>/tables/{drive}/{measurement}/{key}/load_rates.parquet",
         telemetry="<results>/tables/{drive}/{measurement}/{key}/telemetry.parquet",
     log:
         "<results>/logs/tables/{drive}/{measurement}/{key}.log",

@@ -37,6 +37,7 @@ def exclusions_table(
     *,
     replays: pd.DataFrame | None = None,
     application_runs: pd.DataFrame | None = None,
+    load_rates: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
     """Make table `exclusions` of a study.
 
@@ -44,12 +45,13 @@ def exclusions_table(
     `recordings` has a row for each recording in the study's order, from `drivelab.explore.row_selection`: recording,
     drive, measurement, finished (ISO 8601), the VERSIONS, `digests` of its evidence, `cells` (the count in its
     manifest, null without one) and `journalled` (the count in its journal). `strangers` are rows of the table for
-    folders that do not belong to the study. `replays` and `application_runs` are the tables of these names.
+    folders that do not belong to the study. `replays`, `application_runs` and `load_rates` are the tables of these
+    names.
 
     Excluded as a whole are altered recordings, recordings with the evidence of an earlier one, and recordings whose
     versions differ from those of the latest one that they would be pooled with.
     """
-    altered = [row for table in (cells, replays, application_runs) for row in _altered(table)]
+    altered = [row for table in (cells, replays, application_runs, load_rates) for row in _altered(table)]
     gone = {row["recording"] for row in altered}
     cells, replays, application_runs, recordings = (
         table if table is None else table[~table["recording"].isin(gone)]

@@ -24,11 +24,25 @@ PARTIAL = "partial"
 """A replay that the value uses ended before it issued all requests."""
 INCOMPLETE_WINDOW = "incomplete window"
 """Some rounds of the steady-state window lack a sound cell of this kind, or some of its slices are unsound."""
+LIMIT_FOUND = "limit found"
+"""A load has a rate that passes and one that fails, with no undecided rate between them."""
+LIMIT_OPEN = "limit open"
+"""No rate of a load fails, or rates above the value are undecided, so the value is a lower bound."""
 
 FINE = frozenset(
-    {STEADY, IN_STEADY_WINDOW, RSE_OK, IN_PHASE, IN_CHANGING_PHASE, SINGLE_SLICE, TOO_FEW_SLICES, *AS_ASKED.values()}
+    {
+        STEADY,
+        IN_STEADY_WINDOW,
+        RSE_OK,
+        IN_PHASE,
+        IN_CHANGING_PHASE,
+        SINGLE_SLICE,
+        TOO_FEW_SLICES,
+        LIMIT_FOUND,
+        *AS_ASKED.values(),
+    }
 )
-FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
+FAULTS = (PARTIAL, NOT_STEADY, INCOMPLETE_WINDOW, LIMIT_OPEN, TAINTED, TOO_FEW_RUNS, RSE_TOO_HIGH)
 """Faults, gravest first: a value with several gets the first."""
 
 FASTER_BEYOND = "faster beyond the margin"

@@ -19,6 +19,7 @@ from drivelab.collect.belonging import (
     refused_unreadable,
 )
 from drivelab.collect.cell_rows import Clock, Rows, bin_rows, columns_by_workload, result_columns
+from drivelab.collect.load_rates import load_rates
 from drivelab.collect.replays import replay_tables
 from drivelab.collect.soundness_of_cells import check_place, judge, readable_result, readable_slices, unsound_seconds
 from drivelab.collect.soundness_of_runs import application_runs
@@ -117,8 +118,12 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
         return cell_columns(_telemetry(timeline, line), limits)
 
     of_replays = replay_tables(recording, replays, key, telemetry)
-    runs = application_runs(journal, plan.subject["measure"], key, telemetry)
-    return {**frames, **of_replays, "application_runs": runs, "telemetry": telemetry_table(recording, key)}
+    measure = plan.subject["measure"]
+    return {
+        **frames, **of_replays, "application_runs": application_runs(journal, measure, key, telemetry),
+        "load_rates": load_rates(recording, journal, measure, key, telemetry),
+        "telemetry": telemetry_table(recording, key),
+    }  # fmt: skip
 
 
 def _timed(facts: Mapping[str, Any], result: FioResult) -> Mapping[str, Any]:

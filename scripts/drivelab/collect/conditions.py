@@ -215,7 +215,7 @@ def _fills(condition: Mapping[str, Any]) -> Iterator[str]:
 
 def _traces(traces: Sequence[Mapping[str, Any]], journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Yield name and digest of each trace; the digest of a capture on this host is in the journal."""
-    used = {line["trace"]: line["trace_sha256"] for line in journal if line["event"] in ("replay", "streams")}
+    used = {line["trace"]: line["trace_sha256"] for line in journal if "trace_sha256" in line}
     for trace in traces:
         digest = trace.get("sha256") or used.get(trace["name"])
         yield f"{trace['name']} {UNKNOWN if digest is None else digest[:8]}"
@@ -223,7 +223,7 @@ def _traces(traces: Sequence[Mapping[str, Any]], journal: Sequence[Mapping[str, 
 
 def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for line in journal:
-        if line["event"] == "replay":
+        if line["event"] in ("replay", "load"):
             yield str(line["engine"])
         elif line["event"] == "application":
             yield str(line.get("remark", f"application {line['application']}"))
@@ -242,7 +242,7 @@ def _io_path(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:
     }
     ways = {_of_job(directory) for directory in jobs.values()}
     for line in journal:
-        if line["event"] == "replay":  # both replay engines refuse a target without O_DIRECT
+        if line["event"] in ("replay", "load"):  # both replay engines refuse a target without O_DIRECT
             ways.add(DIRECT)
         elif line["event"] == "application":  # with a remark, a replay replaced the application
             ways.add(DIRECT if "remark" in line else FILE_SYSTEM)

@@ -46,7 +46,7 @@ def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
     """Raise UserError if a recording used a different capture of a trace than the present file."""
     for recording in recordings:
         for line in read_journal(recording):
-            if line["event"] in ("replay", "streams") and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
+            if "trace_sha256" in line and line["trace_sha256"] != sha256_of(paths[line["trace"]]):
                 raise UserError(
                     f"{recording}: used a different capture of trace '{line['trace']}' than {paths[line['trace']]}; "
                     "restore that file, or delete all recordings of the trace to measure them again"

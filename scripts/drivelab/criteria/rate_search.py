@@ -55,10 +55,15 @@ class Search:
     """Below it, a measurement has too few requests for any answer."""
 
     @classmethod
-    def of_step(cls, fields: Mapping[str, Any]) -> Search:
-        """Return the search of a load step of a plan."""
-        rates, percentile = fields["rates"], fields["limit"]["percentile"]
+    def of_step(cls, fields: Mapping[str, Any], offset: float = 0.0) -> Search:
+        """Return the search of a load step of a plan.
+
+        `offset`, from 0 to 1, moves the first rate by this part of a rise. With another offset for each run, runs do
+        not measure the same rates, so their scatter includes the distance between rates.
+        """
+        rates, percentile = dict(fields["rates"]), fields["limit"]["percentile"]
         requests_s = (1 - WARM_UP) * fields["runtime_s"] * fields["tries"]
+        rates["start_iops"] = min(rates["start_iops"] * rates["factor"] ** offset, rates["most_iops"])
         return cls(**rates, least_iops=min(max(fewest_requests(percentile) / requests_s, 1.0), rates["most_iops"]))
 
 

@@ -21,7 +21,7 @@ from drivelab.recording.folders import home
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
-_TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs")
+_TABLES = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
 _BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
 
 
@@ -61,7 +61,10 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
     tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _TABLES}
     exclusions = exclusions_table(
-        tables["cells"], kept, other_plans, **{name: tables[name] for name in ("replays", "application_runs")}
+        tables["cells"],
+        kept,
+        other_plans,
+        **{name: tables[name] for name in ("replays", "application_runs", "load_rates")},
     )
     gone = left_out(exclusions)
     counted = [recording for recording in kept["recording"] if recording not in gone]

@@ -67,7 +67,11 @@ class FigureKind:
     @property
     def values(self) -> str:
         """Table that says whether the shown values are tainted, if available."""
-        return self.status_table if self.status_table in ("replays", "application_runs", "summary") else "cells"
+        return (
+            self.status_table
+            if self.status_table in ("replays", "application_runs", "load_rates", "summary")
+            else "cells"
+        )
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -94,6 +94,7 @@ _MEANINGS = {
     "replay_over_time": "rate, throughput, depth and latency during each replay, planned and replayed",
     "replay_mappings": "changes that mapped each trace onto each drive",
     "application_runs": "every run of an application: duration and its parts, bytes, CPU time",
+    "load_rates": "every rate of a load: outcome, response times with the interval of the limited percentile, doubts",
     "drives": "the drives, as they identify themselves",
     "hosts": "the hosts",
     "model_deltas": "each model against the basis, from its specimens",

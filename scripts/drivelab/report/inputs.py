@@ -23,8 +23,8 @@ Key = tuple[str, str]
 
 NAMES = (
     "summary", "deltas", "steady_state", "cells", "replays", "replay_passes", "replay_operations", "replay_streams",
-    "replay_mappings", "application_runs", "latency_bins", "drives", "hosts", "traces", "differences", "findings",
-    "saturation", "exclusions", "variation", "model_deltas", "conditions",
+    "replay_mappings", "application_runs", "load_rates", "latency_bins", "drives", "hosts", "traces", "differences",
+    "findings", "saturation", "exclusions", "variation", "model_deltas", "conditions",
 )  # fmt: skip
 _OF_A_TEST = ["drive", "measurement"]
 

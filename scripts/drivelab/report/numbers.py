@@ -39,6 +39,7 @@ _METRICS = {
     "duration_s": ("duration", "s"),
     "figure_of_merit": ("figure of merit", ""),
     "iops_per_watt": ("IOPS per watt", "IOPS/W"),
+    "iops_within_limit": ("IOPS within the limit", "IOPS"),
     "best_bandwidth_mb_s": ("best throughput", "MB/s"),
     "best_mean_latency_us": ("lowest mean latency", "µs"),
 }

@@ -19,6 +19,7 @@ from drivelab.report.numbers import (
 from drivelab.report.sections.all_numbers import all_numbers
 from drivelab.report.sections.demand_tables import demand_tables, point_table, recovery_tables
 from drivelab.report.sections.determination import in_windows
+from drivelab.report.sections.load_tables import load_tables
 from drivelab.report.sections.replay_fidelity import fidelity_table, mapping_table
 from drivelab.report.sections.replay_result import passes_table
 from drivelab.report.sections.replay_runs import operations_table, run_latencies_table, runs_table, streams_table
@@ -171,6 +172,7 @@ def result_tables(inputs: Inputs, key: Key) -> tuple[Table, ...]:
         *matrices(inputs, key),
         *demand_tables(inputs, key),
         *recovery_tables(inputs, key),
+        *load_tables(inputs, key),
         *(
             table
             for table in (

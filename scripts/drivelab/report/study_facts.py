@@ -245,9 +245,9 @@ def _data_pattern(plan: Plan) -> str:
 
 
 def _engine(journal: list[dict[str, Any]], of_cells: str) -> str:
-    """Return the engine of the first replay or application, else the engine of the cells."""
+    """Return the engine of the first replay, load or application, else the engine of the cells."""
     for line in journal:
-        if line["event"] == "replay":
+        if line["event"] in ("replay", "load"):
             return str(line["engine"])
         if line["event"] == "application":
             return str(line.get("remark", f"application {line['application']}"))

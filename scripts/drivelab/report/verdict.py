@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from drivelab.analysis.deltas.inference import one_of_each
+from drivelab.analysis.values.load_values import METRIC as IOPS_WITHIN_LIMIT
 from drivelab.analysis.verdict import CANNOT_TELL, DECIDED, DELTA_VERDICTS, IN_RECORDINGS, NOT_COMPARED, SAME, direction
 from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST
@@ -33,7 +34,7 @@ _TIME_FIRST = ("access_time_us", "duration_s", "bandwidth_mib_s", "mean_latency_
 
 
 def headline_deltas(inputs: Inputs) -> list[Row]:
-    """Return the main deltas: of tracked variables, else of the most telling metric of each cell."""
+    """Return the main deltas: of tracked variables, else of loads, else of the most telling metric of each cell."""
     return _headline(inputs, inputs.tables["deltas"])
 
 
@@ -50,7 +51,8 @@ def _headline(inputs: Inputs, rows: list[Row]) -> list[Row]:
         of_one = by_measurement.get(measurement, [])
         tracked = [row for variable in inputs.tracked(measurement) for row in of_one
                    if (row["cell_label"], row["metric"]) == variable]  # fmt: skip
-        chosen += tracked or _most_telling(of_one, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
+        limited = [row for row in of_one if row["metric"] == IOPS_WITHIN_LIMIT]
+        chosen += tracked or limited or _most_telling(of_one, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
     return chosen
 
 

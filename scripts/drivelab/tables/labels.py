@@ -14,7 +14,13 @@ from drivelab.core.units import parse_size
 from drivelab.criteria.soundness import sound
 from drivelab.plan.cell import Cell, fills, pause_s
 
-_SPEEDS = {"iops": "IOPS", "bandwidth_mib_s": "MiB/s", "iops_per_watt": "IOPS/W", "best_bandwidth_mb_s": "MB/s"}
+_SPEEDS = {
+    "iops": "IOPS",
+    "bandwidth_mib_s": "MiB/s",
+    "iops_per_watt": "IOPS/W",
+    "iops_within_limit": "IOPS",
+    "best_bandwidth_mb_s": "MB/s",
+}
 _TIMES = {
     "mean_latency_us": "us",
     "access_time_us": "us",

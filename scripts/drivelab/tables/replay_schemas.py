@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, schema
+from drivelab.tables.columns import KEY_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
 
 _RUN = ("int32: step", "str: phase?", "int32: phase_pass?", "str: trace", "int32: repeat")
 """One replay: step of the plan; phase and pass (from 1) of a step repeated by phase, such as a consistency test."""
@@ -135,6 +135,30 @@ REPLAY_PASSES = schema(
     "str: taint_reason?",
 )
 
+LOAD_RATES = schema(
+    # One row per rate of a load step, from all of its measurements. Response times count from when a request was due.
+    *KEY_LINES,
+    "int32: step",
+    *WORKLOAD_LINES,
+    "str: arrivals",  # "poisson" | "constant" | "trace"
+    "str: trace?",  # the trace whose bursts the arrivals have
+    "float: percentile limit_us",
+    "int32: rate measurements",  # rate: from 1, in the order of the search
+    "float: rate_iops achieved_iops",  # offered; completed per second while requests were due
+    "str: outcome",  # "passes" | "fails" | "undecided" | "host-limited"
+    # After the warm-up. Effective: as many independent requests hold as much information.
+    "int64: requests requests_beyond requests_unserved effective_requests",
+    "float: response_us? low_us? high_us?",  # the percentile and its 95 % interval; null: infinite or not bounded
+    "float: mean_response_us? p50_response_us? p90_response_us? p99_response_us? p999_response_us?",
+    "float: p9999_response_us? p99999_response_us? max_response_us?",
+    "float: late_issue_us depth_limited_pct",  # late_issue: the same percentile of the host's own delay; % of issued
+    "int32: threads queue_depth most_in_flight",  # queue_depth: limit of the requests in flight
+    "strs: doubts",  # "word: sentence"
+    "bool: counted",
+    "strs: directories",  # of the evidence in the recording
+    *TELEMETRY_LINES,
+)
+
 REPLAY_TABLES: dict[str, pa.Schema] = {
     "replays": REPLAYS,
     "replay_operations": REPLAY_OPERATIONS,
@@ -146,3 +170,5 @@ REPLAY_TABLES: dict[str, pa.Schema] = {
     "replay_passes": REPLAY_PASSES,
 }
 """Tables of the replays in a recording; empty if it has none."""
+LOAD_TABLES: dict[str, pa.Schema] = {"load_rates": LOAD_RATES}
+"""Tables of the load steps in a recording; empty if it has none."""

@@ -15,7 +15,7 @@ SUMMARY = schema(
     "float: rse_pct?",
     "float: spread_low spread_high",  # lowest and highest of `samples`
     "floats: samples",  # values behind `value`, in order: of recordings, warm runs, rounds, parts of a soak
-    "str: scope",  # kind of `samples`: "recordings" | "runs" | "rounds" | "slices"
+    "str: scope",  # kind of `samples`: "recordings" | "runs" | "rounds" | "slices" | "rates"
     "float: mad?",  # median absolute deviation of `samples`, in `unit`; null for fewer than three
     "float: interval_low? interval_high?",  # 95 % confidence interval of `value`; null for fewer than 3 recordings
     "float: asymptote_pct?",  # of a window average: fitted asymptote relative to `value`; 0: the rounds approach none

@@ -10,10 +10,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from drivelab.tables.columns import KEY_LINES, PLACE_LINES, TELEMETRY_LINES, WORKLOAD_LINES, schema
-from drivelab.tables.replay_schemas import REPLAY_TABLES
+from drivelab.tables.replay_schemas import LOAD_TABLES, REPLAY_TABLES
 from drivelab.tables.result_schemas import APPLICATION_TABLES, FLEET_TABLES, RESULT_TABLES
 
-VERSION = 9
+VERSION = 10
 """Increase it with every schema change: drivelab rebuilds tables of another version instead of reading them."""
 
 CELLS = schema(
@@ -266,6 +266,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "steady_state": STEADY_STATE,
     **REPLAY_TABLES,
     **APPLICATION_TABLES,
+    **LOAD_TABLES,
     "telemetry": TELEMETRY,
     **RESULT_TABLES,
     "drives": DRIVES,

@@ -31,7 +31,7 @@ _CONDITIONS = (
     "replay", "phases", "mixes", "mix_lines", "shifted", "sliced", "telemetry", "application", "comparison",
     "drives_capacity", "drives_latency", "drives_ramp", "drives_mixes", "drives_alignment", "drives_strip",
     "drives_variation", "drives_application", "drives_grid", "drives_volume", "head_to_head", "sizes", "trace",
-    "states", "cache", "points", "quick", "credits", "zones", "drives_zones",
+    "states", "cache", "points", "quick", "credits", "zones", "drives_zones", "load", "drives_load",
 )  # fmt: skip
 """Conditions for which a figure can be declared (`FigureKind.when`): plans, several drives, sizes, and traces."""
 FIGURES_OF = {
@@ -89,8 +89,7 @@ def figure_kinds(subject: Mapping[str, Any]) -> set[str]:
         kinds |= set() if "by_mix" in kinds else {"one_mix"}
     if replays:
         kinds.add("replay")
-    if "application" in steps:
-        kinds.add("application")
+    kinds |= {"application", "load"} & steps.keys()
     if (loops or soaks) and (subject.get("clock") == "wall" or TELLING & _virtual_model(subject).keys()):
         kinds.add("telemetry")  # of the host, and of a drive that reports its temperature
     if "demand" in kinds and subject.get("clock") == "wall":

@@ -25,6 +25,7 @@ _OVER_DRIVES_OF = {
     "soak": "drives_strip",
     "stimulus": "drives_strip",
     "application": "drives_application",
+    "load": "drives_load",
 }
 """Kind of figure over drives, by the kind that each drive's recording must have."""
 

@@ -39,6 +39,8 @@ TRACE_TABLES = (
 """Tables of each trace. Their schemas are not imported, for speed."""
 APPLICATION_TABLES = ("application_runs",)
 """Application tables of each recording; empty for a recording without an application."""
+LOAD_TABLES = ("load_rates",)
+"""Tables of the load steps of each recording; empty for a recording without one."""
 
 
 class Layout(FigureLayout):
@@ -108,6 +110,7 @@ class Layout(FigureLayout):
             "series",
             *REPLAY_TABLES,
             *APPLICATION_TABLES,
+            *LOAD_TABLES,
             "telemetry",
             "steady_state",
             "findings",

@@ -15,6 +15,7 @@ from scipy import stats
 from drivelab.analysis.deltas.doubts import at_all, without_load
 from drivelab.analysis.values.application_values import application_rows, replay_rows
 from drivelab.analysis.values.asymptotes import asymptotes
+from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.slice_counts import lacking, saturating
@@ -95,16 +96,17 @@ def values_by_recording(
     soak_bins: pd.DataFrame | None = None,
     scores: Mapping[str, Mapping[str, str]] | None = None,
     application_runs: pd.DataFrame | None = None,
+    load_rates: pd.DataFrame | None = None,
 ) -> list[dict[str, Any]]:
     """Return the values of each recording, as rows like those of table `summary`.
 
     `soak_bins` are the rows of soaks in the table `latency_bins`: recording, step, round, part, latency_ns, count;
     without them soaks have no percentiles. `scores` has the `analysis` key of each measurement's protocol, by
-    measurement. `application_runs` is the table of that name.
+    measurement. `application_runs` and `load_rates` are the tables of these names.
 
-    See `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`. Successive soaks of one workload are one soak.
-    Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Workloads at the
-    same time have separate rows, see `by_workload`.
+    See `loop_rows`, `soak_rows`, `replay_rows`, `application_rows`, `load_rows`. Successive soaks of one workload are
+    one soak. Soaks beside replays that repeat by phase are left out: they wear the drive and measure nothing. Workloads
+    at the same time have separate rows, see `by_workload`.
 
     Raises ValueError for a loop without its steady-state window and for a replay without a warm run.
     """
@@ -117,6 +119,7 @@ def values_by_recording(
         *soak_rows(measured[measured["kind"] == "soak"], soak_bins),
         *replay_rows(replays, replay_passes, rse_threshold_pct),
         *(() if application_runs is None else application_rows(application_runs, rse_threshold_pct)),
+        *(() if load_rates is None else load_rows(load_rates)),
     ]
     approached = asymptotes(measured[measured["kind"] == "loop"], steady_state)
     for single in singles:

@@ -34,6 +34,7 @@ _DERIVED = {
     "best_bandwidth_mb_s": "Best bandwidth",
     "best_mean_latency_us": "Best mean latency",
     "iops_per_watt": "I/O rate per watt",
+    "iops_within_limit": "I/O rate within the limit",
     "figure_of_merit": "figure of merit",
     "response_time_us": "response time",
     "p999_response_us": "99.9 % response time",

@@ -20,6 +20,7 @@ _JUDGED = {
     "cells": ("unsound", "cell"),
     "replays": ("taint_reason", "run"),
     "application_runs": ("taint_reason", "run"),
+    "load_rates": ("taint_reason", "rate"),
 }
 """Column with the reason for which rows of a table do not count, and the name of a row."""
 JUDGED = (*_JUDGED, "exclusions")

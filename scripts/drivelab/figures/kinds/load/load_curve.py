@@ -1,0 +1,148 @@
+"""Response time against the rate of an open-loop load, and how much of the rate the drive delivers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drivelab.analysis.values.load_values import LoadAnswer, load_answers
+from drivelab.figures.base import axes as ax
+from drivelab.figures.base import overlay, selection, style
+from drivelab.figures.base.quantities import format_latency, format_number
+from drivelab.figures.base.words import say, tell
+from drivelab.figures.registry import FigureKind
+
+FIGURES = (
+    FigureKind(
+        name="load_curve",
+        title="Response time against offered rate",
+        caption=(
+            "Response time of the limited percentile against the rate at which requests arrive. Bars are 95 % "
+            "intervals; a bar with an arrow has no upper end. The red line is the limit. The grey band is the answer: "
+            "it reaches from the highest rate that passes to the lowest that fails. Hollow markers are rates that the "
+            "data cannot decide. Below: the completed share of the offered rate."
+        ),
+        tables=("load_rates",),
+        when=("load", "drives_load"),
+        place=340,
+    ),
+)
+
+_FILLED = ("passes", "fails")
+_OTHERS = {"p50_response_us": "median", "p99_response_us": "p99"}
+"""Further percentiles, shown for a single load."""
+
+
+@style.styled
+def load_curve(load_rates: pd.DataFrame) -> Figure:
+    """Draw a curve for each load of each recording, with its limit and its answer; response time logarithmic.
+
+    Raises ValueError for unsuitable tables.
+    """
+    selection.require_one(load_rates, "measurement", "load_rates")
+    answers = list(load_answers(load_rates))
+    if not answers:
+        raise ValueError("table 'load_rates' has no rate that counts")
+    figure = style.new_figure("Response time against offered rate", height_in=5.4)
+    for each in answers if len(answers) <= _MOST_NOTES else ():
+        style.note(figure, f"{_name(each, answers)}: {each.sentence()}" if len(answers) > 1 else each.sentence())
+    upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+    colours = _colours(answers)
+    for each, colour in zip(answers, colours, strict=True):
+        _curve(upper, each, colour, _name(each, answers))
+        _delivered(lower, each, colour, _name(each, answers))
+    if len(answers) == 1:
+        _further(upper, answers[0])
+    _limits(upper, answers)
+    _axes(upper, lower, answers)
+    if lost := sum(int(each.rates["response_us"].isna().sum()) for each in answers):
+        style.note(figure, f"not shown: {lost} {'rate' if lost == 1 else 'rates'} whose requests were not all served")
+    ax.legend(figure, upper)
+    return figure
+
+
+_MOST_NOTES = 4
+
+
+def _name(each: LoadAnswer, answers: Sequence[LoadAnswer]) -> str:
+    """Return what distinguishes a load from the others: drive, run, workload; its percentile if it is alone."""
+    if len(answers) == 1:
+        return f"p{each.rates['percentile'].iloc[0]:g}"
+    first = each.rates.iloc[0]
+    several_runs = any(other.rates["run"].iloc[0] != first["run"] for other in answers)
+    several_loads = any(other.label != each.label for other in answers)
+    parts = [str(first["drive"]), f"run {first['run']}" if several_runs else "", each.label if several_loads else ""]
+    return ", ".join(filter(None, parts))
+
+
+def _colours(answers: Sequence[LoadAnswer]) -> list[style.Colour]:
+    """Return a colour for each load: the drive's, or one for each if all are of one drive."""
+    drives = [str(each.rates["drive"].iloc[0]) for each in answers]
+    if len(set(drives)) > 1:
+        looks = overlay.looks(drives)
+        return [looks[drive].colour for drive in drives]
+    return style.colours(len(answers))
+
+
+def _curve(axes: Axes, each: LoadAnswer, colour: style.Colour, name: str) -> None:
+    """Draw the limited percentile with its intervals, and the band of the answer."""
+    rates = each.rates[each.rates["response_us"].notna()]
+    found = each.found
+    if found.passing_iops is not None and found.failing_iops is not None:
+        axes.axvspan(found.passing_iops, found.failing_iops, color=style.MUTED, alpha=0.2, linewidth=0, gid="answer")
+    x, y = rates["rate_iops"].to_numpy(float), rates["response_us"].to_numpy(float)
+    (line,) = axes.plot(x, y, color=colour, linewidth=1.6, marker="o", markersize=5, label=name, gid="percentile")
+    say(line, [_words(row) for row in rates.itertuples()])
+    undecided = rates[~rates["outcome"].isin(_FILLED)]
+    if len(undecided):
+        axes.plot(undecided["rate_iops"], undecided["response_us"], linestyle="none", marker="o", markersize=5,
+                  markerfacecolor="white", markeredgecolor=colour, label="_undecided", gid="undecided")  # fmt: skip
+    low, high = rates["low_us"].to_numpy(float), rates["high_us"].to_numpy(float)
+    open_end = np.isnan(high)
+    top = np.where(open_end, y, high)
+    axes.errorbar(x, y, yerr=[np.maximum(y - low, 0), np.maximum(top - y, 0)], fmt="none", ecolor=colour, capsize=2.5,
+                  elinewidth=1, lolims=open_end, label="_interval")  # fmt: skip
+
+
+def _words(row: object) -> str:
+    words = str(row.outcome)  # type: ignore[attr-defined]
+    doubts = list(row.doubts)  # type: ignore[attr-defined]
+    return "; ".join([words, *doubts])
+
+
+def _further(axes: Axes, each: LoadAnswer) -> None:
+    for (column, name), dash in zip(_OTHERS.items(), ("--", ":"), strict=True):
+        rates = each.rates[each.rates[column].notna()]
+        if len(rates) and name != f"p{each.rates['percentile'].iloc[0]:g}":
+            axes.plot(rates["rate_iops"], rates[column], color=style.MUTED, linestyle=dash, linewidth=1.2, label=name,
+                      gid=name)  # fmt: skip
+
+
+def _limits(axes: Axes, answers: Sequence[LoadAnswer]) -> None:
+    for limit_us in dict.fromkeys(float(each.rates["limit_us"].iloc[0]) for each in answers):
+        axes.axhline(limit_us, color=style.ALARM, linewidth=1.4, label=f"limit {format_latency(limit_us)}", gid="limit")
+
+
+def _delivered(axes: Axes, each: LoadAnswer, colour: style.Colour, name: str) -> None:
+    share = 100 * each.rates["achieved_iops"] / each.rates["rate_iops"]
+    axes.plot(each.rates["rate_iops"], share, color=colour, linewidth=1.4, marker="o", markersize=3.5,
+              label=f"_{name}", gid="delivered")  # fmt: skip
+
+
+def _axes(upper: Axes, lower: Axes, answers: Sequence[LoadAnswer]) -> None:
+    rates = pd.concat([each.rates for each in answers])
+    shown = [column for column in ("response_us", "low_us", "high_us", "limit_us") if rates[column].notna().any()]
+    shown += list(_OTHERS) if len(answers) == 1 else []
+    values = rates[shown].to_numpy(float)
+    values = values[np.isfinite(values) & (values > 0)]
+    ax.log_axis(upper, "y", float(values.min()), float(values.max()), format_latency)
+    ax.log_axis(upper, "x", float(rates["rate_iops"].min()), float(rates["rate_iops"].max()), format_number)
+    upper.set_ylabel("Response time, log scale")
+    lower.set_ylabel("Completed (%)")
+    lower.set_ylim(0, 110)
+    lower.set_xlabel("Offered rate (IOPS), log scale")
+    tell(lower.yaxis, lambda share: f"{share:.4g} % of the offered rate")
