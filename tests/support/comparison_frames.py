@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from itertools import product
 from types import ModuleType
@@ -129,6 +130,31 @@ def applications(drives: tuple[str, ...] = DRIVES, names: tuple[str, ...] = ("sq
     ])  # fmt: skip
 
 
+def loads(drives: tuple[str, ...] = DRIVES, capacity_iops: float = 10_000, undecided: bool = False) -> pd.DataFrame:
+    """Rates of a load with p99 below 1 ms; each drive serves twice the rate of the one before.
+
+    Eight tenths of the capacity pass and nine tenths fail, or are `undecided`; at all of it, p99 is infinite.
+    """
+    rows = []
+    for place, drive in enumerate(drives):
+        for rate, share in enumerate((0.1, 0.2, 0.4, 0.8, 0.9, 1.0), start=1):
+            response_us = 100 / (1 - share) if share < 1 else math.nan
+            outcome = "passes" if share <= 0.8 else "fails" if share == 1 or not undecided else "undecided"
+            rows.append(
+                {**frames.key(drive, "test"), "step": 1, "workload": "RND 4KiB 70/30", "phase": None,
+                 "phase_value": None, "phase_pass": None, "arrivals": "poisson", "trace": None, "percentile": 99.0,
+                 "limit_us": 700.0, "rate": rate, "rate_iops": share * capacity_iops * 2**place,
+                 "achieved_iops": share * capacity_iops * 2**place, "outcome": outcome, "response_us": response_us,
+                 "low_us": 0.8 * response_us, "high_us": math.nan if outcome == "undecided" else 1.2 * response_us,
+                 "p50_response_us": 80.0, "p99_response_us": response_us, "max_response_us": 3 * response_us,
+                 "requests": 90_000, "effective_requests": 9000, "late_issue_us": 2.0, "depth_limited_pct": 0.0,
+                 "most_in_flight": 20, "doubts": ["too few requests: 200"] if outcome == "undecided" else [],
+                 "counted": True, "directories": [f"cells/1-load-rate{rate}-1"], "tainted": False,
+                 "taint_reason": None}
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 def capacities(gb: tuple[int, ...] = (256, 512, 1024, 2048), cells: int = 3) -> dict[str, pd.DataFrame]:
     """Summary and drives: each drive is twice as large and a fifth faster than the one before."""
     rows = [
@@ -239,6 +265,8 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "strip, 600 s of reads and writes": lambda m: ("strip_chart", soaks(DRIVES, 600, ("read", "write")), {}),
     "telemetry": lambda m: ("telemetry_strip", heated(), {}),
     "telemetry, none sampled": lambda m: ("telemetry_strip", heated(sampled=False), {}),
+    "load": lambda m: ("load_curve", {"load_rates": loads(("op7",), undecided=True)}, {}),
+    "load, 3 drives": lambda m: ("load_curve", {"load_rates": loads()}, {}),
     "application, 3 drives": lambda m: ("application_durations", {"application_runs": applications()}, {}),
     "applications, simulated": lambda m: (
         "application_durations",

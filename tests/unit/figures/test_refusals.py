@@ -33,6 +33,7 @@ def tables(made: ModuleType) -> dict[str, pd.DataFrame]:
         ),
         "telemetry": comparison_frames.heated()["telemetry"],
         "application_runs": comparison_frames.applications(),
+        "load_rates": comparison_frames.loads(("op7",)),
         "steady_state": made.steady_state(),
         "drives": made.drives(op7=1 << 26),
         "series": frames.together()["series"].assign(phase=None, workload="RND 4KiB 0/100"),

@@ -53,7 +53,8 @@ def load_tables(inputs: Inputs, key: Key) -> Iterator[Table]:
         "response time of the limited percentile: its interval. Requests in one queue are late together, so they hold "
         "less information than independent ones; effective requests are the independent requests that hold as much. "
         f"The first {100 * WARM_UP:g} % of the requests of a measurement do not count. Late issue: the same percentile "
-        "of the host's own delay. Waited for depth: share of the requests that found the most allowed requests in flight.",
+        "of the host's own delay. Waited for depth: share of the requests that found the most allowed requests in "
+        "flight.",
         sources=sources,
         collapsed=len(rows) > _MANY_ROWS,
     )

@@ -141,7 +141,7 @@ def _axes(upper: Axes, lower: Axes, answers: Sequence[LoadAnswer]) -> None:
     values = values[np.isfinite(values) & (values > 0)]
     ax.log_axis(upper, "y", float(values.min()), float(values.max()), format_latency)
     ax.log_axis(upper, "x", float(rates["rate_iops"].min()), float(rates["rate_iops"].max()), format_number)
-    upper.set_ylabel("Response time, log scale")
+    upper.set_ylabel("Response time (µs, ms, s), log scale")
     lower.set_ylabel("Completed (%)")
     lower.set_ylim(0, 110)
     lower.set_xlabel("Offered rate (IOPS), log scale")
