@@ -104,8 +104,9 @@ def _curve(axes: Axes, each: LoadAnswer, colour: style.Colour, name: str) -> Non
     low, high = rates["low_us"].to_numpy(float), rates["high_us"].to_numpy(float)
     open_end = np.isnan(high)
     top = np.where(open_end, y, high)
-    axes.errorbar(x, y, yerr=[np.maximum(y - low, 0), np.maximum(top - y, 0)], fmt="none", ecolor=colour, capsize=2.5,
-                  elinewidth=1, lolims=open_end, label="_interval")  # fmt: skip
+    ends = [np.maximum(y - low, 0), np.maximum(top - y, 0)]
+    axes.errorbar(x, y, yerr=ends, fmt="none", color=colour, ecolor=colour, capsize=2.5, elinewidth=1,
+                  lolims=open_end, label="_interval")  # fmt: skip
 
 
 def _words(row: object) -> str:
