@@ -166,6 +166,7 @@ def _of_protocol(
         "traces": ", ".join(_traces(subject.get("traces", ()), journal)) or "none",
         "engine": ", ".join(dict.fromkeys(_engines(journal))) or host.get("engine"),
         IO_PATH: _io_path(path, journal),
+        "start of cells": _start_of_cells(journal),
         "clock": plan.clock,
         "scenario": subject["scenario"],
         "array state": ", then ".join(_array_states(journal)) or "no array",
@@ -227,6 +228,14 @@ def _engines(journal: Sequence[Mapping[str, Any]]) -> Iterator[str]:
             yield str(line["engine"])
         elif line["event"] == "application":
             yield str(line.get("remark", f"application {line['application']}"))
+
+
+def _start_of_cells(journal: Sequence[Mapping[str, Any]]) -> str:
+    """Return whether a loop's fio was prepared before the end of the cell before: the drive then rests 0.3 s less."""
+    cells = [line for line in journal if line["event"] == "cell"]
+    if len(cells) < 2:
+        return "no sequence of cells"
+    return "prepared" if any(line.get("prepared") for line in cells) else "not prepared"
 
 
 def _io_path(path: Path, journal: Sequence[Mapping[str, Any]]) -> str | None:

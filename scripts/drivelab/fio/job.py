@@ -38,6 +38,8 @@ def job_text(
     - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
     - A synchronous write is a write through the page cache with O_SYNC, which is a write and an fsync; its latency
       covers both. In a file it appends.
+    - create_serialize=0: each thread opens the block device itself, after it has filled its buffers. Otherwise the main
+      thread opens and closes the device long before, and `drivelab.fio.prepared` could not hold fio before it.
     - Each of several workloads is a section. If their directions identify them, one group counts reads and writes;
       otherwise each is its own group.
 
@@ -52,6 +54,8 @@ def job_text(
     for number, part in enumerate(parts):
         name = "cell" if number == 0 else "beside" if number == 1 else f"beside-{number}"
         options = _options(part, device, engine, seed) | ({"new_group": 1} if apart and number else {})
+        if not file:
+            options["create_serialize"] = 0
         if not direct:
             options["direct"] = 0
         if cell.synchronous:

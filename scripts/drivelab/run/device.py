@@ -119,6 +119,22 @@ class Device(Protocol):
         """
         ...
 
+    @property
+    def prepares(self) -> bool:
+        """Whether `prepare` shortens the gap before a cell."""
+        return False
+
+    def prepare(self, cell: Cell, directory: Path, seed: int) -> None:
+        """Prepare the cell that probably comes next, without touching the drive; only if the device `prepares`.
+
+        `run` with the same cell, directory (which may have been renamed) and seed then starts at once.
+        """
+        return
+
+    def forget(self) -> None:
+        """End what is prepared."""
+        return
+
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
         ...
@@ -227,7 +243,11 @@ def open_device(plan: Plan) -> Iterator[Device]:
             user = run_directory() / "users" / held.serial.replace("/", "_")
             last_user = LastUser(user, plan.recording)
             if plan.file_system is None:
-                yield BlockDevice(held, plan, last_user, hold)
+                block_device = BlockDevice(held, plan, last_user, hold)
+                try:
+                    yield block_device
+                finally:
+                    block_device.forget()
             else:
                 with opened_file_system(held, plan, last_user, hold, plan.file_system) as device_of_file:
                     yield device_of_file

@@ -100,6 +100,10 @@ class FileSystemDevice(BlockDevice):
     def flush(self) -> None:
         self._made.flush()
 
+    @property
+    def prepares(self) -> bool:
+        return False
+
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:

@@ -1,0 +1,99 @@
+"""Cells of a loop on a virtual drive in real time, each prepared while its predecessor runs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from made_plans import made_plan
+
+from drivelab.plan.plan import Plan
+from drivelab.recording.writer import read_journal
+from drivelab.run.condition import precondition, purge
+from drivelab.run.measure import measure
+
+pytestmark = pytest.mark.device
+
+CELL = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 1, "queue_depth": 2,
+        "runtime_s": 1.6}  # fmt: skip
+LIMIT_S = 30.0
+
+
+def plan_of(folder: Path, until: dict[str, Any]) -> Plan:
+    cells = [CELL, {**CELL, "read_share": 100}]
+    return made_plan(folder, [{"loop": {"cells": cells, "until": until}}], {"settle_s": 0.0}, clock="wall")
+
+
+def conditioned(plan: Plan, folder: Path) -> Path:
+    purge(plan, folder / "purged.json")
+    precondition(plan, folder / "purged.json", folder / "conditioned.json")
+    return folder / "conditioned.json"
+
+
+def cells(plan: Plan) -> list[dict[str, Any]]:
+    return [line for line in read_journal(plan.recording_path) if line["event"] == "cell"]
+
+
+def fio_below(folder: Path) -> list[tuple[int, Path]]:
+    """Return id and working directory of each fio in a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            place = (process / "cwd").readlink()
+            if (process / "comm").read_text() == "fio\n" and folder in place.parents:
+                found.append((int(process.name), place))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.usefixtures("run_directory")
+def test_all_cells_but_the_first_are_prepared(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, {"rounds": 2})
+    measure(plan, conditioned(plan, tmp_path))
+    assert [line.get("prepared", False) for line in cells(plan)] == [False, True, True, True]
+    for line in cells(plan):
+        folder = plan.recording_path / line["directory"]
+        assert (folder / "exit_code").read_text() == "0\n"
+        assert (folder / "stderr").read_text() == ""
+    assert fio_below(tmp_path) == []
+
+
+@pytest.mark.usefixtures("run_directory")
+def test_a_cell_prepared_in_vain_leaves_no_trace(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, {"metric": "iops", "threshold": 10.0})
+    measure(plan, conditioned(plan, tmp_path))
+    lines = cells(plan)
+    assert len(lines) == 6  # they agree after three rounds, and a fourth was prepared
+    folders = {path.parent for path in plan.recording_path.rglob("job.fio")}
+    assert folders == {plan.recording_path / line["directory"] for line in lines}
+    assert not any(path.name.startswith(".") for path in plan.recording_path.iterdir())
+    assert fio_below(tmp_path) == []
+
+
+@pytest.mark.usefixtures("run_directory")
+def test_a_killed_measurement_leaves_no_prepared_fio_and_resumes(tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, {"rounds": 2})
+    seal = conditioned(plan, tmp_path)
+    (tmp_path / "plan.json").write_text(plan.to_json())
+    code = "import sys; from drivelab.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "measure", str(tmp_path / "plan.json"), "--after", str(seal)]
+    with subprocess.Popen(command) as process:
+        deadline_s = time.monotonic() + LIMIT_S
+        while not any(place.name == ".prepared" for _, place in fio_below(tmp_path)):
+            assert process.poll() is None
+            assert time.monotonic() < deadline_s
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+    deadline_s = time.monotonic() + LIMIT_S
+    while fio_below(tmp_path) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert fio_below(tmp_path) == []
+    measure(plan, seal)
+    assert len(cells(plan)) == 4
+    assert not any(path.name.startswith(".") for path in plan.recording_path.iterdir())
