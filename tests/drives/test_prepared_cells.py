@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from made_plans import made_plan
 
+from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
@@ -97,3 +99,25 @@ def test_a_killed_measurement_leaves_no_prepared_fio_and_resumes(tmp_path: Path)
     measure(plan, seal)
     assert len(cells(plan)) == 4
     assert not any(path.name.startswith(".") for path in plan.recording_path.iterdir())
+
+
+@pytest.mark.usefixtures("run_directory")
+def test_prepared_cells_may_register_buffers_and_submit_batches(tmp_path: Path) -> None:
+    cell = {**CELL, "queue_depth": 8, "registered": True, "batch": 4}
+    loop = {"loop": {"cells": [cell], "until": {"rounds": 2}}}
+    plan = made_plan(tmp_path, [loop], {"settle_s": 0.0}, clock="wall")
+    measure(plan, conditioned(plan, tmp_path))
+    assert [line.get("prepared", False) for line in cells(plan)] == [False, True]
+    assert all(line["metrics"]["iops"] > 0 for line in cells(plan))
+    host = json.loads((plan.recording_path / "host.json").read_text())
+    assert host["placement"] == "left to the scheduler: the device is not at one place of the host"
+
+
+@pytest.mark.usefixtures("run_directory")
+def test_a_drive_without_poll_queues_is_not_polled(tmp_path: Path) -> None:
+    loop = {"loop": {"cells": [{**CELL, "polled": True}], "until": {"rounds": 1}}}
+    plan = made_plan(tmp_path, [loop], {"settle_s": 0.0}, clock="wall")
+    with pytest.raises(
+        UserError, match=r"^drive 'mine' has no poll queues, but cell RND 4KiB 50/50, polled T1Q2 polls"
+    ):
+        measure(plan, conditioned(plan, tmp_path))

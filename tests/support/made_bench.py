@@ -24,7 +24,9 @@ class Bench:
         self.plan = SimpleNamespace(
             clock=clock, subject=subject, context=context, recording="a/m/0-run1", measurement="m"
         )
-        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096, undoes=False, prepares=False)
+        self.device = SimpleNamespace(
+            idle=self.idled.append, logical_block_bytes=4096, undoes=False, can_prepare=lambda: False
+        )
         self.recording = SimpleNamespace(
             journal=lambda: list(self.lines), append=self.append, part=Path("a.part"), plan=self.plan
         )

@@ -269,24 +269,6 @@ def read_object(path: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def worked_s(recording: Path, until_s: float | None = None) -> float:
-    """Return the seconds from a recording's first line to its last, or to `until_s`.
-
-    `until_s` (Unix time) is for a running recording. Pauses before a continuation are excluded. 0 if the journal is
-    missing or damaged.
-    """
-    worked_s, last_s = 0.0, None
-    try:
-        for line in read_journal(recording):
-            at_s = datetime.fromisoformat(line["at"]).timestamp()
-            if last_s is not None and line["event"] not in RESUMPTIONS:
-                worked_s += at_s - last_s
-            last_s = at_s
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return 0.0
-    return worked_s + (max(until_s - last_s, 0.0) if until_s is not None and last_s is not None else 0.0)
-
-
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
     """Write a JSON file atomically.
 

@@ -20,13 +20,16 @@ from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
 from drivelab.fio.early_end import StopRule
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.job_run import choose_engine, prepare, run_fio
 from drivelab.fio.prepared import Prepared as PreparedFio
 from drivelab.fio.prepared import can_prepare
+from drivelab.host.machine import Machine
+from drivelab.host.placement import Placement, placement
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
@@ -64,6 +67,11 @@ class BlockDevice(Device):
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
         self.settings_of: Sequence[str] = settings_of(approved.name)
+        self._placement = (
+            placement(Machine(), approved.name) if approved.kind == DRIVE.name
+            else Placement("left to the scheduler: the device is not a whole drive")
+        )  # fmt: skip
+        self.placement = self._placement.reason
         self._next: tuple[str, os.stat_result, PreparedFio] | None = None
         """Job text, folder and process of what is prepared."""
 
@@ -142,10 +150,13 @@ class BlockDevice(Device):
 
     def _job(self, cell: Cell, seed: int) -> str:
         device, block_bytes = self._approved.path, self.logical_block_bytes
-        return self._target.as_comment + job_text(cell, device, self.engine, self.capacity_bytes, block_bytes, seed)
+        polls = sysfs.has_poll_queues(self._approved.name)
+        refuse_submission(cell, self.engine, f"drive '{self._drive}'", polls=polls)
+        cpus = self._placement.cpus(cell.total_threads)
+        job = job_text(cell, device, self.engine, self.capacity_bytes, block_bytes, seed, cpus=cpus)
+        return self._target.as_comment + job
 
-    @property
-    def prepares(self) -> bool:
+    def can_prepare(self) -> bool:
         return can_prepare()
 
     def prepare(self, cell: Cell, directory: Path, seed: int) -> None:

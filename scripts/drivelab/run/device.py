@@ -47,8 +47,7 @@ class Device(Protocol):
     last_user: str | None
     """The last recording that drivelab used this drive for, before the present one."""
     undoes: bool
-    """Whether opening the drive undoes everything that has no line in the journal. If so, an interruption leaves no
-    trace on the drive and no gap."""
+    """Whether opening the drive undoes what has no line in the journal, so that an interruption leaves no trace."""
     lasts: bool
     """Whether the subject keeps its state between processes. A temporary file does not: its measurement neither takes
     over a prepared state nor resumes."""
@@ -56,6 +55,8 @@ class Device(Protocol):
     """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
+    placement: str | None = None
+    """Where fio's threads run, in words; None if that was not decided."""
     settings_of: Sequence[str]
     """Kernel names of the devices whose host settings matter: the drive, or a mapping or array and the disks below."""
 
@@ -114,21 +115,16 @@ class Device(Protocol):
     ) -> Timing | None:
         """Run one cell and write its evidence to `directory`.
 
-        Return None in simulated time. A cell in slices ends normally when `until` accepts the status at the end of a
-        slice.
+        Return None in simulated time. `until` may end a cell in slices at the end of each slice.
         """
         ...
 
-    @property
-    def prepares(self) -> bool:
-        """Whether `prepare` shortens the gap before a cell."""
+    def can_prepare(self) -> bool:
+        """Return whether `prepare` shortens the gap before a cell."""
         return False
 
     def prepare(self, cell: Cell, directory: Path, seed: int) -> None:
-        """Prepare the cell that probably comes next, without touching the drive; only if the device `prepares`.
-
-        `run` with the same cell, directory (which may have been renamed) and seed then starts at once.
-        """
+        """Prepare the cell that `run` probably gets next, in this folder, possibly renamed; do not touch the drive."""
         return
 
     def forget(self) -> None:

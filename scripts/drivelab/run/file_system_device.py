@@ -100,8 +100,7 @@ class FileSystemDevice(BlockDevice):
     def flush(self) -> None:
         self._made.flush()
 
-    @property
-    def prepares(self) -> bool:
+    def can_prepare(self) -> bool:
         return False
 
     def run(

@@ -71,10 +71,17 @@ class Bench:
         return self._prepared is not None
 
     def prepare(self, name: str, cell: Cell) -> None:
-        """Prepare the cell that probably comes next; `forget` ends that without a trace in the recording."""
+        """Prepare the cell that probably comes next; `forget` ends that without a trace in the recording.
+
+        Without memory or space for it, nothing is prepared.
+        """
         self.forget()
-        self.device.prepare(cell, self.recording.stage(), self.plan.seed(name))
-        self._prepared = name
+        try:
+            self.device.prepare(cell, self.recording.stage(), self.plan.seed(name))
+        except OSError:
+            self.recording.unstage()
+        else:
+            self._prepared = name
 
     def forget(self) -> None:
         """End what is prepared, because another cell comes next or none."""

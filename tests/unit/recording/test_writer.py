@@ -9,7 +9,8 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import MANIFEST, Recording, read_journal, worked_s
+from drivelab.recording.folders import worked_s
+from drivelab.recording.writer import MANIFEST, Recording, read_journal
 
 
 @pytest.fixture
