@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,10 @@ import pytest
 from made_plans import made_plan
 
 from drivelab.core.errors import UserError
+from drivelab.fio.job import job_text
+from drivelab.fio.job_run import choose_engine, prepare, run_fio
+from drivelab.fio.result import read_result
+from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
@@ -24,6 +29,7 @@ pytestmark = pytest.mark.device
 CELL = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 1, "queue_depth": 2,
         "runtime_s": 1.6}  # fmt: skip
 LIMIT_S = 30.0
+SIZE = 1 << 24
 
 
 def plan_of(folder: Path, until: dict[str, Any]) -> Plan:
@@ -52,6 +58,39 @@ def fio_below(folder: Path) -> list[tuple[int, Path]]:
         except OSError:
             continue
     return found
+
+
+@pytest.fixture
+def loop_device(tmp_path: Path) -> Iterator[str]:
+    """A loop device over a file of the test."""
+    file = tmp_path / "backing"
+    file.write_bytes(bytes(SIZE))
+    done = subprocess.run(["losetup", "--find", "--show", str(file)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"no loop device: {done.stderr.strip()}")
+    yield done.stdout.strip()
+    subprocess.run(["losetup", "--detach", done.stdout.strip()], check=True)
+
+
+@pytest.mark.parametrize("more", [{}, {"registered": True, "batch": 4}])
+def test_a_held_fio_does_not_touch_its_loop_device(tmp_path: Path, loop_device: str, more: dict[str, Any]) -> None:
+    cell = Cell("random", 0, 4096, threads=2, queue_depth=8, runtime_s=0.3, **more)
+    folder = tmp_path / "cell"
+    folder.mkdir()
+    statistics = Path("/sys/class/block", Path(loop_device).name, "stat")
+    job = job_text(cell, loop_device, choose_engine(loop_device, loop_device), SIZE, 512, 7)
+    before = statistics.read_text()
+    fio = prepare(job, folder, loop_device)
+    try:
+        assert fio.is_held(LIMIT_S)
+        links = [link.readlink() for link in Path(f"/proc/{fio.pid}/fd").iterdir()]
+        assert Path(loop_device) not in links
+        assert statistics.read_text() == before
+        run_fio(Path(loop_device).name, job, folder, runtime_s=cell.runtime_s, prepared=fio)
+    finally:
+        fio.discard()
+    assert read_result(folder, cell).write.ios > 0
+    assert statistics.read_text() != before
 
 
 @pytest.mark.usefixtures("run_directory")
