@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drivelab.core.errors import UserError
 from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.expressible import directions_of, percents
 from drivelab.plan.ranges import Part, parts_of
@@ -73,20 +72,6 @@ def job_text(
             options |= {"file_append": 1, "fallocate": "none"} if file else {}
         sections.append(f"[{name}]\n" + "".join(f"{key}={value}\n" for key, value in options.items()))
     return "".join(sections)
-
-
-def refuse_submission(cell: Cell, engine: str, label: str, *, polls: bool) -> None:
-    """Raise UserError if I/Os cannot be submitted as the cell asks; `polls` says whether the drive has poll queues."""
-    if (cell.registered or cell.polled) and engine != RING_ENGINE:
-        raise UserError(
-            f"{label}: cell {cell.label} needs {RING_ENGINE}, which the kernel or a container forbids here. Allow it "
-            "(sysctl kernel.io_uring_disabled=0), or remove 'registered' and 'polled' from the protocol."
-        )
-    if cell.polled and not polls:
-        raise UserError(
-            f"{label} has no poll queues, but cell {cell.label} polls. Load the nvme module with poll_queues above 0, "
-            "or remove 'polled' from the protocol."
-        )
 
 
 def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str | int]:

@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from drivelab.core import capabilities
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import launch
 from drivelab.native import built_barrier_path
@@ -35,8 +36,6 @@ _LIMIT_S = 30.0
 """Limit of the time that a released fio may need to reach the barrier on a busy host."""
 _ENDING_S = 5.0
 """Limit of the time from the end of a failed fio's output to the end of its process."""
-_CAP_SYS_NICE = 23
-"""linux/capability.h; without it, a process that has the idle class keeps it (sched(7))."""
 
 
 class Prepared:
@@ -57,7 +56,7 @@ class Prepared:
                 self._own.close()
                 raise
         self._is_here = False
-        self._is_idle = _may_leave_idle_class()
+        self._is_idle = capabilities.has(capabilities.SYS_NICE)
         if self._is_idle:
             self._schedule(os.SCHED_IDLE, os.sched_param(0))
 
@@ -140,10 +139,3 @@ def can_prepare() -> bool:
             return trial.is_held(_LIMIT_S)
         finally:
             trial.discard()
-
-
-@functools.cache
-def _may_leave_idle_class() -> bool:
-    status = Path("/proc/self/status").read_text()
-    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
-    return bool(int(effective, 16) >> _CAP_SYS_NICE & 1)

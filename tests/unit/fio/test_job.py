@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import resource
 import shutil
 import subprocess
 import zlib
@@ -14,9 +15,10 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.fio.consistency import contradiction
 from drivelab.fio.document import documents, from_document, output_text
-from drivelab.fio.job import job_text, refuse_submission
+from drivelab.fio.job import job_text
 from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
+from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 
 MIB = 1 << 20
@@ -34,7 +36,7 @@ def test_one_block_size_gives_bs() -> None:
     assert "bsrange" not in job_options
 
 
-def test_how_ios_are_submitted_is_the_cells_choice() -> None:
+def test_how_ios_are_submitted_is_the_cells_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0)
     chosen = replace(usual, registered=True, batch=8, polled=True)
     text = job_text(chosen, "/dev/x", "io_uring", 64 * MIB, 512, 7)
@@ -49,6 +51,11 @@ def test_how_ios_are_submitted_is_the_cells_choice() -> None:
     refuse_submission(chosen, "io_uring", "drive 'a'", polls=True)
     with pytest.raises(UserError, match=r"^drive 'a': cell .* needs io_uring, .* remove 'registered' and 'polled'"):
         refuse_submission(chosen, "libaio", "drive 'a'", polls=True)
+    limit_bytes = 2 * 2 * 16 * 4096 - 1  # two threads, two cells
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit_bytes, limit_bytes))
+    refuse_submission(chosen, "io_uring", "drive 'a'", polls=True, may_lock=True)
+    with pytest.raises(UserError, match=r"^drive 'a': cell .* registers buffers of up to 256 KiB, .* \(ulimit -l\)"):
+        refuse_submission(chosen, "io_uring", "drive 'a'", polls=True, may_lock=False)
     with pytest.raises(UserError, match=r"^drive 'a' has no poll queues, but .* Load the nvme module"):
         refuse_submission(chosen, "io_uring", "drive 'a'", polls=False)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.core import capabilities
 from drivelab.fio import prepared
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import prepare, run_fio
@@ -112,7 +113,7 @@ def test_the_folder_of_a_prepared_fio_may_be_renamed(target: Path, job: str, fol
 def test_all_threads_are_idle_until_the_release_only(
     target: Path, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not prepared._may_leave_idle_class():
+    if not capabilities.has(capabilities.SYS_NICE):
         pytest.skip("this process may not change scheduling back")
     fio = prepare(job, folder, str(target))
     try:
