@@ -24,7 +24,9 @@ class Bench:
         self.plan = SimpleNamespace(
             clock=clock, subject=subject, context=context, recording="a/m/0-run1", measurement="m"
         )
-        self.device = SimpleNamespace(idle=self.idled.append, logical_block_bytes=4096, undoes=False)
+        self.device = SimpleNamespace(
+            idle=self.idled.append, logical_block_bytes=4096, undoes=False, can_prepare=lambda: False
+        )
         self.recording = SimpleNamespace(
             journal=lambda: list(self.lines), append=self.append, part=Path("a.part"), plan=self.plan
         )
@@ -39,6 +41,10 @@ class Bench:
     def places(self) -> list[tuple[int, int]]:
         """Return round and cell of the measured cells, in order."""
         return [(line["round"], line["cell"]) for line in self.journal("cell")]
+
+    has_prepared = False
+
+    def forget(self) -> None: ...
 
     def run(self, name: str, act: Callable[[Path], Any]) -> tuple[Path, dict[str, Any]]:
         timing = act(Path(name))

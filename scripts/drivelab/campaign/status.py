@@ -24,7 +24,8 @@ from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST, PARTS, Study
 from drivelab.recording.checksums import MANIFEST, misplaced
-from drivelab.recording.writer import read_object, worked_s
+from drivelab.recording.folders import worked_s
+from drivelab.recording.writer import read_object
 from drivelab.run.fill import FOLDER
 from drivelab.run.places import RESERVED_S
 from drivelab.run.progress import Status, read_status, state_now

@@ -86,6 +86,8 @@ class Timing:
 
     started_s: float
     ended_s: float
+    prepared: bool = False
+    """Whether the process waited already, and `started_s` is its release."""
 
 
 Tick = Callable[[float], None]
@@ -103,6 +105,7 @@ def run_program(
     inherited: Sequence[int] = (),
     until: Callable[[], bool] | None = None,
     look_s: float = TICK_S,
+    begin: Callable[[], tuple[subprocess.Popen[bytes], float]] | None = None,
 ) -> Timing:
     """Run a program in `directory`, with its results in the files `stdout`, `stderr` and `exit_code` there.
 
@@ -112,19 +115,35 @@ def run_program(
     the drive answers. On KeyboardInterrupt the program gets SIGINT too, and `patience_s` seconds to end cleanly. The
     program inherits the descriptors `inherited`. The exit status is not checked here. If this process is killed, the
     program is killed too.
+
+    `begin` returns a program that `launch` started in this directory before, and the time at which its work begins.
+    """
+    if begin is not None:
+        process, started_s = begin()
+    else:
+        started_s = time.monotonic()
+        process = launch(command, directory, inherited)
+    try:
+        ended_s = _wait(process, started_s, on_tick, until, min(look_s, TICK_S))
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and patience_s:
+            _interrupt(process, patience_s)
+        _kill_group(process, Path(command[0]).name, on_hang)
+        raise
+    (directory / "exit_code").write_text(f"{process.returncode}\n")
+    return Timing(started_s, ended_s, prepared=begin is not None)
+
+
+def launch(
+    command: Sequence[str], directory: Path, inherited: Sequence[int] = (), environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a program in `directory`, in its own group, with the files `stdout` and `stderr` there.
+
+    `environment` is added to that of this process. If this process is killed, the program is killed too.
     """
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
-        started_s = time.monotonic()
-        process = start(command, cwd=directory, stdout=out, stderr=err, process_group=0, pass_fds=inherited)
-        try:
-            ended_s = _wait(process, started_s, on_tick, until, min(look_s, TICK_S))
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and patience_s:
-                _interrupt(process, patience_s)
-            _kill_group(process, Path(command[0]).name, on_hang)
-            raise
-    (directory / "exit_code").write_text(f"{process.returncode}\n")
-    return Timing(started_s, ended_s)
+        return start(command, cwd=directory, stdout=out, stderr=err, process_group=0, pass_fds=inherited,
+                     env={**os.environ, **(environment or {})})  # fmt: skip
 
 
 def _wait(

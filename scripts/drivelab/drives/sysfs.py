@@ -85,6 +85,11 @@ def logical_block_bytes(name: str, sys_root: Path = Path("/sys")) -> int:
     return int(read_text(whole_dir(name, sys_root) / "queue/logical_block_size") or 512)
 
 
+def has_poll_queues(name: str, sys_root: Path = Path("/sys")) -> bool:
+    """Return whether the device can be polled for completions (Documentation/ABI/stable/sysfs-block, io_poll)."""
+    return read_text(whole_dir(name, sys_root) / "queue/io_poll") == "1"
+
+
 def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc")) -> Wear:
     """Return the write counters of a device (Documentation/block/stat.rst: field 7 written, 14 discarded sectors).
 

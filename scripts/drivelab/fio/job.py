@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.expressible import directions_of, percents
 from drivelab.plan.ranges import Part, parts_of
 
 SYNCHRONOUS_ENGINE = "psync"
 """Engine of synchronous cells: the kernel hands a buffered synchronous write of io_uring to a worker thread."""
+RING_ENGINE = "io_uring"
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
 REFILLED_BYTES = 65536
@@ -25,8 +28,11 @@ def job_text(
     *,
     file: bool = False,
     direct: bool = True,
+    cpus: Sequence[int] = (),
 ) -> str:
     """Return a job file for fio ≥ 3.33; `device` is a `file` or a block device.
+
+    `cpus` has one CPU for each thread of all workloads; it is empty if the scheduler places them.
 
     Without `direct`, I/O goes through the page cache, for file systems that have no direct I/O.
 
@@ -38,6 +44,8 @@ def job_text(
     - bsrange: fio draws multiples of the smaller size with equal probability, at offsets that are multiples of it too.
     - A synchronous write is a write through the page cache with O_SYNC, which is a write and an fsync; its latency
       covers both. In a file it appends.
+    - create_serialize=0: each thread opens the block device itself, after it has filled its buffers. Otherwise the main
+      thread opens and closes the device long before, and `drivelab.fio.prepared` could not hold fio before it.
     - Each of several workloads is a section. If their directions identify them, one group counts reads and writes;
       otherwise each is its own group.
 
@@ -48,10 +56,15 @@ def job_text(
         raise ValueError(f"fio cannot run {cell.label} as a job")
     parts = parts_of(cell, capacity_bytes, logical_block_bytes)
     apart = len(parts) > 1 and directions_of(cell) is None
-    sections = []
+    sections, places = [], list(cpus)
     for number, part in enumerate(parts):
         name = "cell" if number == 0 else "beside" if number == 1 else f"beside-{number}"
         options = _options(part, device, engine, seed) | ({"new_group": 1} if apart and number else {})
+        if not file:
+            options["create_serialize"] = 0
+        if places:
+            own, places = places[: part.cell.threads], places[part.cell.threads :]
+            options |= {"cpus_allowed": ",".join(map(str, sorted(own))), "cpus_allowed_policy": "split"}
         if not direct:
             options["direct"] = 0
         if cell.synchronous:
@@ -90,7 +103,7 @@ def _options(part: Part, device: str, engine: str, seed: int) -> dict[str, str |
         options["rwmixread"] = cell.read_share
     if cell.pattern == "sequential" and cell.threads > 1:
         options["offset_increment"] = part.length_bytes
-    options |= _places(part) | _rate(cell) | _content(cell)
+    options |= _places(part) | _rate(cell) | _content(cell) | _submission(cell)
     if cell.runtime_s is not None:
         options["runtime"] = f"{round(cell.runtime_s * 1000)}ms"
     if cell.volume_bytes is not None:
@@ -146,19 +159,37 @@ def _rate(cell: Cell) -> dict[str, str | int]:
     return {"rate": ",".join(f"{max(int(limit + 1e-6), 1)}" for limit in limits)}
 
 
+def _submission(cell: Cell) -> dict[str, str | int]:
+    """Return the options for how I/Os are submitted and completed.
+
+    A batch is not waited for: a thread submits up to `batch` I/Os and collects what has completed, at least one.
+    """
+    options: dict[str, str | int] = {}
+    if cell.registered:
+        options |= {"registerfiles": 1, "fixedbufs": 1}
+    if cell.batch is not None:
+        options |= {"iodepth_batch": cell.batch, "iodepth_batch_complete_min": 1,
+                    "iodepth_batch_complete_max": cell.batch}  # fmt: skip
+    if cell.polled:
+        options["hipri"] = 1
+    return options
+
+
 def _content(cell: Cell) -> dict[str, str | int]:
     """Return the options for written content: random data, with no two equal pages.
 
     Blocks smaller than REFILLED_BYTES are refilled for each write. For larger blocks fio cycles through as many buffers
     as are in flight and marks every 512 B with place and time (scramble_buffers). Refilling them would measure the
     generation of random data, about 4 GB/s per core, instead of a fast drive. A compressor with a window of 32 KiB
-    saves less than 1 % of the former and about 5 % of the latter.
+    saves less than 1 % of the former and about 5 % of the latter. A cell with `reuse_buffers` treats blocks of all
+    sizes as larger ones; the marks keep any two pages different.
     With an entropy, buffers are refilled: each page of 4 KiB, or smaller block, has random data first, then zeros.
     """
     if cell.direction in ("read", TRIM):
         return {}
     if cell.entropy is None:
-        return {"refill_buffers": 1} if cell.block_size_bytes < REFILLED_BYTES else {}
+        refills = cell.block_size_bytes < REFILLED_BYTES and not cell.reuse_buffers
+        return {"refill_buffers": 1} if refills else {}
     return {
         "refill_buffers": 1,
         "buffer_compress_percentage": round(100 * (1 - cell.entropy)),

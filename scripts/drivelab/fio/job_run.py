@@ -18,6 +18,7 @@ from drivelab.core.programs import TICK_S, Tick, Timing, run_program
 from drivelab.drives import tools
 from drivelab.fio.consistency import require_own
 from drivelab.fio.early_end import EarlyEnd, StopRule
+from drivelab.fio.prepared import Prepared
 
 OLDEST = (3, 33)
 COMMAND = "command"
@@ -71,6 +72,7 @@ def run_fio(
     inherited: Sequence[int] = (),
     until: StopRule | None = None,
     readonly: bool = False,
+    prepared: Prepared | None = None,
 ) -> Timing:
     """Run fio on a job text in `directory` and leave the evidence there.
 
@@ -85,19 +87,15 @@ def run_fio(
         inherited: descriptors that fio inherits; the job may name its device by one.
         until: a stop rule, checked four times per slice; it ends fio in an orderly way. It needs `slice_s`.
         readonly: whether fio refuses every job that writes.
+        prepared: a fio that `prepare` started for the same job in this directory; it is released instead.
 
     Raises CellFailed, after killing fio's process group, if the drive completes nothing for GRACE_S or fio exceeds its
     time. Raises CellFailed for JSON of another job or run. Exit status and numbers are not checked here.
     If this process is killed, fio is killed with it.
     """
-    (directory / "job.fio").write_text(job)
-    command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never"]
-    if slice_s is not None:
-        command.append(f"--status-interval={slice_s:g}")
-    if readonly:
-        command.append("--readonly")
-    command.append("job.fio")
-    (directory / COMMAND).write_text(shlex.join(command) + "\n")
+    command = _command(slice_s, readonly)
+    if prepared is None:
+        _write_job(job, command, directory)
     watchdog = _Watchdog(name, runtime_s, idles)
 
     def tick(elapsed_s: float) -> None:
@@ -106,7 +104,8 @@ def run_fio(
 
     began = time.time(), time.monotonic()
     if until is None:
-        timing = run_program(command, directory, tick, on_hang, inherited=inherited)
+        begin = None if prepared is None else prepared.release
+        timing = run_program(command, directory, tick, on_hang, inherited=inherited, begin=begin)
     else:
         early = EarlyEnd(directory, until)
         look_s = min(TICK_S, (slice_s or TICK_S) / 4)
@@ -114,6 +113,27 @@ def run_fio(
     began_by_end_clock_s = time.time() - (time.monotonic() - began[1])
     require_own(directory, min(began[0], began_by_end_clock_s))
     return timing
+
+
+def prepare(job: str, directory: Path, path: str, inherited: Sequence[int] = ()) -> Prepared:
+    """Start fio for a job text in `directory`, and hold it before it opens `path`, the drive as the job names it."""
+    command = _command(None, readonly=False)
+    _write_job(job, command, directory)
+    return Prepared(command, directory, path, inherited)
+
+
+def _command(slice_s: float | None, readonly: bool) -> list[str]:
+    command = ["fio", "--output-format=json+", "--output=fio.json", "--eta=never"]
+    if slice_s is not None:
+        command.append(f"--status-interval={slice_s:g}")
+    if readonly:
+        command.append("--readonly")
+    return [*command, "job.fio"]
+
+
+def _write_job(job: str, command: Sequence[str], directory: Path) -> None:
+    (directory / "job.fio").write_text(job)
+    (directory / COMMAND).write_text(shlex.join(command) + "\n")
 
 
 class _Watchdog:

@@ -13,8 +13,48 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.drives.sysfs import read_text
+from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.host.machine import Machine
+
+_LEAST_CPUS = 4
+"""On a smaller host, bound threads and the host's other work hinder each other."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where fio's threads run."""
+
+    reason: str
+    """In words, for the recording."""
+    order: tuple[int, ...] = ()
+    """CPUs in the order in which threads take them; empty if the scheduler places them."""
+    interrupts: frozenset[int] = frozenset()
+
+    def cpus(self, threads: int) -> tuple[int, ...]:
+        """Return a CPU for each thread; none if the scheduler places them, as when no CPU would be left.
+
+        CPUs with the drive's interrupts are used only if the others are too few.
+        """
+        if threads >= len(self.order):
+            return ()
+        free = tuple(cpu for cpu in self.order if cpu not in self.interrupts)
+        return (free if len(free) >= threads else self.order)[:threads]
+
+
+def placement(machine: Machine, drive: str) -> Placement:
+    """Return where fio's threads run for a whole block device.
+
+    The kernel allocates a thread's buffers on the node of its CPU (admin-guide/mm/numa_memory_policy), so that
+    they are near too.
+    """
+    if "virtual" in block_dir(drive, machine.sys_root).parts:
+        return Placement("left to the scheduler: the device is not at one place of the host")
+    host = topology(machine, drive)
+    if len(host.cpus) < _LEAST_CPUS:
+        return Placement(f"left to the scheduler: the host has fewer than {_LEAST_CPUS} CPUs")
+    where = [f"{len(host.near)} CPUs are near the drive" if host.near else "the kernel names no NUMA node of the drive"]
+    where += [f"{len(host.interrupts)} serve its interrupts"] if host.interrupts else []
+    return Placement(f"one CPU for each thread, {', '.join(where)}", issuing_order(host), host.interrupts)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,9 @@
 """The compiled part: C sources in this folder, built by `./drivelab setup` or at their first use.
 
-They are a library for ctypes, and the program that replays schedules (sources in `replay`, with liburing).
-`python -m drivelab.native` builds both with the system's C compiler, without Python's headers. The products are kept in
-the virtual environment, or in the user's cache folder if there is none that the user may write to.
+They are a library for ctypes, the program that replays schedules (sources in `replay`, with liburing), and the barrier
+that holds a prepared fio (source in `barrier`). `python -m drivelab.native` builds all with the system's C compiler,
+without Python's headers. The products are kept in the virtual environment, or in the user's cache folder if there is
+none that the user may write to.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ ENGINE_SOURCES = SOURCES / "replay"
 ENGINE_COMPILER = ("cc", "-std=c11", "-O3", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra",
                    "-Werror=incompatible-pointer-types")  # fmt: skip
 ENGINE_LIBRARIES = ("-luring", "-lm")
+BARRIER_SOURCES = SOURCES / "barrier"
+BARRIER_COMPILER = (*ENGINE_COMPILER, "-fPIC", "-shared")
 
 
 def library_path() -> Path:
@@ -39,6 +42,7 @@ def engine_path() -> Path:
 def build() -> Path:
     """Compile what is not yet compiled, remove older builds, return the library; raises UserError on failure."""
     built_engine_path()
+    built_barrier_path()
     return _built_library_path()
 
 
@@ -49,6 +53,12 @@ def _built_library_path() -> Path:
 def built_engine_path() -> Path:
     """Return the path of the replay engine, compiled now if it was not; raises UserError on failure."""
     return _build(engine_path(), ENGINE_SOURCES, ENGINE_COMPILER, ENGINE_LIBRARIES)
+
+
+def built_barrier_path() -> Path:
+    """Return the path of the barrier for fio, compiled now if it was not; raises UserError on failure."""
+    product = _product("barrier", ".so", BARRIER_SOURCES, BARRIER_COMPILER)
+    return _build(product, BARRIER_SOURCES, BARRIER_COMPILER, ())
 
 
 @functools.cache

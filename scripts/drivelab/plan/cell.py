@@ -75,6 +75,15 @@ class Cell:
     synchronous: bool | None = None
     """Each write goes through the page cache and returns when it is durable, as a database commits; in a file it
     appends. None: I/O bypasses the page cache, and a write returns when the drive acknowledges it."""
+    registered: bool | None = None
+    """Files and buffers are registered with io_uring once, instead of looked up and mapped for each I/O."""
+    batch: int | None = None
+    """Most I/Os that a thread submits, and collects, with one system call. None: each is submitted by itself."""
+    polled: bool | None = None
+    """Threads poll the drive for completions; it sends no interrupts."""
+    reuse_buffers: bool | None = None
+    """Writes of every size reuse as many random buffers as are in flight, with a mark every 512 B. None: small blocks
+    get new random data for each write."""
     title: str | None = None
     """Name of the workload, if its parameters say too little."""
 
@@ -142,6 +151,9 @@ class Cell:
             yield f"entropy {100 * self.entropy:g}%"
         if self.synchronous:
             yield "fsync"
+        yield from submission(vars(self))
+        if self.reuse_buffers:
+            yield "buffers reused"
         if self.beside is not None:
             yield self._others
 
@@ -168,6 +180,16 @@ class Cell:
         if len(fields.get("beside", ())) == 1:
             (fields["beside"],) = fields["beside"]
         return fields
+
+
+def submission(cell: Mapping[str, Any]) -> Iterator[str]:
+    """Yield how the I/Os of a plan's cell are submitted and completed, where it differs from fio's defaults."""
+    if cell.get("registered"):
+        yield "registered"
+    if cell.get("batch") is not None:
+        yield f"batches of {cell['batch']}"
+    if cell.get("polled"):
+        yield "polled"
 
 
 def beside_of(cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -19,7 +19,7 @@ _Reason = tuple[tuple[str | int, ...] | str | None, str]
 """The field at fault, or the key path into a field, or None; and what is wrong."""
 _SINGLE_PATTERN_FIELDS = (
     "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "operation", "beside",
-    "synchronous",
+    "synchronous", "registered", "batch", "polled", "reuse_buffers",
 )  # fmt: skip
 
 
@@ -113,6 +113,7 @@ def _reasons(cell: Cell) -> Iterator[_Reason]:
         yield "read_share", "I/Os that trim do not read; choose a read share of 0"
     if cell.synchronous:
         yield from _synchronous(cell)
+    yield from _submission(cell)
     if cell.beside is not None:
         yield from _several(cell, cell.beside)
 
@@ -125,6 +126,19 @@ def _synchronous(cell: Cell) -> Iterator[_Reason]:
             yield field, f"a synchronous write waits for the one before; choose {field.replace('_', ' ')} 1"
     if cell.beside is not None or cell.rate_iops is not None:
         yield "synchronous", "a synchronous cell has one workload without a rate; remove the other"
+
+
+def _submission(cell: Cell) -> Iterator[_Reason]:
+    if cell.synchronous:
+        for field in ("registered", "batch", "polled"):
+            if getattr(cell, field) is not None:
+                yield field, f"a synchronous cell does not use io_uring; remove '{field}'"
+    if cell.batch is not None and not 1 < cell.batch <= cell.queue_depth:
+        yield "batch", f"a batch of {cell.batch} does not fit; choose 2 up to the queue depth, {cell.queue_depth}"
+    if cell.polled and cell.operation == TRIM:
+        yield "polled", "the kernel polls for reads and writes only; remove 'polled'"
+    if cell.reuse_buffers and cell.entropy is not None:
+        yield "reuse_buffers", "an entropy needs new data for each write; remove one of them"
 
 
 def _sizes(cell: Cell) -> Iterator[_Reason]:

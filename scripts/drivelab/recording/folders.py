@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.plan.study import PARTS, Study
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import MANIFEST, RESUMPTIONS, read_journal
 
 OWNER = "study.txt"
 """File of a results folder with the name of its study."""
@@ -46,3 +47,21 @@ def refuse_other_owner(study: Study) -> None:
 def is_recorded(plan: Plan) -> bool:
     """Return whether the recording exists here, whichever host made it."""
     return (plan.recording_path / MANIFEST).exists()
+
+
+def worked_s(recording: Path, until_s: float | None = None) -> float:
+    """Return the seconds from a recording's first line to its last, or to `until_s`.
+
+    `until_s` (Unix time) is for a running recording. Pauses before a continuation are excluded. 0 if the journal is
+    missing or damaged.
+    """
+    worked_s, last_s = 0.0, None
+    try:
+        for line in read_journal(recording):
+            at_s = datetime.fromisoformat(line["at"]).timestamp()
+            if last_s is not None and line["event"] not in RESUMPTIONS:
+                worked_s += at_s - last_s
+            last_s = at_s
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return 0.0
+    return worked_s + (max(until_s - last_s, 0.0) if until_s is not None and last_s is not None else 0.0)

@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +30,8 @@ UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
 _WITHOUT_EVIDENCE = ("idle", "prefill", "soak-begins", "failed")
 """Events whose folder may be empty or missing. Idle time and the prefill of a replay leave only the line. A soak is
 recorded before its folder exists, and again at its end. Failed cells do not count."""
+_STAGED = ".prepared"
+"""Folder of a cell that may follow."""
 _NAMED = 3
 """Maximum number of folder names in a sentence."""
 RESUMPTIONS = ("gap", "resumed")
@@ -43,7 +46,8 @@ def now_iso() -> str:
 class Recording:
     """The evidence of one plan until completion.
 
-    Every journal line is on disk before `append` returns.
+    Every journal line is on disk before `append` returns. A line of `append_soon` outlives this process, but not a loss
+    of power before the next `append` or `sync`.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -77,6 +81,7 @@ class Recording:
         if any(line["event"] == "abandoned" for line in self.journal()):  # killed before the folder was set aside
             self.part.rename(self._aside())
         self.part.mkdir(parents=True, exist_ok=True)
+        self.unstage()
         drop_half_line(self.part / "journal.jsonl")
         self.write("plan.json", json.loads(self.plan.to_json()))
 
@@ -94,18 +99,26 @@ class Recording:
 
     def append(self, event: str, **fields: Any) -> None:
         """Add one line to the journal and force it to disk."""
+        self.append_soon(event, **fields)
+        self.sync()
+
+    def append_soon(self, event: str, **fields: Any) -> None:
+        """Add one line to the journal, which a later `append` or `sync` forces to disk."""
         line = canonical({"event": event, "at": now_iso(), **fields}) + "\n"
         with (self.part / "journal.jsonl").open("a", encoding="utf-8") as file:
             file.write(line)
-            file.flush()
+
+    def sync(self) -> None:
+        """Force the journal to disk."""
+        with (self.part / "journal.jsonl").open("rb") as file:
             os.fsync(file.fileno())
 
     def write(self, name: str, value: Any) -> None:
         """Write a JSON file in the recording atomically."""
         write_json(self.part / name, value)
 
-    def directory(self, name: str) -> Path:
-        """Return a new empty folder for one cell.
+    def directory(self, name: str, *, staged: bool = False) -> Path:
+        """Return a new empty folder for one cell, or with `staged` the staged folder under its name.
 
         The folder of an interrupted cell is set aside.
         """
@@ -115,13 +128,29 @@ class Recording:
             while (aside := path.with_name(f"{path.name}.interrupted-{number}")).exists():
                 number += 1
             path.rename(aside)
-        path.mkdir(parents=True)
+        if staged:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            (self.part / _STAGED).rename(path)
+        else:
+            path.mkdir(parents=True)
         return path
+
+    def stage(self) -> Path:
+        """Return a new empty folder for a cell that may follow; it becomes evidence only by `directory`."""
+        self.unstage()
+        (self.part / _STAGED).mkdir()
+        return self.part / _STAGED
+
+    def unstage(self) -> None:
+        """Remove the folder of a cell that does not follow."""
+        if (self.part / _STAGED).exists():
+            shutil.rmtree(self.part / _STAGED)
 
     def set_aside(self, reason: str) -> None:
         """Restart, and keep the evidence so far beside the recording with the reason."""
         if not self.part.exists():
             return
+        self.unstage()
         drop_half_line(self.part / "journal.jsonl")
         self.append("abandoned", reason=reason)
         self.part.rename(self._aside())
@@ -139,6 +168,7 @@ class Recording:
         is complete. Raises UserError if the journal lists evidence that is missing, as in a copy made during the
         measurement.
         """
+        self.unstage()
         journal = self.journal()
         self._refuse_missing(journal)
         if not any(line["event"] == "complete" for line in journal):
@@ -237,24 +267,6 @@ def read_object(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError):
         return {}
     return body if isinstance(body, dict) else {}
-
-
-def worked_s(recording: Path, until_s: float | None = None) -> float:
-    """Return the seconds from a recording's first line to its last, or to `until_s`.
-
-    `until_s` (Unix time) is for a running recording. Pauses before a continuation are excluded. 0 if the journal is
-    missing or damaged.
-    """
-    worked_s, last_s = 0.0, None
-    try:
-        for line in read_journal(recording):
-            at_s = datetime.fromisoformat(line["at"]).timestamp()
-            if last_s is not None and line["event"] not in RESUMPTIONS:
-                worked_s += at_s - last_s
-            last_s = at_s
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return 0.0
-    return worked_s + (max(until_s - last_s, 0.0) if until_s is not None and last_s is not None else 0.0)
 
 
 def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:

@@ -38,7 +38,7 @@ class EngineOptions:
     go_on: bool = False
     """Continue after a failed request."""
     threads: int | None = None
-    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.issuing`), else one."""
+    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.thread_choice`), else one."""
     cpus: tuple[int, ...] = ()
     """A CPU for each thread; empty: any."""
     polled: bool = False

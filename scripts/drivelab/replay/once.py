@@ -22,10 +22,10 @@ from drivelab.replay.data_check import DATA
 from drivelab.replay.evaluation import kernel_view
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
-from drivelab.replay.issuing import issuing
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
+from drivelab.replay.thread_choice import issuing
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 

@@ -21,10 +21,16 @@ from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
 from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
-from drivelab.fio.job_run import choose_engine, run_fio
+from drivelab.fio.job_run import choose_engine, prepare, run_fio
+from drivelab.fio.prepared import Prepared as PreparedFio
+from drivelab.fio.prepared import can_prepare
+from drivelab.fio.submission import refuse_submission
+from drivelab.host.machine import Machine
+from drivelab.host.placement import Placement, placement
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan, drive_in_sheet
+from drivelab.plan.subject_kinds import DRIVE
 from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
 from drivelab.telemetry.log import Source
@@ -62,6 +68,13 @@ class BlockDevice(Device):
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)
         self.settings_of: Sequence[str] = settings_of(approved.name)
+        self._placement = (
+            placement(Machine(), approved.name) if approved.kind == DRIVE.name
+            else Placement("left to the scheduler: the device is not a whole drive")
+        )  # fmt: skip
+        self.placement = self._placement.reason
+        self._next: tuple[str, os.stat_result, PreparedFio] | None = None
+        """Job text, folder and process of what is prepared."""
 
     def take_over(self) -> None:
         self._user.enter()
@@ -131,10 +144,40 @@ class BlockDevice(Device):
             from drivelab.replay.composite import run_composite
 
             return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
-        job = job_text(cell, self._approved.path, self.engine, self.capacity_bytes, self.logical_block_bytes, seed)
-        return run_fio(self._approved.name, self._target.as_comment + job, directory, runtime_s=cell.runtime_s,
-                       slice_s=cell.slice_s, on_tick=on_tick, on_hang=self._abort, until=until,
-                       inherited=[self._approved.node.descriptor])  # fmt: skip
+        job = self._job(cell, seed)
+        return run_fio(self._approved.name, job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s,
+                       on_tick=on_tick, on_hang=self._abort, until=until,
+                       inherited=[self._approved.node.descriptor], prepared=self._take(job, directory))  # fmt: skip
+
+    def _job(self, cell: Cell, seed: int) -> str:
+        device, block_bytes = self._approved.path, self.logical_block_bytes
+        polls = sysfs.has_poll_queues(self._approved.name)
+        refuse_submission(cell, self.engine, f"drive '{self._drive}'", polls=polls)
+        cpus = self._placement.cpus(cell.total_threads)
+        job = job_text(cell, device, self.engine, self.capacity_bytes, block_bytes, seed, cpus=cpus)
+        return self._target.as_comment + job
+
+    def can_prepare(self) -> bool:
+        return can_prepare()
+
+    def prepare(self, cell: Cell, directory: Path, seed: int) -> None:
+        self.forget()
+        job = self._job(cell, seed)
+        fio = prepare(job, directory, self._approved.path, [self._approved.node.descriptor])
+        self._next = job, directory.stat(), fio
+
+    def _take(self, job: str, directory: Path) -> PreparedFio | None:
+        """Return the prepared fio if it is for this job in this folder; else end it."""
+        if self._next is not None and self._next[0] == job and os.path.samestat(self._next[1], directory.stat()):
+            fio, self._next = self._next[2], None
+            return fio
+        self.forget()
+        return None
+
+    def forget(self) -> None:
+        if self._next is not None:
+            self._next[2].discard()
+            self._next = None
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         from drivelab.replay import once

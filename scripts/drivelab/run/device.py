@@ -47,8 +47,7 @@ class Device(Protocol):
     last_user: str | None
     """The last recording that drivelab used this drive for, before the present one."""
     undoes: bool
-    """Whether opening the drive undoes everything that has no line in the journal. If so, an interruption leaves no
-    trace on the drive and no gap."""
+    """Whether opening the drive undoes what has no line in the journal, so that an interruption leaves no trace."""
     lasts: bool
     """Whether the subject keeps its state between processes. A temporary file does not: its measurement neither takes
     over a prepared state nor resumes."""
@@ -56,6 +55,8 @@ class Device(Protocol):
     """The I/O engine of cells: an ioengine of fio, or `virtual clock`."""
     capacity_bytes: int
     logical_block_bytes: int
+    placement: str | None = None
+    """Where fio's threads run, in words; None if that was not decided."""
     settings_of: Sequence[str]
     """Kernel names of the devices whose host settings matter: the drive, or a mapping or array and the disks below."""
 
@@ -114,10 +115,21 @@ class Device(Protocol):
     ) -> Timing | None:
         """Run one cell and write its evidence to `directory`.
 
-        Return None in simulated time. A cell in slices ends normally when `until` accepts the status at the end of a
-        slice.
+        Return None in simulated time. `until` may end a cell in slices at the end of each slice.
         """
         ...
+
+    def can_prepare(self) -> bool:
+        """Return whether `prepare` shortens the gap before a cell."""
+        return False
+
+    def prepare(self, cell: Cell, directory: Path, seed: int) -> None:
+        """Prepare the cell that `run` probably gets next, in this folder, possibly renamed; do not touch the drive."""
+        return
+
+    def forget(self) -> None:
+        """End what is prepared."""
+        return
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
@@ -227,7 +239,11 @@ def open_device(plan: Plan) -> Iterator[Device]:
             user = run_directory() / "users" / held.serial.replace("/", "_")
             last_user = LastUser(user, plan.recording)
             if plan.file_system is None:
-                yield BlockDevice(held, plan, last_user, hold)
+                block_device = BlockDevice(held, plan, last_user, hold)
+                try:
+                    yield block_device
+                finally:
+                    block_device.forget()
             else:
                 with opened_file_system(held, plan, last_user, hold, plan.file_system) as device_of_file:
                     yield device_of_file

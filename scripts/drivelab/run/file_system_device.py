@@ -100,6 +100,9 @@ class FileSystemDevice(BlockDevice):
     def flush(self) -> None:
         self._made.flush()
 
+    def can_prepare(self) -> bool:
+        return False
+
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:

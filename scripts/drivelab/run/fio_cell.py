@@ -30,6 +30,8 @@ class Bench:
         self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
         self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)
         self._ended_s: float | None = None
+        self._prepared: str | None = None
+        """Name of the cell that is prepared."""
 
     def run(self, name: str, act: Callable[[Path], Timing | None]) -> tuple[Path, dict[str, Any]]:
         """Let `act` write evidence to the folder `name`.
@@ -38,8 +40,14 @@ class Bench:
         cover even a short cell. If cells are judged at once, the drive's counters are read too, which lengthens the gap
         between cells. The kernel's write counters are read immediately before and after `act`; the facts hold their
         increase, for `foreign_writes`. So are the times of each CPU, for `drivelab.criteria.host_limit`.
+
+        `gap_ms` ends when the process starts, about 0.3 s before fio's first I/O. For a cell that was `prepared` it
+        ends at the release, about 0.2 ms before.
         """
-        directory = self.recording.directory(name)
+        if self._prepared != name:
+            self.forget()
+        directory = self.recording.directory(name, staged=self._prepared == name)
+        self._prepared = None
         thorough = self._remeasure > 0
         self.telemetry.begin_cell(thorough)
         before = self.device.kernel_writes()
@@ -59,7 +67,34 @@ class Bench:
             if self._ended_s is not None:
                 facts["gap_ms"] = round(1000 * (timing.started_s - self._ended_s), 3)
             self._ended_s = timing.ended_s
+            if timing.prepared:
+                facts["prepared"] = True
         return directory, facts
+
+    @property
+    def has_prepared(self) -> bool:
+        """Return whether a cell is prepared."""
+        return self._prepared is not None
+
+    def prepare(self, name: str, cell: Cell) -> None:
+        """Prepare the cell that probably comes next; `forget` ends that without a trace in the recording.
+
+        Without memory or space for it, nothing is prepared.
+        """
+        self.forget()
+        try:
+            self.device.prepare(cell, self.recording.stage(), self.plan.seed(name))
+        except OSError:
+            self.recording.unstage()
+        else:
+            self._prepared = name
+
+    def forget(self) -> None:
+        """End what is prepared, because another cell comes next or none."""
+        if self._prepared is not None:
+            self.device.forget()
+            self.recording.unstage()
+            self._prepared = None
 
     def give_way(self) -> None:
         """Let another measurement run before the next cell: the time between says nothing of the harness."""

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Tick, Timing
-from drivelab.drives import node
+from drivelab.drives import node, sysfs
 from drivelab.drives.sysfs import Wear, read_text
 from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import choose_engine, run_fio
+from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.run import guest
@@ -86,6 +87,8 @@ class GuestDevice(Device):
         if cell.streams is not None:
             raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
         opened, folder = self._guest, self._guest.folder
+        polls = opened.name is not None and sysfs.has_poll_queues(opened.name)
+        refuse_submission(cell, self.engine, opened.label, polls=polls)
         descriptor, capacity_bytes = opened.descriptor, self.capacity_bytes
         if cell.synchronous and folder is not None:  # it appends, as long as there is room
             descriptor, capacity_bytes = guest.nameless(folder, f"{folder}"), guest.room_bytes(folder)

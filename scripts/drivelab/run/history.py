@@ -138,6 +138,20 @@ class LoopHistory:
         cell = min(group.cells, key=lambda i: len(self._done[i]))
         return len(self._done[cell]) + 1, cell
 
+    def expected_after(self, place: Place) -> Place | None:
+        """Return the cell that follows `place`, the cell at work, if the stop rule does not end the loop then.
+
+        None after the last possible cell.
+        """
+        round_number, cell = place
+        number = next(number for number, group in enumerate(self._groups) if cell in group.cells)
+        behind = [i for i in self._groups[number].cells if i != cell and len(self._done[i]) < round_number]
+        if behind:
+            return round_number, min(behind, key=lambda i: len(self._done[i]))
+        if round_number - self.cold_rounds < rounds_at_most(self._until):
+            return round_number + 1, self._groups[number].cells[0]
+        return (1, self._groups[number + 1].cells[0]) if number + 1 < len(self._groups) else None
+
     def may_end(self) -> bool:
         """Return whether the cells have a result now: the same odd number of counted rounds, at least FEWEST."""
         counts = {len(done) - self.cold_rounds for done in self._done}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +46,7 @@ def run_loop(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
         out_of_time = yield
         if out_of_time and loop.history.may_end():
             break
+    bench.forget()
     kept_s = pauses.keep("after the last cell", 1.0)
     idle_ms = pauses.idle_so_far_ms(kept_s)
     idle = {} if idle_ms is None else {"idle_ms": idle_ms}
@@ -86,6 +88,9 @@ class _Loop:
             return {"round": number, "rounds_at_most": cold}
         return {"round": number - cold, "rounds_at_most": rounds_at_most(self.fields["until"])}
 
+    def folder(self, place: Place) -> str:
+        return f"cells/{self.step}-round{place[0]:02d}-cell{place[1]:02d}"
+
     def words(self, place: Place) -> str:
         """Describe the place for progress messages."""
         round_number, index = place
@@ -99,12 +104,13 @@ class _Loop:
 def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: Place) -> None:
     round_number, index = place
     cell, text = loop.cells[index], loop.words(place)
-    name = f"cells/{loop.step}-round{round_number:02d}-cell{index:02d}"
+    name = loop.folder(place)
     fraction = loop.history.cells_done / loop.history.most_cells
     after_s = loop.pause_after(cell)
     kept_s = pauses.keep(f"before {text}", fraction, index)
     progress.note(**loop.place(place))
-    progress.say(text, fraction)
+    if not bench.has_prepared:
+        progress.say(text, fraction)
     numbers = {"step": loop.step, "round": round_number, "cell": index}
 
     def before_again(facts: dict[str, Any]) -> None:
@@ -114,9 +120,17 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
             pauses.owe(after_s)
             kept_s = pauses.keep(f"before {text} again", fraction, index)
 
-    result, facts = bench.run_cell(
-        name, cell, lambda elapsed_s: progress.say(f"{text}, {elapsed_s:.0f} s", fraction), numbers, before_again
-    )
+    following = _preparable(bench, loop, place)
+
+    def on_tick(elapsed_s: float) -> None:
+        nonlocal following
+        if following is not None:
+            bench.recording.sync()
+            bench.prepare(*following)
+            following = None
+        progress.say(f"{text}, {elapsed_s:.0f} s", fraction)
+
+    result, facts = bench.run_cell(name, cell, on_tick, numbers, before_again)
     marks: dict[str, Any] = {"cold": True} if loop.history.is_cold(round_number) else {}
     if after_s:
         marks["pause_s"] = after_s
@@ -125,5 +139,22 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
         pauses.owe(after_s)
     values = metrics(result)
     progress.note(iops=round(values["iops"], 1))
-    bench.recording.append("cell", **numbers, workload=cell.to_mapping(), metrics=values, **marks, **facts)
+    append = bench.recording.append_soon if bench.has_prepared else bench.recording.append
+    append("cell", **numbers, workload=cell.to_mapping(), metrics=values, **marks, **facts)
     loop.history.add(index, values)
+
+
+def _preparable(bench: Bench, loop: _Loop, place: Place) -> tuple[str, Cell] | None:
+    """Return folder and cell of what to prepare while the cell at `place` runs, from its first tick; None for nothing.
+
+    Writes that would lengthen the gap before a prepared cell follow at that cell's first tick.
+
+    Preparing takes a CPU for 0.2 s, so the cell must leave one free. With a pause the gap is part of the protocol.
+    """
+    expected, cell = loop.history.expected_after(place), loop.cells[place[1]]
+    if expected is None or loop.pause_after(cell) or cell.total_threads >= len(os.sched_getaffinity(0)):
+        return None
+    following = loop.cells[expected[1]]
+    if following.streams is not None or not bench.device.can_prepare():
+        return None
+    return loop.folder(expected), following

@@ -212,6 +212,7 @@ def bench_of(
     host = {**describe_host(), "scenario": plan.subject["scenario"],
             "fio": fio_version() if plan.clock == "wall" else "virtual clock",
             "engine": device.engine, "drivelab": drivelab.__version__,
+            **({"placement": device.placement} if device.placement is not None else {}),
             **({"note": plan.context["host_note"]} if "host_note" in plan.context else {})}  # fmt: skip
     _ready(plan, device, recording, seal_in, host, progress, alone=alone)
     recording.write(

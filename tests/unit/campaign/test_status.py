@@ -20,7 +20,8 @@ from drivelab.cli.measure.study import status_lines
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
-from drivelab.recording.writer import Recording, worked_s, write_json
+from drivelab.recording.folders import worked_s
+from drivelab.recording.writer import Recording, write_json
 from drivelab.run import progress
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure

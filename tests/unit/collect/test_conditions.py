@@ -102,6 +102,7 @@ def test_a_change_affects_only_its_facet(tmp_path: Path) -> None:
         ("fill", {"condition": fill}, {"fill", "steps"}),
         ("data", {"cell": {"entropy": 0.5}}, {"data pattern", "steps"}),
         ("cell", {"cell": {"queue_depth": 4}}, {"steps"}),
+        ("submission", {"cell": {"registered": True, "batch": 4}}, {"I/O submission", "steps"}),
         ("flash", {"model": {"dies": 8}}, {"virtual drive: dies"}),
         ("scenario", {"scenario": "synthetic"}, {"scenario"}),
     ):

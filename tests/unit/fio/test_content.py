@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,11 +16,14 @@ MIB = 1 << 20
 CAPACITY = 8 * MIB
 
 
-def written(folder: Path, block_size_bytes: int, entropy: float | None = None) -> bytes:
-    """Return the file's content after one pass of writes with 32 blocks in flight."""
+def written(
+    folder: Path, block_size_bytes: int, entropy: float | None = None, *, depth: int = 32, **more: Any
+) -> bytes:
+    """Return the file's content after one pass of writes with `depth` blocks in flight."""
     target = folder / "target"
     target.write_bytes(bytes(CAPACITY))
-    cell = Cell("sequential", 0, block_size_bytes, threads=1, queue_depth=32, volume_bytes=CAPACITY, entropy=entropy)
+    cell = Cell("sequential", 0, block_size_bytes, threads=1, queue_depth=depth, volume_bytes=CAPACITY,
+                entropy=entropy, **more)  # fmt: skip
     text = job_text(cell, str(target), "libaio", CAPACITY, 512, 7).replace("direct=1\n", "")
     (folder / "job.fio").write_text(text)
     done = subprocess.run(["fio", "job.fio"], cwd=folder, capture_output=True, text=True, timeout=60, check=False)
@@ -38,6 +42,14 @@ def compressed(content: bytes) -> float:
 def test_content_is_incompressible_and_no_page_repeats(tmp_path: Path, block_size_bytes: int, least: float) -> None:
     content = written(tmp_path, block_size_bytes)
     assert compressed(content) > least
+    pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]
+    assert len(set(pages)) == len(pages)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 32])
+@pytest.mark.parametrize("block_size_bytes", [512, 4096])
+def test_no_page_repeats_if_small_blocks_reuse_buffers(tmp_path: Path, block_size_bytes: int, depth: int) -> None:
+    content = written(tmp_path, block_size_bytes, depth=depth, reuse_buffers=True)
     pages = [content[at : at + 4096] for at in range(0, CAPACITY, 4096)]
     assert len(set(pages)) == len(pages)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import resource
 import shutil
 import subprocess
 import zlib
@@ -11,11 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.core.errors import UserError
 from drivelab.fio.consistency import contradiction
 from drivelab.fio.document import documents, from_document, output_text
 from drivelab.fio.job import job_text
 from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
+from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 
 MIB = 1 << 20
@@ -31,6 +34,39 @@ def test_one_block_size_gives_bs() -> None:
     job_options = options(Cell("random", 0, 4096, threads=1, queue_depth=1, runtime_s=1.0))
     assert job_options["bs"] == "4096"
     assert "bsrange" not in job_options
+
+
+def test_how_ios_are_submitted_is_the_cells_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0)
+    chosen = replace(usual, registered=True, batch=8, polled=True)
+    text = job_text(chosen, "/dev/x", "io_uring", 64 * MIB, 512, 7)
+    added = dict(line.split("=", 1) for line in text.splitlines()[1:]).items() - options(usual).items()
+    assert dict(added) == {
+        "ioengine": "io_uring", "registerfiles": "1", "fixedbufs": "1", "hipri": "1", "iodepth_batch": "8",
+        "iodepth_batch_complete_min": "1", "iodepth_batch_complete_max": "8",
+    }  # fmt: skip
+    assert chosen.label == "RND 4KiB 100/0, registered, batches of 8, polled T2Q16"
+    assert usual.to_mapping().keys().isdisjoint({"registered", "batch", "polled", "reuse_buffers"})
+    refuse_submission(usual, "libaio", "drive 'a'", polls=False)
+    refuse_submission(chosen, "io_uring", "drive 'a'", polls=True)
+    with pytest.raises(UserError, match=r"^drive 'a': cell .* needs io_uring, .* remove 'registered' and 'polled'"):
+        refuse_submission(chosen, "libaio", "drive 'a'", polls=True)
+    limit_bytes = 2 * 2 * 16 * 4096 - 1  # two threads, two cells
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (limit_bytes, limit_bytes))
+    refuse_submission(chosen, "io_uring", "drive 'a'", polls=True, may_lock=True)
+    with pytest.raises(UserError, match=r"^drive 'a': cell .* registers buffers of up to 256 KiB, .* \(ulimit -l\)"):
+        refuse_submission(chosen, "io_uring", "drive 'a'", polls=True, may_lock=False)
+    with pytest.raises(UserError, match=r"^drive 'a' has no poll queues, but .* Load the nvme module"):
+        refuse_submission(chosen, "io_uring", "drive 'a'", polls=False)
+
+
+def test_each_workload_has_its_own_cpus() -> None:
+    beside = {"pattern": "random", "read_share": 0, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1}
+    cell = Cell("random", 100, 4096, threads=2, queue_depth=1, runtime_s=1.0, beside=(beside,))
+    lines = job_text(cell, "/dev/x", "psync", 64 * MIB, 512, 7, cpus=(6, 2, 4)).splitlines()
+    assert [line for line in lines if line.startswith("cpus_allowed=")] == ["cpus_allowed=2,6", "cpus_allowed=4"]
+    assert lines.count("cpus_allowed_policy=split") == 2
+    assert "cpus_allowed" not in options(replace(cell, beside=None))
 
 
 def test_a_range_of_block_sizes() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drivelab.host.machine import Machine
-from drivelab.host.placement import Topology, cpu_list, issuing_order, topology
+from drivelab.host.placement import Placement, Topology, cpu_list, issuing_order, placement, topology
 
 CORES = {0: 0, 1: 1, 2: 2, 3: 3, 4: 0, 5: 1, 6: 2, 7: 3}
 """Four cores with two threads each, numbered as Linux does."""
@@ -65,3 +65,28 @@ def test_a_host_with_two_nodes_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "cpus"), [(None, set()), ("", set()), ("3", {3}), ("0-2,8", {0, 1, 2, 8})])
 def test_lists_of_cpus(text: str | None, cpus: set[int]) -> None:
     assert cpu_list(text) == cpus
+
+
+PLENTY = Placement("made up", (2, 3, 6, 7, 0, 1, 4, 5), frozenset({2, 6}))
+
+
+@pytest.mark.parametrize(
+    ("threads", "cpus"),
+    [(1, (3,)), (2, (3, 7)), (6, (3, 7, 0, 1, 4, 5)), (7, (2, 3, 6, 7, 0, 1, 4)), (8, ()), (9, ())],
+)
+def test_threads_avoid_the_interrupts_and_leave_a_cpu(threads: int, cpus: tuple[int, ...]) -> None:
+    assert PLENTY.cpus(threads) == cpus
+
+
+def test_all_cpus_with_interrupts_are_as_good_as_none() -> None:
+    assert Placement("made up", (0, 1, 2, 3), frozenset(range(4))).cpus(2) == (0, 1)
+
+
+def test_the_scheduler_places_threads_for_a_virtual_device(tmp_path: Path) -> None:
+    disk = tmp_path / "devices/virtual/block/loop9"
+    disk.mkdir(parents=True)
+    (tmp_path / "class/block").mkdir(parents=True)
+    (tmp_path / "class/block/loop9").symlink_to(disk)
+    decided = placement(Machine(tmp_path, tmp_path), "loop9")
+    assert decided.cpus(1) == ()
+    assert decided.reason == "left to the scheduler: the device is not at one place of the host"

@@ -56,6 +56,10 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"queue_depth": 8, "synchronous": True}, "choose queue depth 1"),
         ({"threads": 2, "synchronous": True}, "choose threads 1"),
         ({"rate_iops": 5.0, "synchronous": True}, "without a rate"),
+        ({"synchronous": True, "registered": True}, "does not use io_uring"),
+        ({"queue_depth": 8, "batch": 9}, "choose 2 up to the queue depth, 8"),
+        ({"operation": "trim", "polled": True}, "polls for reads and writes only"),
+        ({"entropy": 0.5, "reuse_buffers": True}, "an entropy needs new data"),
         ({"beside": READS, "volume_bytes": MIB}, "a volume cannot end"),
         ({"operation": "trim", "beside": READS}, "own workload trims"),
         ({"operation": "trim", "read_share": 50}, "do not read"),
@@ -100,6 +104,7 @@ def test_the_field_at_fault_is_named(changes: dict[str, Any], keys: tuple[str | 
         {"segments": 16, "range_share": 0.1, "alignment_offset_bytes": 512},
         {"rate_iops": 0.5, "entropy": 0.46},
         {"beside": READS, "zones": ZONES},
+        {"queue_depth": 8, "batch": 8, "registered": True, "polled": True, "reuse_buffers": True},
     ],
 )
 def test_accepted(changes: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
-from drivelab.recording.writer import MANIFEST, Recording, read_journal, worked_s
+from drivelab.recording.folders import worked_s
+from drivelab.recording.writer import MANIFEST, Recording, read_journal
 
 
 @pytest.fixture
@@ -62,6 +63,18 @@ def test_an_incomplete_line_is_ignored(recording: Recording) -> None:
     recording.open()
     recording.append("cell", step=1)
     assert [line["step"] for line in read_journal(recording.part)] == [0, 1]
+
+
+def test_a_staged_folder_becomes_evidence_only_under_a_name(recording: Recording) -> None:
+    for text in ("first", "second"):
+        (recording.stage() / "fio.json").write_text(text)
+    assert (recording.directory("cells/x", staged=True) / "fio.json").read_text() == "second"
+    (recording.stage() / "fio.json").touch()
+    recording.open()  # as after a kill
+    assert not any(path.name.startswith(".") for path in recording.part.iterdir())
+    (recording.stage() / "fio.json").touch()
+    recording.unstage()
+    assert not any(path.name.startswith(".") for path in recording.part.iterdir())
 
 
 def test_nothing_is_overwritten(recording: Recording) -> None:

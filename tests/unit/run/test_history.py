@@ -172,3 +172,24 @@ def test_a_steady_cell_stays_steady_when_the_next_is_interrupted(gaps: set[int])
             first = gap + 5
     assert sum(cell == 0 for _, cell in places) == first
     assert progress.outcome()["steady"]
+
+
+@pytest.mark.parametrize("order", ["rounds", "cells"])
+@pytest.mark.parametrize("cold_rounds", [0, 1])
+def test_the_expected_cell_follows_unless_the_stop_rule_ends_the_loop(order: str, cold_rounds: int) -> None:
+    loop = LoopHistory(CELLS, {"until": AGREEMENT, "order": order, "cold_rounds": cold_rounds})
+    expectations: list[bool] = []
+    while (place := loop.following()) is not None:
+        expected = loop.expected_after(place)
+        loop.add(place[1], {"iops": 100.0})
+        expectations.append(expected == loop.following())
+    assert expectations[-1] is False  # a further round was expected
+    assert expectations.count(False) == (2 if order == "cells" else 1)
+    assert len(expectations) == 2 * (3 + cold_rounds)
+
+
+def test_nothing_is_expected_after_the_last_possible_cell() -> None:
+    loop = LoopHistory(CELLS, {"until": {"rounds": 1}})
+    assert loop.expected_after((1, 0)) == (1, 1)
+    loop.add(0, {"iops": 1.0})
+    assert loop.expected_after((1, 1)) is None

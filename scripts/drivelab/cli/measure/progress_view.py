@@ -13,8 +13,8 @@ from drivelab.campaign.planning import Campaign
 from drivelab.core.units import format_duration
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
-from drivelab.recording.folders import home, is_recorded
-from drivelab.recording.writer import read_object, worked_s
+from drivelab.recording.folders import home, is_recorded, worked_s
+from drivelab.recording.writer import read_object
 from drivelab.run.progress import status_of
 from drivelab.workflow.scheduling import reckoned_capacity_bytes
 

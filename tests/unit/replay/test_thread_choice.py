@@ -9,8 +9,8 @@ import pytest
 
 from drivelab.host.placement import Topology
 from drivelab.replay.engine_records import SCHEDULE_RECORD, ScheduleWriter
-from drivelab.replay.issuing import chosen, wanted_threads
 from drivelab.replay.native import EngineOptions
+from drivelab.replay.thread_choice import chosen, wanted_threads
 
 
 def schedule(folder: Path, gap_ns: float, depth: int = 0, burst_gap_ns: float | None = None) -> Path:
