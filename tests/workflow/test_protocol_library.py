@@ -32,7 +32,8 @@ def entry(name: str) -> dict[str, Any]:
     """Return a measurement of the study, with the trace or application that its protocol needs."""
     body = yaml.safe_load((ROOT / f"config/protocols/{name}.yaml").read_text())
     text = str(body["measure"])
-    needs: dict[str, Any] = {"trace": "sqlite"} if "'replay'" in text or "'streams'" in text else {}
+    takes_one = any(part in text for part in ("'replay'", "'streams'", "'arrivals': 'trace'"))
+    needs: dict[str, Any] = {"trace": "sqlite"} if takes_one else {}
     if "'application'" in text:
         needs["application"] = "sqlite-inserts"
     return {"protocol": name, "scale": "demo", **needs}
@@ -125,6 +126,7 @@ def test_every_protocol_gives_results(campaign: Campaign) -> None:
         soak_bins=bins[bins["kind"] == "soak"],
         scores={planned.plan.measurement: planned.protocol.analysis for planned in done},
         application_runs=together("application_runs"),
+        load_rates=together("load_rates"),
     )
     missing = {planned.plan.measurement for planned in done} - set(summary["measurement"])
     assert not missing
