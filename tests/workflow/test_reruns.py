@@ -73,7 +73,7 @@ def test_a_changed_table_redraws_the_figures_that_read_it(copy: Project) -> None
 def test_only_a_missing_figure_is_redrawn(copy: Project) -> None:
     figures = marked(copy)
     svg, png = (
-        next(path for path in figures if path.stem == "convergence"),
+        next(path for path in figures if path.stem == "convergence_mixes"),
         next(path.with_suffix(".png") for path in figures if path.stem == "window"),
     )
     svg.unlink()
