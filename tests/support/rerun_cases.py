@@ -163,9 +163,7 @@ CASES = (
     Case("all tables deleted", after.gone("results/tables"), ANALYSIS),
     Case("one table of a recording deleted", after.gone("results/tables/op7/pts-iops/*/cells.parquet"), ITS_TABLES),
     Case("a table of the study deleted", after.gone("results/tables/deltas.parquet"), DELTAS),
-    Case(
-        "a figure deleted", after.gone("results/figures/op7/pts-iops/*/window.svg"), {"figures": OP7_IOPS} | REPORT
-    ),
+    Case("a figure deleted", after.gone("results/figures/op7/pts-iops/*/window.svg"), {"figures": OP7_IOPS} | REPORT),
     Case("the report deleted", after.gone("results/report/index.html"), study("report")),
     Case("all logs deleted", after.gone("results/logs"), NOTHING, together=True),
     Case("a recording deleted", after.gone("results/recordings/op7/pts-iops/*"), measured(OP7_IOPS)),
