@@ -32,6 +32,20 @@ def whole_disks(sys_root: Path = Path("/sys")) -> list[str]:
     return sorted(names, key=lambda name: (name[:2], [part.zfill(9) for part in _NUMBERS.split(name)]))
 
 
+def attached(sys_root: Path = Path("/sys")) -> list[str]:
+    """Return the kernel names of drives of hardware or a hypervisor: no loop, RAM, device-mapper or md devices."""
+    return sorted(path.name for path in (sys_root / "block").glob("*") if (path / "device").exists())
+
+
+def attached_name(device: str, command: str) -> str:
+    """Return the kernel's name of a device, given with its path or without /dev; raises UserError without one."""
+    try:
+        return sysfs.kernel_name(device if "/" in device else f"/dev/{device}")
+    except OSError:
+        name = device.removeprefix("/dev/")
+        raise UserError(f"{command}: there is no block device {name}; run lsblk to list the attached devices") from None
+
+
 def _listed(name: str, sys_root: Path) -> bool:
     directory = sysfs.block_dir(name, sys_root)
     if _NO_DRIVE.fullmatch(name) or (directory / "partition").exists() or read_text(directory / "hidden") == "1":

@@ -16,7 +16,7 @@ from pathlib import Path
 from drivelab.drives.sysfs import block_dir, read_text
 from drivelab.host.machine import Machine
 
-_LEAST_CPUS = 4
+FEWEST_CPUS = 4
 """On a smaller host, bound threads and the host's other work hinder each other."""
 
 
@@ -49,9 +49,13 @@ def placement(machine: Machine, drive: str) -> Placement:
     """
     if "virtual" in block_dir(drive, machine.sys_root).parts:
         return Placement("left to the scheduler: the device is not at one place of the host")
-    host = topology(machine, drive)
-    if len(host.cpus) < _LEAST_CPUS:
-        return Placement(f"left to the scheduler: the host has fewer than {_LEAST_CPUS} CPUs")
+    return placement_on(topology(machine, drive))
+
+
+def placement_on(host: Topology) -> Placement:
+    """Return where threads run on the CPUs that this process may use."""
+    if len(host.cpus) < FEWEST_CPUS:
+        return Placement(f"left to the scheduler: the host has fewer than {FEWEST_CPUS} CPUs")
     where = [f"{len(host.near)} CPUs are near the drive" if host.near else "the kernel names no NUMA node of the drive"]
     where += [f"{len(host.interrupts)} serve its interrupts"] if host.interrupts else []
     return Placement(f"one CPU for each thread, {', '.join(where)}", issuing_order(host), host.interrupts)
@@ -69,6 +73,8 @@ class Topology:
     """CPUs of the drive's NUMA node; empty if the kernel knows none."""
     interrupts: frozenset[int]
     """CPUs that serve interrupts of the drive."""
+    node: int | None = None
+    """The drive's NUMA node."""
 
 
 def issuing_order(topology: Topology) -> tuple[int, ...]:
@@ -99,15 +105,17 @@ def topology(machine: Machine, drive: str | None, allowed: Collection[int] | Non
     cores = {cpu: min(cpu_list(read_text(folder / f"cpu{cpu}/topology/thread_siblings_list")) or {cpu}) for cpu in cpus}
     if drive is None:
         return Topology(cpus, cores, frozenset(), frozenset())
+    node: int | None = None
     near: frozenset[int] = frozenset()
     interrupts: set[int] = set()
     for ancestor in machine.ancestors(drive):
-        node = read_text(ancestor / "numa_node")
-        if not near and node is not None and not node.startswith("-"):
+        text = read_text(ancestor / "numa_node")
+        if node is None and text is not None and not text.startswith("-"):
+            node = int(text)
             near = cpu_list(read_text(machine.sys_root / f"devices/system/node/node{node}/cpulist"))
         for number in _names(ancestor / "msi_irqs"):
             interrupts |= cpu_list(read_text(machine.proc_root / f"irq/{number}/effective_affinity_list"))
-    return Topology(cpus, cores, near & set(cpus), frozenset(interrupts & set(cpus)))
+    return Topology(cpus, cores, near & set(cpus), frozenset(interrupts & set(cpus)), node)
 
 
 def cpu_list(text: str | None) -> frozenset[int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from drivelab.drives.target import Target
 from drivelab.host.machine import Machine
-from drivelab.host.placement import Topology, issuing_order, topology
+from drivelab.host.placement import Topology, placement_on, topology
 from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.native import MOST_THREADS, EngineOptions
 
@@ -20,8 +20,6 @@ THREAD_DEPTH = 128
 """Requests in flight that one thread keeps busy, if the drive alone sets the rate."""
 _BURST = 1000
 """Requests over which the highest rate is taken."""
-_FEWEST_CPUS = 4
-"""With fewer, the scheduler places the threads: the drive's own work needs a free choice too."""
 
 
 def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOptions:
@@ -47,5 +45,4 @@ def wanted_threads(schedule: Path, depth_limit: int) -> int:
 def chosen(options: EngineOptions, wanted: int, seen: Topology) -> EngineOptions:
     """Return the options for the wanted threads on these CPUs: one CPU stays free, unless it is the only one."""
     threads = max(1, min(wanted, len(seen.cpus) - 1, MOST_THREADS))
-    cpus = issuing_order(seen)[:threads] if len(seen.cpus) >= _FEWEST_CPUS else ()
-    return replace(options, threads=threads, cpus=cpus)
+    return replace(options, threads=threads, cpus=placement_on(seen).cpus(threads))

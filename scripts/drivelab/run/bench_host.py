@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from drivelab.core.errors import UserError
 from drivelab.core.units import counted, format_factor
 from drivelab.criteria.host_limit import LEAST_S, Ceiling
-from drivelab.drives.sysfs import block_dir, read_text
+from drivelab.drives.sysfs import block_dir
 from drivelab.host.machine import Machine
-from drivelab.host.placement import topology
+from drivelab.host.placement import FEWEST_CPUS, topology
 from drivelab.host.settings import HOST, snapshot
 from drivelab.plan.cell import Cell
 from drivelab.plan.places import COMMAND
@@ -23,8 +22,6 @@ from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
 SETTINGS = ("CPU governor", "CPU turbo", "CPU idle states", "CPU mitigations", "Clock source", "NUMA balancing",
             "Virtualisation")  # fmt: skip
 """Host settings on which the ceilings depend most; `drivelab doctor` shows all."""
-FEW_CPUS = 4
-"""With fewer, fio, the interrupts of the drive and everything else share their CPUs."""
 BUSY_PCT = 5.0
 """More CPU time than this, used by others before the measurement, is worth a remark."""
 LATE_US = 100.0
@@ -102,13 +99,11 @@ def interrupts_of(drive: str, machine: Machine) -> dict[str, Any]:
     """Return where the interrupts of a drive's queues go; `cpus` are those of this process."""
     place = topology(machine, drive)
     queues = [folder for folder in (block_dir(drive, machine.sys_root) / "mq").glob("*") if folder.is_dir()]
-    nodes = (read_text(folder / "numa_node") for folder in machine.ancestors(drive))
-    node = next((text for text in nodes if text is not None and not text.startswith("-")), None)
     return {
         "drive": drive,
         "queues": len(queues),
         "interrupt_cpus": sorted(place.interrupts),
-        "node": None if node is None else int(node),
+        "node": place.node,
         "near_cpus": sorted(place.near),
         "cpus": list(place.cpus),
     }
@@ -128,7 +123,7 @@ def limits_of(
             f"This host is a {virtual['state']}. The hypervisor shares the CPUs and delays timers, so the numbers hold "
             "for this moment only."
         )
-    if cpus < FEW_CPUS:
+    if cpus < FEWEST_CPUS:
         yield f"This host gives {counted(cpus, 'CPU')}. fio, interrupts and all other programs share them."
     if others_pct is not None and others_pct > BUSY_PCT:
         yield f"Other programs used {others_pct:.0f} % of the CPU time before the measurement, so the numbers are low."
@@ -182,13 +177,3 @@ def _about_interrupts(place: Mapping[str, Any]) -> Iterator[str]:
             f"{drive}: is on NUMA node {place['node']}. CPUs of other nodes reach it more slowly. Run the study on its "
             f"node: 'taskset -c {near} {COMMAND} run'."
         )
-
-
-def check_drives(names: Sequence[str], machine: Machine | None = None) -> list[str]:
-    """Return kernel names of the named drives, without /dev; raises UserError for one that is not attached."""
-    sys_root = (machine or Machine()).sys_root
-    drives = [name.removeprefix("/dev/") for name in names]
-    for drive in drives:
-        if not (sys_root / "class/block" / drive).exists():
-            raise UserError(f"bench-host: there is no block device {drive}; run lsblk to list the attached devices")
-    return drives

@@ -12,6 +12,7 @@ from made_up_hosts import LAPTOP, SERVER, VM, Build
 
 from drivelab.cli.main import main
 from drivelab.cli.start import doctor
+from drivelab.drives import identity
 from drivelab.host import settings
 from drivelab.host.catalogue import catalogue
 from drivelab.host.temporary import Temporary
@@ -23,7 +24,7 @@ def server(build: Build, run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> P
     machine = build(SERVER, "apt-daily.timer")
     monkeypatch.setattr(settings, "Machine", lambda: machine)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    monkeypatch.setattr(doctor, "_attached", lambda: ["nvme0n1"])
+    monkeypatch.setattr(identity, "attached", lambda: ["nvme0n1"])
     monkeypatch.setattr(doctor, "_pinned", lambda: ["nvme0n1"])
     return machine.sys_root.parent
 

@@ -12,10 +12,11 @@ from output_schemas import follows_schema
 from drivelab.cli.main import main
 from drivelab.cli.start.bench_host import report
 from drivelab.core.errors import UserError
+from drivelab.drives.identity import attached_name
 from drivelab.host.machine import Machine
 from drivelab.plan.cell import Cell
 from drivelab.run import bench_host, host_ceiling
-from drivelab.run.bench_host import advice, check_drives, interrupts_of, limits_of
+from drivelab.run.bench_host import advice, interrupts_of, limits_of
 
 QUIET = {"p50": 5.0, "p95": 8.0, "p99": 20.0, "max": 90.0}
 GOVERNOR = {"name": "CPU governor", "state": "powersave", "wanted": "performance", "deviation": True, "how": "x"}
@@ -71,7 +72,7 @@ def test_interrupts_of_a_drive_are_read(tmp_path: Path) -> None:
 
 def test_an_unknown_drive_is_refused() -> None:
     with pytest.raises(UserError, match="there is no block device nosuch; run lsblk"):
-        check_drives(["/dev/nosuch"])
+        attached_name("/dev/nosuch", "bench-host")
 
 
 def test_the_command_prints_what_its_schema_says(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
+from drivelab.core.terminal import broken, say
 from drivelab.core.units import counted
 
 _WIDTH = 100
@@ -28,10 +27,10 @@ def add_parser(commands: Any) -> None:
 
 
 def _bench_host(options: argparse.Namespace) -> int:
-    from drivelab.core.terminal import say
-    from drivelab.run.bench_host import bench_host, check_drives
+    from drivelab.drives.identity import attached, attached_name
+    from drivelab.run.bench_host import bench_host
 
-    drives = check_drives(options.devices) or _attached()
+    drives = [attached_name(device, "bench-host") for device in options.devices] or attached()
     result = bench_host(drives, say=lambda text: say(f"measuring: {text}", stderr=True))
     if options.json:
         print(json.dumps(result, indent=1, ensure_ascii=False))
@@ -40,18 +39,13 @@ def _bench_host(options: argparse.Namespace) -> int:
     return 0
 
 
-def _attached() -> list[str]:
-    """Return the drives of hardware or a hypervisor."""
-    return sorted(path.name for path in Path("/sys/block").glob("*") if (path / "device").exists())
-
-
 def report(result: Mapping[str, Any]) -> list[str]:
     """Return lines of at most 100 columns: ceilings, wake-ups, drives, settings, then limits and advice."""
     width = max(len(ceiling["load"]) for ceiling in result["ceilings"])
     lines = [f"I/Os per second that this host gives ({result['engine']})"]
     lines += [f"  {ceiling['load']:{width}}  {ceiling['words']}" for ceiling in result["ceilings"]]
     meanings = {target["target"]: target["meaning"] for ceiling in result["ceilings"] for target in ceiling["targets"]}
-    lines += [line for target, meaning in meanings.items() for line in _wrapped(f"{target}: {meaning}")]
+    lines += [line for target, meaning in meanings.items() for line in broken(f"  {target}: {meaning}", _WIDTH)]
     if result["wakeups_us"] is not None:
         late = ", ".join(f"{name} {us:,.0f} µs" for name, us in result["wakeups_us"].items())
         lines += ["", f"A sleeping thread wakes up late by: {late}"]
@@ -69,7 +63,7 @@ def _section(title: str, texts: Sequence[str]) -> Iterator[str]:
     if texts:
         yield from ("", title)
         for text in texts:
-            yield from _wrapped(text)
+            yield from broken(f"  {text}", _WIDTH)
 
 
 def _interrupts(place: Mapping[str, Any]) -> str:
@@ -77,7 +71,3 @@ def _interrupts(place: Mapping[str, Any]) -> str:
     node = "" if place["node"] is None else f", NUMA node {place['node']}"
     queues = counted(place["queues"], "queue")
     return f"{place['drive']}: {queues}, interrupts on CPUs: {cpus}{node}"
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)

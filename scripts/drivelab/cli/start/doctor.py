@@ -44,16 +44,17 @@ def add_parser(commands: Any) -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
+    from drivelab.drives.identity import attached, attached_name
     from drivelab.host.settings import snapshot
     from drivelab.host.temporary import Temporary
 
     temporary = Temporary("host")
     if options.restore:
         return _restore(temporary, options.json)
-    named = [_kernel_name(device) for device in options.devices]
+    named = [attached_name(device, "doctor") for device in options.devices]
     with _kept_settings(temporary) if options.apply else nullcontext():
         messages = _apply(options.scenario, named or _pinned(), temporary) if options.apply else []
-        rows = snapshot(named or _attached(), options.scenario)
+        rows = snapshot(named or attached(), options.scenario)
         if options.json:
             print(json.dumps(rows, indent=1, ensure_ascii=False))
             return 0
@@ -158,30 +159,17 @@ def _title(row: dict[str, Any]) -> str:
     return row["name"] if row["scope"] == "host" else f"{row['name']} of {row['scope']}"
 
 
-def _kernel_name(device: str) -> str:
-    from drivelab.drives import sysfs
-
-    try:
-        return sysfs.kernel_name(device if "/" in device else f"/dev/{device}")
-    except OSError:
-        raise UserError(f"doctor: there is no block device {device}; run lsblk to list the attached devices") from None
-
-
-def _attached() -> list[str]:
-    """Return the drives of hardware or a hypervisor: no loop, RAM, device-mapper or md devices."""
-    return sorted(path.name for path in Path("/sys/block").glob("*") if (path / "device").exists())
-
-
 def _pinned() -> list[str]:
     """Return the attached drives of the sheet, and the disks below its other subjects."""
     from drivelab.drives.composition import settings_of
+    from drivelab.drives.identity import attached_name
     from drivelab.plan.drive_sheet import load_sheet
     from drivelab.plan.places import ROOT
     from drivelab.plan.subject_kinds import KINDS
 
     rows = load_sheet(ROOT / _SHEET).values() if (ROOT / _SHEET).exists() else []
     names = [
-        _kernel_name(row.device)
+        attached_name(row.device, "doctor")
         for row in rows
         if row.virtual is None and KINDS[row.kind].destroyed and Path(row.device).is_block_device()
     ]
