@@ -132,9 +132,8 @@ def nvme_node(target_path: str) -> str:
 
 
 def require_polling(target_path: str) -> None:
-    """Raise UserError if a target's driver has no queues to poll (Documentation/ABI/stable/sysfs-block, io_poll)."""
-    name = Path(target_path).resolve().name
-    if sysfs.read_text(Path("/sys/class/block") / name / "queue/io_poll") != "1":
+    """Raise UserError if a target's driver has no queues to poll."""
+    if not Path(target_path).is_block_device() or not sysfs.has_poll_queues(sysfs.kernel_name(target_path)):
         raise UserError(
             f"{target_path} cannot be polled: its driver has no queues for that. For NVMe drives, boot with "
             "nvme.poll_queues=N, or replay without --polled"

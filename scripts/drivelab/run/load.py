@@ -14,8 +14,9 @@ from drivelab.criteria.taint import own_writes
 from drivelab.plan.cell import Cell
 from drivelab.plan.load import MOST_REQUESTS, TRACE, grace_s, load_words
 from drivelab.recording.writer import write_json
+from drivelab.replay import native
 from drivelab.replay.arrivals import gaps_of, load_schedule
-from drivelab.replay.engine_records import OPERATION_CODES, STATES, open_results, open_schedule
+from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
 from drivelab.replay.evaluation.load_rate import rate_facts, read_requests, write_requests
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.run.fio_cell import Bench
@@ -25,6 +26,8 @@ from drivelab.run.schedules import same_trace
 _LIKELY_RATES = 16
 """For the progress only."""
 ENGINE = "engine.json"
+_ENGINE_FACTS = ("state", "issued", "completed", "most_in_flight", "threads", "spin_us", "wakeup_us", "buffers",
+                 "start_realtime_ns")  # fmt: skip
 
 
 def run_load(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
@@ -120,18 +123,12 @@ def _measure(
 
 def _keep_evidence(folder: Path, schedule: Path) -> None:
     """Check how the engine ended, and keep the times of all requests and the engine's facts."""
-    header = open_results(folder / RESULTS).header
-    state = STATES[header["state"]]
-    if state not in ("finished", "time is up") or header["failed"]:
+    report = native.engine_report(folder)
+    if report["state"] not in ("finished", "time is up") or report["failed"]:
         raise CellFailed(
-            f"the replay engine ended in state '{state}'; {header['failed']} of {header['issued']} requests failed"
+            f"the replay engine ended in state '{report['state']}'; {report['failed']} of {report['issued']} requests "
+            "failed"
         )
     write_requests(schedule, folder / RESULTS, folder / "requests.parquet")
-    write_json(folder / ENGINE, {
-        "state": state, "issued": header["issued"], "completed": header["completed"],
-        "most_in_flight": header["most_in_flight"], "threads": header["threads"], "spin_us": header["spin_ns"] / 1000,
-        "wakeup_us": {name: header[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")},
-        "buffers": "plain" if header["plain_buffers"] else "registered",
-        "start_realtime_ns": header["start_realtime_ns"],
-        "schedule_checksum": open_schedule(schedule).header["checksum"],
-    })  # fmt: skip
+    facts = {name: report[name] for name in _ENGINE_FACTS}
+    write_json(folder / ENGINE, {**facts, "schedule_checksum": open_schedule(schedule).header["checksum"]})

@@ -1,5 +1,6 @@
-/* Discards and write-zeroes, and flushes of a polled replay. Before Linux 6.12, io_uring does not support them for block devices, and their system
-   calls block. So a few threads execute them; they are started only for schedules with such requests. */
+/* Discards and write-zeroes, and flushes of a polled replay. Before Linux 6.12, io_uring does not support them for
+   block devices, and their system calls block. So a few threads execute them; they are started only for schedules
+   with such requests. */
 #ifndef DRIVELAB_REPLAY_BLOCKING_H
 #define DRIVELAB_REPLAY_BLOCKING_H
 

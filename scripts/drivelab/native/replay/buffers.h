@@ -1,9 +1,10 @@
 /* Memory for the requests: write data in which no two blocks are equal, and room for reads.
 
    Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
-   With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed, and
-   each word tells which write it came from (drivelab/replay/written_data.py). Otherwise only the first word is the key, and
-   the rest is the random data of the area, which costs no time: to write all words takes about 1 us for 4 KiB. */
+   With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed,
+   and each word tells which write it came from (drivelab/replay/written_data.py). Otherwise only the first word is
+   the key, and the rest is the random data of the area, which costs no time: to write all words takes about 1 us for
+   4 KiB. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H
 
@@ -45,8 +46,8 @@ bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, bool
 /* Return the part of an area to register. */
 struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 
-/* Take the data of a write, which is request `index` of the replay. If requests in flight use the whole area, take memory beyond it, which costs more time;
-   `at` is NULL if that is also used up. */
+/* Take the data of a write, which is request `index` of the replay. If requests in flight use the whole area, take
+   memory beyond it, which costs more time; `at` is NULL if that is also used up. */
 struct piece buffers_take_data(struct buffers *, uint32_t bytes, uint64_t index);
 /* Take the lowest free room for a read, which stays in the CPU cache at small depths; `at` is NULL if there is none.
    Reads never share memory: a target that verifies data in the memory of the request (btrfs, T10-PI, dm-integrity)

@@ -126,6 +126,13 @@ static inline bool needs_thread(const struct engine *engine, unsigned operation)
     return !engine->target->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
 }
 
+/* Return whether ended jobs must be looked for: nothing announces them to a polled ring, whose thread never sleeps
+   while it has requests in flight. */
+static inline bool polls_jobs(const struct issuer *issuer)
+{
+    return issuer->engine->options->polled && issuer->blocking && issuer->in_flight;
+}
+
 static inline const struct schedule_record *engine_record(const struct engine *engine, uint64_t index)
 {
     return &engine->schedule->records[index < engine->schedule->header.count
@@ -135,13 +142,13 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
    thread before it, or NEVER. */
 int64_t issue_due(struct issuer *, int64_t now);
-/* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the lock of
-   the waiting requests. */
+/* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the
+   lock of the waiting requests. */
 void issue_park(struct issuer *, uint32_t index);
 /* Submit the prepared requests. */
 void issue_submit(struct issuer *);
-/* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals, watchdog
-   and heartbeat keep working. */
+/* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals,
+   watchdog and heartbeat keep working. */
 bool issue_submit_rest(struct issuer *);
 
 /* Process all available completions; return their number. */

@@ -1,11 +1,11 @@
 /* The loop: issue due requests, process completions, and sleep until shortly before the next request.
 
    With real-time priority, a spinning loop keeps everything else off its CPU, even the work that completes requests.
-   And the kernel stops a loop that hardly ever sleeps for 50 ms of each second (sched_rt_runtime_us). So with real-time
-   priority the loop spins only while nothing is in flight; otherwise it sleeps until the next request is due, even if
-   that is soon. On a loop device at 50000 requests/s, 1 % of the requests are then issued more than 60 us late; with
-   spinning, more than 5 ms late. The cost is the wake-up time: at 10000 requests/s, 5 % are more than 30 us late
-   instead of 5 us. */
+   And the kernel stops a loop that hardly ever sleeps for 50 ms of each second (sched_rt_runtime_us). So with
+   real-time priority the loop spins only while nothing is in flight; otherwise it sleeps until the next request is
+   due, even if that is soon. On a loop device at 50000 requests/s, 1 % of the requests are then issued more than 60
+   us late; with spinning, more than 5 ms late. The cost is the wake-up time: at 10000 requests/s, 5 % are more than
+   30 us late instead of 5 us. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -14,8 +14,8 @@
 
 #define BEAT_NS (SECOND_NS / 2)
 #define STEP_NS 200
-/* A trial has two turns. The first half of a turn does not count, because the scheduler needs time to find a free CPU for
-   a kernel thread. */
+/* A trial has two turns. The first half of a turn does not count, because the scheduler needs time to find a free CPU
+   for a kernel thread. */
 #define TURN_NS 100000000
 #define RETRY_NS 50000 /* delay before retrying a submission for which the kernel had no memory */
 
@@ -67,8 +67,7 @@ static int64_t wake_up_at(const struct issuer *issuer, int64_t next)
 
 static void spin(struct issuer *issuer, int64_t next)
 {
-    bool jobs = issuer->engine->options->polled && issuer->blocking && issuer->in_flight;
-    while (!asked_to_stop && !ring_has_news(&issuer->ring) && !jobs && elapsed_ns(issuer->engine) < next)
+    while (!asked_to_stop && !ring_has_news(&issuer->ring) && !polls_jobs(issuer) && elapsed_ns(issuer->engine) < next)
         relax();
 }
 
@@ -83,9 +82,9 @@ static bool sleep_for(struct issuer *issuer, int64_t ns)
 }
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
-   completions, without sleeping, for a time after each submission or completion. But where the kernel completes requests
-   in a thread of its own, as for loop devices, a sleep frees the CPU for that thread. So a trial at the start tries both
-   ways, and the one with the lower mean latency is kept. */
+   completions, without sleeping, for a time after each submission or completion. But where the kernel completes
+   requests in a thread of its own, as for loop devices, a sleep frees the CPU for that thread. So a trial at the
+   start tries both ways, and the one with the lower mean latency is kept. */
 bool issuer_watches(const struct issuer *issuer)
 {
     const struct trial *trial = &issuer->trial;

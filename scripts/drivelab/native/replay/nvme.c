@@ -72,20 +72,20 @@ static uint64_t queue_limit(dev_t number, const char *name)
     return strtoull(text, NULL, 10);
 }
 
+static uint64_t smaller(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
 /* Unlike the block layer, the driver does not split a request. */
 static bool fits_commands(const char *path, dev_t number, const struct schedule *schedule, uint32_t block_bytes,
                           struct refusal *refusal)
 {
-    uint64_t zeroes = queue_limit(number, "write_zeroes_max_bytes");
-    uint64_t segments = queue_limit(number, "max_segments") - 1; /* a buffer may begin within a page */
-    uint64_t transfer = queue_limit(number, "max_hw_sectors_kb") << 10;
+    uint64_t most_zeroes = (uint64_t)MOST_ZEROED_BLOCKS * block_bytes;
+    uint64_t zeroes = smaller(queue_limit(number, "write_zeroes_max_bytes"), most_zeroes);
+    /* a buffer may begin within a page */
+    uint64_t moved = smaller(queue_limit(number, "max_hw_sectors_kb") << 10,
+                             (queue_limit(number, "max_segments") - 1) * PAGE_BYTES);
     const uint64_t most[OPERATIONS] = {
-        [FLUSH] = UINT64_MAX,
-        [DISCARD] = queue_limit(number, "discard_max_bytes"),
-        [WRITE_ZEROES] = zeroes < (uint64_t)MOST_ZEROED_BLOCKS * block_bytes ? zeroes
-                                                                             : (uint64_t)MOST_ZEROED_BLOCKS * block_bytes,
-        [READ] = transfer < segments * PAGE_BYTES ? transfer : segments * PAGE_BYTES,
-        [WRITE] = transfer < segments * PAGE_BYTES ? transfer : segments * PAGE_BYTES,
+        [READ] = moved, [WRITE] = moved, [FLUSH] = UINT64_MAX,
+        [DISCARD] = queue_limit(number, "discard_max_bytes"), [WRITE_ZEROES] = zeroes,
     };
     static const char *const words[OPERATIONS] = {"reads", "writes", "flushes", "discards", "write-zeroes requests"};
     for (unsigned operation = 0; operation < OPERATIONS; operation++) {
@@ -100,10 +100,8 @@ static bool fits_commands(const char *path, dev_t number, const struct schedule 
 
 bool nvme_open(struct target *target, const char *path, const struct schedule *schedule, struct refusal *refusal)
 {
-    const uint64_t *operations = schedule->operations;
-    bool changes = operations[WRITE] || operations[DISCARD] || operations[WRITE_ZEROES];
     struct stat block, character;
-    int file = open(path, (changes ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
+    int file = open(path, (schedule_changes(schedule) ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NONBLOCK);
     if (file < 0)
         return refuse(refusal, BAD_TARGET, "%s: cannot open the NVMe device (%s)", path, strerror(errno));
     if (fstat(target->file, &block) || fstat(file, &character) || !S_ISBLK(block.st_mode) ||

@@ -71,8 +71,7 @@ uint32_t reap(struct issuer *issuer)
 {
     struct engine *engine = issuer->engine;
     struct io_uring *ring = &issuer->ring;
-    /* Nothing wakes a polled ring; its thread never sleeps while it has requests in flight. */
-    bool jobs_ended = engine->options->polled && issuer->blocking && issuer->in_flight;
+    bool jobs_ended = polls_jobs(issuer);
     if (!ring_has_news(ring) && !jobs_ended)
         return 0;
     if (!io_uring_cq_ready(ring))

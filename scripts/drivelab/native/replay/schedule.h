@@ -19,6 +19,12 @@ struct schedule {
     bool dependencies, deadlines; /* whether any record has one */
 };
 
+/* Return whether a replay changes the target. */
+static inline bool schedule_changes(const struct schedule *schedule)
+{
+    return schedule->operations[WRITE] || schedule->operations[DISCARD] || schedule->operations[WRITE_ZEROES];
+}
+
 /* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);
 void schedule_close(struct schedule *);

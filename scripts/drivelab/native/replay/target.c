@@ -48,10 +48,8 @@ static bool fits(struct target *target, const char *path, const struct stat *abo
 bool target_open(struct target *target, const char *path, const char *identity, const struct schedule *schedule,
                  struct refusal *refusal)
 {
-    const uint64_t *operations = schedule->operations;
-    bool changes = operations[WRITE] || operations[DISCARD] || operations[WRITE_ZEROES];
     /* O_NONBLOCK: opening a pipe by mistake must not wait. The flag has no effect on other files. */
-    target->file = open(path, (changes ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
+    target->file = open(path, (schedule_changes(schedule) ? O_RDWR : O_RDONLY) | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
     if (target->file < 0 && errno == EINVAL)
         return refuse(refusal, BAD_TARGET, "%s: the target's file system does not support direct I/O (O_DIRECT); use "
                       "another", path);
