@@ -15,15 +15,13 @@ with mapped files) and the maximum of anonymous pages (RssAnon).
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import os
 import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +31,7 @@ from replay_fidelity import wait_for_quiet
 
 from drivelab.drives import sysfs
 from drivelab.drives.target import named
+from drivelab.fio.null_target import own_zram
 from drivelab.replay import native
 from drivelab.replay.engine_records import (  # fmt: skip
     OPERATION_CODES,
@@ -51,7 +50,6 @@ ROUND = 1 << 18
 """Requests of a schedule, which repeats."""
 MOST_PER_S = 2_000_000
 MOST_TOGETHER = 32
-ZRAM = Path("/sys/class/zram-control")
 STATUS = ("VmHWM", "RssAnon")
 
 
@@ -130,34 +128,6 @@ def compare(
             )
 
 
-@contextmanager
-def zram() -> Iterator[Device]:
-    """Yield a new zram device (Documentation/admin-guide/blockdev/zram)."""
-    number = (ZRAM / "hot_add").read_text().strip()
-    folder = sysfs.block_dir(f"zram{number}")
-    try:
-        (folder / "disksize").write_text(str(SIZE))
-        numbers, sequence = (sysfs.read_text(folder / name) for name in ("dev", "diskseq"))
-        yield Device(f"/dev/zram{number}", f"block {numbers} {sequence or '-'}")
-    finally:
-        _when_closed(lambda: (folder / "reset").write_text("1"))
-        _when_closed(lambda: (ZRAM / "hot_remove").write_text(number))
-
-
-def _when_closed(change: Callable[[], object]) -> None:
-    """Change a device; the kernel closes the files of an ended io_uring a little later, and then permits it."""
-    for _ in range(200):
-        try:
-            change()
-        except OSError as error:
-            if error.errno != errno.EBUSY:
-                raise
-            time.sleep(0.05)
-        else:
-            return
-    raise TimeoutError("the device is still in use after 10 s")
-
-
 def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
     """Return maxima of STATUS in KiB of an engine that replays a long schedule."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
@@ -200,12 +170,14 @@ def main() -> None:
             for depth in DEPTHS[1], DEPTHS[-1]:
                 peak = memory(device, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
-    if not ZRAM.exists():
-        print("\nthis kernel has no zram")
-        return
-    for threads in (1, 2):
-        print(f"\n### zram, {threads} thread{'s' if threads > 1 else ''}\n")
-        with zram() as device:
+    with own_zram() as (zram, reason):
+        if zram is None:
+            print(f"\n{reason}")
+            return
+        numbers, sequence = (sysfs.read_text(sysfs.block_dir(zram.name) / name) for name in ("dev", "diskseq"))
+        device = Device(zram.path, f"block {numbers} {sequence or '-'}")
+        for threads in (1, 2):
+            print(f"\n### zram, {threads} thread{'s' if threads > 1 else ''}\n")
             compare(device, ("read",), chosen.pairs, chosen.seconds, threads, MOST_TOGETHER)
 
 

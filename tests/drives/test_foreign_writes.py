@@ -7,15 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
+from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.criteria.taint import foreign_writes
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
 from drivelab.run.fio_cell import Bench
-from drivelab.run.measure import measure
 from drivelab.virtual import manage
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
@@ -44,12 +43,6 @@ def plan_of(measurement: str) -> Plan:
     Path("config/one.yaml").write_text(f"{head}measurements:\n{measurement}")
     (planned,) = Campaign.load("config/one.yaml").plans
     return planned.plan
-
-
-def run_stages(plan: Plan) -> None:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
 
 
 def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from replay_files import BLOCK, identity
+from stages import run_stages
 
 from drivelab.analysis.values.load_values import load_answers
 from drivelab.campaign.planning import Campaign
@@ -20,8 +21,6 @@ from drivelab.replay import native
 from drivelab.replay.arrivals import load_schedule, poisson_gaps
 from drivelab.replay.evaluation.load_rate import Requests, rate_facts, read_requests, write_requests
 from drivelab.replay.native import EngineOptions
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 
 pytestmark = pytest.mark.device
 
@@ -92,9 +91,7 @@ measurements:
 def test_a_load_of_a_virtual_drive_in_real_time_has_an_answer(project: Path, run_directory: Path) -> None:
     Path("config/one.yaml").write_text(STUDY)
     plan = Campaign.load("config/one.yaml").plans[0].plan
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     lines = [line for line in read_journal(plan.recording_path) if line["event"] == "load"]
     assert {line["engine"] for line in lines} == {"native"}
     assert all(line["ended_s"] > line["started_s"] for line in lines)

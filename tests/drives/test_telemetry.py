@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
@@ -16,8 +17,6 @@ from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import block_device
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 from drivelab.telemetry.log import read_lines, read_samples
 from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage
@@ -57,9 +56,7 @@ def plan_of(remeasure: int) -> Plan:
 
 
 def measured(plan: Plan) -> Path:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     return plan.recording_path
 
 

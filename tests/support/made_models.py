@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from stages import run_stages
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
-from drivelab.run.condition import precondition, purge
-from drivelab.run.measure import measure
 
 MODEL: dict[str, Any] = {"serial": "V-OWN", "capacity": "16MiB", "over_provisioning": "100%", "logical_block": "512B",
                          "copy_us": 1, "erase_us": 1}  # fmt: skip
@@ -30,9 +29,7 @@ def recorded(measurement: str, **model: Any) -> Path:
         f"name: one\nresults: results\nclock: virtual\ndrives: [{drive}]\nmeasurements:\n  - {{{measurement}}}\n"
     )
     plan = Campaign.load("config/one.yaml").plans[0].plan
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     return plan.recording_path
 
 

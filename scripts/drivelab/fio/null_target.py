@@ -1,4 +1,4 @@
-"""Null targets: what stands in for an infinitely fast drive, and what each of them says of the host's ceiling.
+"""Null targets: they replace an infinitely fast drive, and each gives other bounds of the host's ceiling.
 
 - A null_blk device goes through the whole block layer and completes at once, so it gives the ceiling itself. drivelab
   only reads from it. A write costs the host at least as much as a read, so for writes it is an upper bound.
@@ -113,7 +113,7 @@ def null_targets(besides: Sequence[str] = ()) -> Iterator[tuple[list[NullTarget]
     if device is not None:
         yield [device, of_fio], missing
         return
-    with _own_zram() as (zram, reason):
+    with own_zram() as (zram, reason):
         yield [of_fio] if zram is None else [zram, of_fio], [*missing, *([reason] if reason else [])]
 
 
@@ -145,8 +145,8 @@ def _unsuitable(name: str, besides: Sequence[str], sys_root: Path) -> str | None
 
 
 @contextmanager
-def _own_zram(control: Path = Path("/sys/class/zram-control")) -> Iterator[tuple[NullTarget | None, str]]:
-    """Yield a new zram device that nobody has written to, or None and why there is none; remove it at the end."""
+def own_zram(control: Path = Path("/sys/class/zram-control")) -> Iterator[tuple[NullTarget | None, str]]:
+    """Yield a new, empty zram device, or None and why it cannot be made; remove it at the end."""
     if os.geteuid() != 0 or not os.access(control / "hot_remove", os.W_OK):
         yield None, "no zram device can be made: this needs root and the kernel's zram"
         return

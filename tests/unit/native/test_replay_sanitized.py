@@ -1,4 +1,4 @@
-"""The replay engine under the compiler's sanitizers: no schedule causes an invalid memory access."""
+"""The replay engine under the compiler's sanitizers: no schedule causes an invalid memory access or a data race."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from replay_files import BLOCK, Engine, direct_io_trouble, make_further, make_records, write_schedule
 
 from drivelab.native import ENGINE_COMPILER, ENGINE_LIBRARIES, ENGINE_SOURCES
+from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay import native
 from drivelab.replay.engine_records import (
     FURTHER_DEPENDENCY,
@@ -27,10 +28,10 @@ FILES = 600
 EXTREMES = (0, 1, 511, 512, 4095, 2**31, 2**32 - 1, 2**60, 2**60 + 1, 2**63 - 1, 2**63, 2**64 - 4096, 2**64 - 1)
 
 
-def build(program: Path, *sources: Path) -> Path:
+def build(program: Path, *sources: Path, sanitizers: str = "address,undefined") -> Path:
     options = [option for option in ENGINE_COMPILER if option != "-O3"]
     subprocess.run(
-        [*options, "-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", f"-I{ENGINE_SOURCES}",
+        [*options, "-O1", "-g", f"-fsanitize={sanitizers}", "-fno-sanitize-recover=all", f"-I{ENGINE_SOURCES}",
          "-o", str(program), *map(str, sources), *ENGINE_LIBRARIES],
         check=True,
     )  # fmt: skip
@@ -180,19 +181,24 @@ def test_records_beyond_the_first_part_are_checked(reader: Path, tmp_path: Path)
     assert "record 150000 has an unknown operation" in second
 
 
-def test_a_whole_replay(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("sanitizers", "threads", "depth"), [
+    ("address,undefined", 1, MOST_IN_FLIGHT), ("thread", 3, 16), ("thread", 3, MOST_IN_FLIGHT),
+])  # fmt: skip
+def test_a_whole_replay(tmp_path: Path, sanitizers: str, threads: int, depth: int) -> None:
     """Replay all operations, dependencies and more requests in flight than the buffers hold, on a file."""
     if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
         pytest.skip(reason)
     target = tmp_path / "target"
     target.write_bytes(bytes(64 << 20))
-    program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"))
+    program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"), sanitizers=sanitizers)
     dice = random.Random(1)
     records = plausible(dice, 3000)
     further = plausible_further(dice, records)
     long = make_records({"operation": "write", "deadline_ns": 4_000_000, "length_bytes": 6 << 20} for _ in range(12))
     ran = Engine(tmp_path, target, program).run(
-        np.concatenate([records, long]), EngineOptions(watchdog_s=60), further=further
+        np.concatenate([records, long]),
+        EngineOptions(watchdog_s=600, threads=threads, depth_limit=depth),
+        further=further,
     )
     assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
     assert ran.report["completed"] == 3012

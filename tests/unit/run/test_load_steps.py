@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages import run_stages
 
 from drivelab.analysis.values.load_values import load_answers
 from drivelab.campaign.planning import Campaign
@@ -16,7 +17,6 @@ from drivelab.criteria.rate_search import FAILS, OUTCOMES, PASSES, Search, next_
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 
 SHORT = "soak: {until: {time: 1s}}, load: {runtime: 1s, rates: {start: 1000, resolution: 30%}"
@@ -36,9 +36,7 @@ def plan_of(project: Path) -> Callable[..., Plan]:
 
 
 def run(plan: Plan) -> list[dict[str, Any]]:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     return journal(plan)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
@@ -15,7 +16,6 @@ from drivelab.recording.writer import read_journal
 from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.outcome import read_outcome
 from drivelab.run import clock_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 
 SET = "{protocol: trace-set, scale: demo, traces: [sqlite, pgbench]}"
@@ -35,9 +35,7 @@ def plan_of(project: Path) -> Callable[..., Plan]:
 
 
 def run(plan: Plan) -> list[dict[str, Any]]:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     return journal(plan)
 
 

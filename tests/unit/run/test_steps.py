@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from made_bench import PROGRESS, Bench
 from made_traces import Row, write
+from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
 from drivelab.recording.writer import read_journal
-from drivelab.run.condition import precondition, purge
 from drivelab.run.idle import run_idle
 from drivelab.run.loop import run_loop
-from drivelab.run.measure import measure
 from drivelab.tables.labels import cell_labels
 from drivelab.tables.windows import windows_table
 
@@ -143,9 +142,7 @@ def test_streams_on_the_virtual_clock(
         f"measurements: [{{protocol: {protocol}, scale: demo, trace: a}}]\n"
     )
     plan = Campaign.load("config/mine.yaml").plans[0].plan
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     (streams_line,) = [line for line in read_journal(plan.recording_path) if line["event"] == "streams"]
     assert [trace["sha256"] for trace in plan.subject["traces"]] == [streams_line["trace_sha256"]]
     cells = collect(plan.recording_path, reduced=True)["cells"]

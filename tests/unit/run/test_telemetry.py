@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from made_recordings import without_checksums
+from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
@@ -17,7 +18,6 @@ from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
-from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.telemetry.log import NAME, Source, read_samples
 
@@ -77,9 +77,7 @@ def plan_of(measurement: str, taint: str = "{}") -> Plan:
 
 
 def measured(plan: Plan) -> list[dict[str, Any]]:
-    purge(plan, Path("purged.json"))
-    precondition(plan, Path("purged.json"), Path("conditioned.json"))
-    measure(plan, Path("conditioned.json"))
+    run_stages(plan)
     return list(read_journal(plan.recording_path))
 
 
