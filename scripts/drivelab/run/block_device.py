@@ -73,6 +73,7 @@ class BlockDevice(Device):
             else Placement("left to the scheduler: the device is not a whole drive")
         )  # fmt: skip
         self.placement = self._placement.reason
+        self._polls = sysfs.has_poll_queues(approved.name)
         self._next: tuple[str, os.stat_result, PreparedFio] | None = None
         """Job text, folder and process of what is prepared."""
 
@@ -151,8 +152,7 @@ class BlockDevice(Device):
 
     def _job(self, cell: Cell, seed: int) -> str:
         device, block_bytes = self._approved.path, self.logical_block_bytes
-        polls = sysfs.has_poll_queues(self._approved.name)
-        refuse_submission(cell, self.engine, f"drive '{self._drive}'", polls=polls)
+        refuse_submission(cell, self.engine, f"drive '{self._drive}'", polls=self._polls)
         cpus = self._placement.cpus(cell.total_threads)
         job = job_text(cell, device, self.engine, self.capacity_bytes, block_bytes, seed, cpus=cpus)
         return self._target.as_comment + job

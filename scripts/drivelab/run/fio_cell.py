@@ -29,6 +29,7 @@ class Bench:
         taint = plan.subject.get("taint", {})
         self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
         self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)
+        self._on_host = plan.clock == "wall"
         self._ended_s: float | None = None
         self._prepared: str | None = None
         """Name of the cell that is prepared."""
@@ -51,9 +52,9 @@ class Bench:
         thorough = self._remeasure > 0
         self.telemetry.begin_cell(thorough)
         before = self.device.kernel_writes()
-        cpus_before = cpu_times()
+        cpus_before = cpu_times() if self._on_host else {}
         timing = act(directory)
-        cpus_after = cpu_times()
+        cpus_after = cpu_times() if self._on_host else {}
         after = self.device.kernel_writes()
         facts: dict[str, Any] = {"directory": name}
         if before is not None and after is not None:

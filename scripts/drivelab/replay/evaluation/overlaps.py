@@ -27,16 +27,14 @@ def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, An
     issued = np.flatnonzero(~np.isnan(issue_ns))
     order = issued[np.argsort(issue_ns[issued], kind="stable")]
     last_ns = np.iinfo(np.int64).max
+    operation = operation_codes(requests).astype(np.int64)
+    accesses = accesses_of(operation, *(requests[name].to_numpy(np.int64) for name in ("offset_bytes", "length_bytes")))
     seen, count = Overlaps(), 0
     for first in range(0, order.size, BATCH_ROWS):
         rows = order[first : first + BATCH_ROWS]
         ends = complete_ns[rows]
-        accesses = accesses_of(
-            operation_codes(requests)[rows].astype(np.int64),
-            *(requests[name].to_numpy(np.int64)[rows] for name in ("offset_bytes", "length_bytes")),
-        )
-        known = np.where(np.isnan(ends), 0, ends).astype(np.int64)
-        count += int(seen.of(accesses, issue_ns[rows].astype(np.int64), np.where(np.isnan(ends), last_ns, known)).sum())
+        ends_ns = np.where(np.isnan(ends), last_ns, np.where(np.isnan(ends), 0, ends).astype(np.int64))
+        count += int(seen.of(accesses.part(rows), issue_ns[rows].astype(np.int64), ends_ns).sum())
     return {
         "policy": planned.get("policy", "as-traced"),
         "trace": planned.get("overlapping"),
