@@ -1,4 +1,4 @@
-"""A whole study of a partition and of a rebuilding array on emulated NVMe drives, from purge to report.
+"""A whole study of a partition, a rebuilding array and a drive by NVMe commands on emulated NVMe drives, to the report.
 
 The stages run in the emulated machine, by the commands of the workflow's rules. Snakemake would take minutes to start
 there, so planning and everything after the recordings run on this host.
@@ -23,12 +23,14 @@ from drivelab.recording.writer import read_journal
 pytestmark = pytest.mark.emulated
 
 DRIVE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU-A"
+WHOLE = "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_EMU-D"
 PARTITION = "11111111-2222-4333-8444-555555555555"
 ARRAY = "11111111:22222222:33333333:44444444"
 SHEET = (
     "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers\n"
     f"part\t/dev/disk/by-partuuid/{PARTITION}\t{PARTITION}\tyes\t\tpartition\tEMU-A\n"
     f"array\t/dev/md/study\t{ARRAY}\tyes\t\tarray\tEMU-B EMU-C\n"
+    f"whole\t{WHOLE}\tEMU-D\tyes\t\tdrive\t\n"
 )
 PROTOCOL = """\
 name: writes
@@ -48,13 +50,23 @@ measure:
       until: {rounds: 6}
 sources: {class: a test, condition: a test, loop: a test}
 """
+COMMANDS = (
+    PROTOCOL.replace("name: writes", "name: commands")
+    .replace(
+        "cells: {pattern: random, read_share: 0, block_size: 4KiB}",
+        "cells: {pattern: random, read_share: [0, 50], block_size: 4KiB, nvme: true}",
+    )
+    .replace("runtime: 1s", "runtime: 1500ms")
+    .replace("rounds: 6", "rounds: 2")
+)
 STUDY = """\
 name: subjects
 results: results
-drives: [part, array]
+drives: [part, array, whole]
 measurements:
   - {protocol: writes, drives: [part]}
   - {protocol: writes, drives: [array], array_state: rebuilding}
+  - {protocol: commands, drives: [whole]}
 """
 PLAN = """
 from pathlib import Path
@@ -79,7 +91,8 @@ def put(machine: Machine, path: str, content: str) -> None:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     project = Project(tmp_path_factory.mktemp("study") / "project")
-    for name, content in (("drives.tsv", SHEET), ("protocols/writes.yaml", PROTOCOL), ("subjects.yaml", STUDY)):
+    for name, content in (("drives.tsv", SHEET), ("protocols/writes.yaml", PROTOCOL),
+                          ("protocols/commands.yaml", COMMANDS), ("subjects.yaml", STUDY)):  # fmt: skip
         (project.folder / "config" / name).write_text(content)
     return project
 
@@ -115,7 +128,12 @@ def array(recordings: dict[str, Path], project: Project, stacked: Machine) -> di
 
 
 @pytest.fixture(scope="module")
-def report(part: dict[str, Any], array: dict[str, Any], project: Project) -> str:
+def whole(recordings: dict[str, Path], project: Project, stacked: Machine) -> dict[str, Any]:
+    return measured(stacked, project, "whole", f"drive_run.py {WHOLE}")
+
+
+@pytest.fixture(scope="module")
+def report(part: dict[str, Any], array: dict[str, Any], whole: dict[str, Any], project: Project) -> str:
     done = project.drivelab("run", "config/subjects.yaml")
     assert done.returncode == 0, done.stdout + done.stderr
     return (project.folder / "results/report/index.html").read_text()
@@ -143,6 +161,20 @@ def test_the_recording_describes_the_partition(part: dict[str, Any], recordings:
     (purged,) = lines(recording, "purge")
     assert (purged["method"], purged["title"]) == ("trim", "TRIM of the whole partition")
     assert all(line["intact"] for line in lines(recording, "verdict"))
+
+
+def test_cells_reach_the_drive_as_nvme_commands(
+    whole: dict[str, Any], recordings: dict[str, Path], report: str
+) -> None:
+    cells = lines(recordings["whole"], "cell")
+    assert [cell["workload"]["nvme"] for cell in cells] == [True] * 4
+    assert all("kernel_writes" not in cell for cell in cells), "the kernel counts no commands"
+    for cell in cells:
+        (job,) = json.loads((recordings["whole"] / cell["directory"] / "fio.json").read_text())["jobs"]
+        assert (job["job options"]["ioengine"], job["error"]) == ("io_uring_cmd", 0)
+        assert job["write"]["total_ios"] > 0
+    assert whole["commands_node"].startswith("ng")
+    assert "RND 4KiB 0/100, as NVMe commands" in report
 
 
 def test_the_array_and_everything_beside_it_are_as_left(array: dict[str, Any]) -> None:

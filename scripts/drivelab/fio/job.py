@@ -11,6 +11,7 @@ from drivelab.plan.ranges import Part, parts_of
 SYNCHRONOUS_ENGINE = "psync"
 """Engine of synchronous cells: the kernel hands a buffered synchronous write of io_uring to a worker thread."""
 RING_ENGINE = "io_uring"
+COMMAND_ENGINE = "io_uring_cmd"
 PERCENTILES = "50:90:99:99.9:99.99:99.999"
 COMPRESS_CHUNK_BYTES = 4096
 REFILLED_BYTES = 65536
@@ -33,6 +34,8 @@ def job_text(
     """Return a job file for fio ≥ 3.33; `device` is a `file` or a block device.
 
     `cpus` has one CPU for each thread of all workloads; it is empty if the scheduler places them.
+
+    For a cell of NVMe commands, `device` is the namespace's character device.
 
     Without `direct`, I/O goes through the page cache, for file systems that have no direct I/O.
 
@@ -163,6 +166,7 @@ def _submission(cell: Cell) -> dict[str, str | int]:
     """Return the options for how I/Os are submitted and completed.
 
     A batch is not waited for: a thread submits up to `batch` I/Os and collects what has completed, at least one.
+    Linux opens no character device with O_DIRECT, and no page cache is before one.
     """
     options: dict[str, str | int] = {}
     if cell.registered:
@@ -172,6 +176,8 @@ def _submission(cell: Cell) -> dict[str, str | int]:
                     "iodepth_batch_complete_max": cell.batch}  # fmt: skip
     if cell.polled:
         options["hipri"] = 1
+    if cell.nvme:
+        options |= {"ioengine": COMMAND_ENGINE, "cmd_type": "nvme", "direct": 0}
     return options
 
 

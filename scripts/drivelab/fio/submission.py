@@ -20,10 +20,10 @@ def refuse_submission(cell: Cell, engine: str, label: str, *, polls: bool, may_l
     """
     if may_lock is None:
         may_lock = capabilities.has(capabilities.IPC_LOCK)
-    if (cell.registered or cell.polled) and engine != RING_ENGINE:
+    if (cell.registered or cell.polled or cell.nvme) and engine != RING_ENGINE:
         raise UserError(
             f"{label}: cell {cell.label} needs {RING_ENGINE}, which the kernel or a container forbids here. Allow it "
-            "(sysctl kernel.io_uring_disabled=0), or remove 'registered' and 'polled' from the protocol."
+            "(sysctl kernel.io_uring_disabled=0), or remove 'registered', 'polled' and 'nvme' from the protocol."
         )
     if cell.polled and not polls:
         raise UserError(

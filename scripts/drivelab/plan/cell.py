@@ -81,6 +81,8 @@ class Cell:
     """Most I/Os that a thread submits, and collects, with one system call. None: each is submitted by itself."""
     polled: bool | None = None
     """Threads poll the drive for completions; it sends no interrupts."""
+    nvme: bool | None = None
+    """I/Os are NVMe commands to the namespace's character device, past the block layer. None: block I/O."""
     reuse_buffers: bool | None = None
     """Writes of every size reuse as many random buffers as are in flight, with a mark every 512 B. None: small blocks
     get new random data for each write."""
@@ -190,6 +192,8 @@ def submission(cell: Mapping[str, Any]) -> Iterator[str]:
         yield f"batches of {cell['batch']}"
     if cell.get("polled"):
         yield "polled"
+    if cell.get("nvme"):
+        yield "as NVMe commands"
 
 
 def beside_of(cell: Mapping[str, Any]) -> list[Mapping[str, Any]]:

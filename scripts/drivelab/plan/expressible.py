@@ -19,7 +19,7 @@ _Reason = tuple[tuple[str | int, ...] | str | None, str]
 """The field at fault, or the key path into a field, or None; and what is wrong."""
 _SINGLE_PATTERN_FIELDS = (
     "block_sizes", "zones", "zipf", "alignment_bytes", "segments", "rate_iops", "entropy", "operation", "beside",
-    "synchronous", "registered", "batch", "polled", "reuse_buffers",
+    "synchronous", "registered", "batch", "polled", "nvme", "reuse_buffers",
 )  # fmt: skip
 
 
@@ -130,13 +130,15 @@ def _synchronous(cell: Cell) -> Iterator[_Reason]:
 
 def _submission(cell: Cell) -> Iterator[_Reason]:
     if cell.synchronous:
-        for field in ("registered", "batch", "polled"):
+        for field in ("registered", "batch", "polled", "nvme"):
             if getattr(cell, field) is not None:
                 yield field, f"a synchronous cell does not use io_uring; remove '{field}'"
     if cell.batch is not None and not 1 < cell.batch <= cell.queue_depth:
         yield "batch", f"a batch of {cell.batch} does not fit; choose 2 up to the queue depth, {cell.queue_depth}"
     if cell.polled and cell.operation == TRIM:
         yield "polled", "the kernel polls for reads and writes only; remove 'polled'"
+    if cell.nvme and any(workload.operation == TRIM for workload in workloads_of(cell)):
+        yield "nvme", "fio 3.33 sends reads and writes only as NVMe commands; remove 'nvme'"
     if cell.reuse_buffers and cell.entropy is not None:
         yield "reuse_buffers", "an entropy needs new data for each write; remove one of them"
 

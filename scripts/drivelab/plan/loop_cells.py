@@ -26,7 +26,8 @@ from drivelab.plan.yaml_file import Keys
 
 _NEEDED = ("pattern", "read_share", "block_size")
 _UNCHANGED = (
-    "segments", "title", "operation", "synchronous", "registered", "batch", "polled", "reuse_buffers",
+    "segments", "title", "operation", "synchronous", "registered", "batch", "polled", "nvme",
+    "reuse_buffers",
 )  # fmt: skip
 _WRITTEN_AS: dict[str | int, str] = {
     "block_sizes": "block_size",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.drives import sysfs
+from drivelab.drives.nvme_commands import character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
@@ -125,10 +125,10 @@ def nvme_node(target_path: str) -> str:
 
     The engine verifies that both are the same namespace before it sends a command.
     """
-    name = Path(target_path).resolve().name
-    if not re.fullmatch(r"nvme\d+n\d+", name):
+    name = character_name(Path(target_path).resolve().name)
+    if name is None:
         raise UserError(f"{target_path} is not a whole NVMe namespace, which NVMe passthrough needs; replay without it")
-    return f"/dev/ng{name.removeprefix('nvme')}"
+    return f"/dev/{name}"
 
 
 def require_polling(target_path: str) -> None:

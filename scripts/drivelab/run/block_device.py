@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,8 @@ from drivelab.drives import described, guard, nvme, sysfs, write_cache
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.composition import settings_of
+from drivelab.drives.node import path_of
+from drivelab.drives.nvme_commands import open_character_device
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
@@ -48,6 +50,20 @@ if TYPE_CHECKING:
     from drivelab.replay.prepare import Prepared
 
 
+@dataclass(frozen=True)
+class _Next:
+    """A prepared cell."""
+
+    cell: Cell
+    seed: int
+    job: str
+    folder: os.stat_result
+    fio: PreparedFio
+
+    def is_for(self, cell: Cell, directory: Path, seed: int) -> bool:
+        return (cell, seed) == (self.cell, self.seed) and os.path.samestat(self.folder, directory.stat())
+
+
 class BlockDevice(Device):
     """A drive, partition, volume or array, driven by fio and drivelab's engine."""
 
@@ -74,8 +90,9 @@ class BlockDevice(Device):
         )  # fmt: skip
         self.placement = self._placement.reason
         self._polls = sysfs.has_poll_queues(approved.name)
-        self._next: tuple[str, os.stat_result, PreparedFio] | None = None
-        """Job text, folder and process of what is prepared."""
+        self._next: _Next | None = None
+        self._character_device: int | None = None
+        """Open descriptor, if a cell sends NVMe commands."""
 
     def take_over(self) -> None:
         self._user.enter()
@@ -145,13 +162,24 @@ class BlockDevice(Device):
             from drivelab.replay.composite import run_composite
 
             return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
-        job = self._job(cell, seed)
-        return run_fio(self._approved.name, job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s,
-                       on_tick=on_tick, on_hang=self._abort, until=until,
-                       inherited=[self._approved.node.descriptor], prepared=self._take(job, directory))  # fmt: skip
+        following = self._take(cell, directory, seed)
+        job = self._job(cell, seed) if following is None else following.job
+        # The kernel counts no NVMe commands, so nothing tells whether they complete.
+        watched = None if cell.nvme else self._approved.name
+        return run_fio(watched, job, directory, runtime_s=cell.runtime_s, slice_s=cell.slice_s, on_tick=on_tick,
+                       on_hang=self._abort, until=until, inherited=[self._opened(cell)],
+                       prepared=None if following is None else following.fio)  # fmt: skip
+
+    def _opened(self, cell: Cell) -> int:
+        """Return the descriptor through which a cell's I/Os reach the drive."""
+        if not cell.nvme:
+            return self._approved.node.descriptor
+        if self._character_device is None:
+            self._character_device = open_character_device(self._approved)
+        return self._character_device
 
     def _job(self, cell: Cell, seed: int) -> str:
-        device, block_bytes = self._approved.path, self.logical_block_bytes
+        device, block_bytes = path_of(self._opened(cell)), self.logical_block_bytes
         refuse_submission(cell, self.engine, f"drive '{self._drive}'", polls=self._polls)
         cpus = self._placement.cpus(cell.total_threads)
         job = job_text(cell, device, self.engine, self.capacity_bytes, block_bytes, seed, cpus=cpus)
@@ -163,21 +191,29 @@ class BlockDevice(Device):
     def prepare(self, cell: Cell, directory: Path, seed: int) -> None:
         self.forget()
         job = self._job(cell, seed)
-        fio = prepare(job, directory, self._approved.path, [self._approved.node.descriptor])
-        self._next = job, directory.stat(), fio
+        opened = self._opened(cell)
+        fio = prepare(job, directory, path_of(opened), [opened])
+        self._next = _Next(cell, seed, job, directory.stat(), fio)
 
-    def _take(self, job: str, directory: Path) -> PreparedFio | None:
-        """Return the prepared fio if it is for this job in this folder; else end it."""
-        if self._next is not None and self._next[0] == job and os.path.samestat(self._next[1], directory.stat()):
-            fio, self._next = self._next[2], None
-            return fio
+    def _take(self, cell: Cell, directory: Path, seed: int) -> _Next | None:
+        """Return what is prepared for this cell in this folder; else end it."""
+        if self._next is not None and self._next.is_for(cell, directory, seed):
+            following, self._next = self._next, None
+            return following
         self.forget()
         return None
 
     def forget(self) -> None:
         if self._next is not None:
-            self._next[2].discard()
+            self._next.fio.discard()
             self._next = None
+
+    def close(self) -> None:
+        """End what is prepared, and close what a cell opened."""
+        self.forget()
+        if self._character_device is not None:
+            os.close(self._character_device)
+            self._character_device = None
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
         from drivelab.replay import once

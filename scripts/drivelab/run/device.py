@@ -243,7 +243,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
                 try:
                     yield block_device
                 finally:
-                    block_device.forget()
+                    block_device.close()
             else:
                 with opened_file_system(held, plan, last_user, hold, plan.file_system) as device_of_file:
                     yield device_of_file

@@ -34,13 +34,16 @@ class Bench:
         self._prepared: str | None = None
         """Name of the cell that is prepared."""
 
-    def run(self, name: str, act: Callable[[Path], Timing | None]) -> tuple[Path, dict[str, Any]]:
+    def run(
+        self, name: str, act: Callable[[Path], Timing | None], *, counted: bool = True
+    ) -> tuple[Path, dict[str, Any]]:
         """Let `act` write evidence to the folder `name`.
 
         Return the folder and the timing facts for the journal. The host's counters are read at both edges, so they
         cover even a short cell. If cells are judged at once, the drive's counters are read too, which lengthens the gap
         between cells. The kernel's write counters are read immediately before and after `act`; the facts hold their
-        increase, for `foreign_writes`. So are the times of each CPU, for `drivelab.criteria.host_limit`.
+        increase, for `foreign_writes`, unless what `act` writes is not `counted`, as NVMe commands are not. So are the
+        times of each CPU, for `drivelab.criteria.host_limit`.
 
         `gap_ms` ends when the process starts, about 0.3 s before fio's first I/O. For a cell that was `prepared` it
         ends at the release, about 0.2 ms before.
@@ -51,11 +54,11 @@ class Bench:
         self._prepared = None
         thorough = self._remeasure > 0
         self.telemetry.begin_cell(thorough)
-        before = self.device.kernel_writes()
+        before = self.device.kernel_writes() if counted else None
         cpus_before = cpu_times() if self._on_host else {}
         timing = act(directory)
         cpus_after = cpu_times() if self._on_host else {}
-        after = self.device.kernel_writes()
+        after = self.device.kernel_writes() if counted else None
         facts: dict[str, Any] = {"directory": name}
         if before is not None and after is not None:
             facts[KERNEL] = {kind: after[kind] - before[kind] for kind in after}
@@ -131,7 +134,9 @@ class Bench:
     def _attempt(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
         try:
             directory, facts = self.run(
-                name, lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick)
+                name,
+                lambda folder: self.device.run(cell, folder, self.plan.seed(name), on_tick),
+                counted=not cell.nvme,
             )
             result = read_result(directory, cell)
             return result, {**facts, **own_writes(result.write.bytes, result.trim.bytes), **io_span(result)}

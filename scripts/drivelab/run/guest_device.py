@@ -86,6 +86,8 @@ class GuestDevice(Device):
     ) -> Timing | None:
         if cell.streams is not None:
             raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
+        if cell.nvme:
+            raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
         opened, folder = self._guest, self._guest.folder
         polls = opened.name is not None and sysfs.has_poll_queues(opened.name)
         refuse_submission(cell, self.engine, opened.label, polls=polls)

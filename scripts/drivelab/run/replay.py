@@ -112,7 +112,9 @@ def _replay_once(
     )
     manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
     try:
-        directory, facts = bench.run(name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick))
+        directory, facts = bench.run(
+            name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick), counted=not options.nvme
+        )
         report = evaluate(trace.prepared, directory)
         if report["state"] != "finished" or report["partial"]:
             raise CellFailed("; ".join(report["marks"]))

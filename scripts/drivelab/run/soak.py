@@ -106,7 +106,9 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
                      started_s=bench.telemetry.now_s())  # fmt: skip
     rule = _rule(fields["until"], cell)
     try:
-        directory, facts = bench.run(name, lambda folder: device.run(cell, folder, plan.seed(name), tick, rule))
+        directory, facts = bench.run(
+            name, lambda folder: device.run(cell, folder, plan.seed(name), tick, rule), counted=not cell.nvme
+        )
         slices = read_slices(directory, cell)
     except CellFailed as failure:
         raise CellFailed(f"soak {cell.label} in {name}: {failure}") from None

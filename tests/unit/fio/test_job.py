@@ -36,6 +36,19 @@ def test_one_block_size_gives_bs() -> None:
     assert "bsrange" not in job_options
 
 
+def test_nvme_commands_go_to_a_character_device() -> None:
+    usual = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0)
+    commands = replace(usual, nvme=True)
+    text = job_text(commands, "/dev/ng0n1", "io_uring", 64 * MIB, 512, 7)
+    added = dict(line.split("=", 1) for line in text.splitlines()[1:]).items() - options(usual).items()
+    assert dict(added) == {
+        "filename": "/dev/ng0n1", "ioengine": "io_uring_cmd", "cmd_type": "nvme", "direct": "0",
+    }  # fmt: skip
+    assert commands.label == "RND 4KiB 100/0, as NVMe commands T2Q16"
+    with pytest.raises(UserError, match="needs io_uring"):
+        refuse_submission(commands, "libaio", "drive 'a'", polls=True)
+
+
 def test_how_ios_are_submitted_is_the_cells_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     usual = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0)
     chosen = replace(usual, registered=True, batch=8, polled=True)
@@ -49,7 +62,9 @@ def test_how_ios_are_submitted_is_the_cells_choice(monkeypatch: pytest.MonkeyPat
     assert usual.to_mapping().keys().isdisjoint({"registered", "batch", "polled", "reuse_buffers"})
     refuse_submission(usual, "libaio", "drive 'a'", polls=False)
     refuse_submission(chosen, "io_uring", "drive 'a'", polls=True)
-    with pytest.raises(UserError, match=r"^drive 'a': cell .* needs io_uring, .* remove 'registered' and 'polled'"):
+    with pytest.raises(
+        UserError, match=r"^drive 'a': cell .* needs io_uring, .* remove 'registered', 'polled' and 'nvme'"
+    ):
         refuse_submission(chosen, "libaio", "drive 'a'", polls=True)
     limit_bytes = 2 * 2 * 16 * 4096 - 1  # two threads, two cells
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit_bytes, limit_bytes))

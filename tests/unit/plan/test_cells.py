@@ -62,6 +62,7 @@ def test_a_plain_cell_has_only_the_basic_fields(tmp_path: Path) -> None:
         ({"queue_depth": 8, "registered": True, "batch": 8, "polled": True},
          {"queue_depth": 8, "registered": True, "batch": 8, "polled": True}),
         ({"reuse_buffers": True}, {"reuse_buffers": True}),
+        ({"nvme": True}, {"nvme": True}),
         ({"active_range": "25%-100%"}, {"range_start": 0.25, "range_share": 0.75}),
         ({"beside": [{"pattern": "random", "read_share": 65, "block_size": "8KiB", "threads": 2, "queue_depth": 2},
                      {"title": "clean-up", "pattern": "sequential", "operation": "trim", "block_size": "1MiB",

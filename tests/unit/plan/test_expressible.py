@@ -59,6 +59,8 @@ def sizes(*entries: tuple[int, float]) -> tuple[dict[str, Any], ...]:
         ({"synchronous": True, "registered": True}, "does not use io_uring"),
         ({"queue_depth": 8, "batch": 9}, "choose 2 up to the queue depth, 8"),
         ({"operation": "trim", "polled": True}, "polls for reads and writes only"),
+        ({"synchronous": True, "nvme": True}, "does not use io_uring"),
+        ({"operation": "trim", "nvme": True}, "reads and writes only as NVMe commands"),
         ({"entropy": 0.5, "reuse_buffers": True}, "an entropy needs new data"),
         ({"beside": READS, "volume_bytes": MIB}, "a volume cannot end"),
         ({"operation": "trim", "beside": READS}, "own workload trims"),
