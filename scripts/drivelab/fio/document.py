@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -159,12 +160,11 @@ def output_text(directory: Path) -> str:
         return ""
 
 
-def documents(text: str) -> Iterator[dict[str, Any]]:
+def documents(text: str) -> Iterator[Mapping[str, Any]]:
     """Yield the JSON documents of fio's output.
 
     Raises CellFailed for anything between them.
     """
-    decoder = json.JSONDecoder()
     position = _end_of_space(text, 0)
     if position == len(text):
         raise CellFailed("fio printed no JSON")
@@ -173,11 +173,16 @@ def documents(text: str) -> Iterator[dict[str, Any]]:
             line = text[position : position + 200].partition("\n")[0]
             raise CellFailed(f"fio printed text where JSON should be: {line.strip()}")
         try:
-            document, position = decoder.raw_decode(text, position)
+            document, position = _document_at(text, position)
         except json.JSONDecodeError:
             raise CellFailed("fio's JSON is cut off or damaged") from None
         yield document
         position = _end_of_space(text, position)
+
+
+@functools.lru_cache(maxsize=1)  # two checks of one run follow each other, in the gap before the next
+def _document_at(text: str, position: int) -> tuple[dict[str, Any], int]:
+    return json.JSONDecoder().raw_decode(text, position)
 
 
 def _end_of_space(text: str, position: int) -> int:

@@ -17,6 +17,8 @@ _END_S = 5.0
 """Maximum wait at the end of a measurement for a source that does not answer."""
 _STUCK_S = 2.0
 """Maximum wait at an edge for a reading in progress."""
+_FRESH_S = 0.01
+"""An edge sample of this age is also the start of the next cell: reading it again would lengthen the gap."""
 _KEPT_S = 60.0
 """Time before a cell for which samples stay in memory."""
 
@@ -50,6 +52,7 @@ class Sampler:
         self._others = [slot for slot in slots if not slot.source.prompt]
         self._recording, self._keep = recording, keep
         self._samples: list[Sample] = []
+        self._latest_s = 0.0
         self._put_lock = threading.Lock()
         self._ending = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -96,15 +99,17 @@ class Sampler:
         With `thorough`, all sources that answer.
         """
         self._take(self._prompt)
+        self._latest_s = self.now_s()
         for slot in self._others if thorough else ():
             self._take([slot], wait_s=_STUCK_S)
 
     def begin_cell(self, thorough: bool = False) -> None:
-        """Sample an edge, and drop samples that are too old for any further cell."""
+        """Sample an edge unless the last is fresh, and drop samples that are too old for any further cell."""
         with self._put_lock:
             first_s = self.now_s() - _KEPT_S
             self._samples = [sample for sample in self._samples if sample["at_s"] >= first_s]
-        self.edge(thorough)
+        if thorough or self.now_s() - self._latest_s > _FRESH_S:
+            self.edge(thorough)
 
     def kept(self) -> list[Sample]:
         """Return the samples in memory, oldest first."""

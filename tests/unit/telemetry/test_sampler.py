@@ -39,7 +39,20 @@ def events(recording: Path) -> list[str]:
     return [line["event"] for line in read_lines(recording) if "event" in line]
 
 
-def test_samples_from_entering_to_leaving(tmp_path: Path) -> None:
+def test_a_fresh_sample_is_the_start_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FRESH_S", 600.0)
+    counted, thorough = Counted(), Counted()
+    sources = [Source("a", counted.read, period_s=600, prompt=True), Source("b", thorough.read, period_s=None)]
+    with Sampler(sources, tmp_path) as sampler:
+        sampler.edge()
+        sampler.begin_cell()
+        assert (counted.count, thorough.count) == (2, 1)
+        sampler.begin_cell(thorough=True)
+        assert (counted.count, thorough.count) == (3, 2)
+
+
+def test_samples_from_entering_to_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_FRESH_S", -1.0)
     counted = Counted()
     with Sampler([Source("a", counted.read, period_s=0.01, prompt=True)], tmp_path) as sampler:
         before_s = sampler.now_s()
