@@ -1,4 +1,4 @@
-"""Measure rate and memory of drivelab's engine without deadlines, against fio.
+"""Measure rate and memory of drivelab's engine without deadlines, against fio, and its errors with deadlines.
 
 Run as root: python tests/benchmarks/replay_rate.py [--pairs 5] [--seconds 2] [--memory-requests 10000000]. Random reads
 and writes of 4 KiB run at depths 1, 8, 32 and 128 on a loop device over a file in memory, and reads on pages of a zram
@@ -7,6 +7,8 @@ without deadlines, and fio with io_uring and registered file and buffers, at the
 time, in alternating order; on zram, fio submits and reaps in batches of at most 32. Prints the median of the pairs'
 ratios of requests per second with a 95 % confidence interval (Student's t over the logarithms of the ratios), and that
 of two runs of fio, which shows the noise.
+
+Errors are those of the issue times by the engine's own records, in reads of 4 KiB at equal intervals on zram.
 
 Memory is read from /proc/PID/status of an engine that runs the long schedule: the peak of all resident pages (VmHWM,
 with mapped files) and the maximum of anonymous pages (RssAnon).
@@ -51,6 +53,8 @@ ROUND = 1 << 18
 MOST_PER_S = 2_000_000
 MOST_TOGETHER = 32
 STATUS = ("VmHWM", "RssAnon")
+PACES = ((10_000, 1), (100_000, 1), (500_000, 1), (500_000, 2))
+"""Requests per second and issuing threads."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,23 @@ def compare(
             )
 
 
+def punctuality(target: Device, seconds: float) -> None:
+    """Print a row of Markdown for each of PACES."""
+    print("| IOPS | threads | error p50 us | p99 us | p99.9 us | duration ratio |\n|---:|---:|---:|---:|---:|---:|")
+    for iops, threads in PACES:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as name:
+            folder = Path(name)
+            gap_ns = 1_000_000_000 // iops
+            write_schedule(folder / "paced.schedule", int(iops * seconds), "read", depth=0, gap_ns=gap_ns)
+            native.run_engine(target.path, target.identity, folder / "paced.schedule", folder,
+                              EngineOptions(threads=threads))  # fmt: skip
+            issue_ns = open_results(folder / native.RESULTS).records["issue_ns"].astype(np.float64)
+        planned_ns = np.arange(len(issue_ns)) * float(gap_ns)
+        p50, p99, p999 = np.percentile(np.abs(issue_ns - planned_ns), (50, 99, 99.9)) / 1000
+        ratio = np.ptp(issue_ns) / np.ptp(planned_ns)
+        print(f"| {iops:,} | {threads} | {p50:.2f} | {p99:.1f} | {p999:.0f} | {ratio:.5f} |", flush=True)
+
+
 def memory(target: Device, requests: int, depth: int) -> dict[str, int]:
     """Return maxima of STATUS in KiB of an engine that replays a long schedule."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
@@ -176,6 +197,8 @@ def main() -> None:
             return
         numbers, sequence = (sysfs.read_text(sysfs.block_dir(zram.name) / name) for name in ("dev", "diskseq"))
         device = Device(zram.path, f"block {numbers} {sequence or '-'}")
+        print("\n### Errors\n")
+        punctuality(device, chosen.seconds)
         for threads in (1, 2):
             print(f"\n### zram, {threads} thread{'s' if threads > 1 else ''}\n")
             compare(device, ("read",), chosen.pairs, chosen.seconds, threads, MOST_TOGETHER)
