@@ -14,7 +14,7 @@ from pathlib import Path
 THREADS = 4
 HEAD_BYTES = 16384
 WHOLE_SHARE = 0.7
-"""Share of files read whole. Of the others only the head is read, as of libraries and fonts."""
+"""Share of files read whole. Only the head of the others is read, as programs do with libraries and fonts."""
 
 
 def main(folder: Path) -> None:

@@ -74,8 +74,8 @@ class Change:
 def centred(logs: Floats, design: Design) -> tuple[Floats, list[int]]:
     """Return the values that are searched, shape (…, values), and the point of each.
 
-    With several drives, the mean of each drive is subtracted: drives of one model differ, and that another one was
-    measured is no change.
+    With several drives, the mean of each drive is subtracted: drives of one model differ, and measuring
+    another drive is not a change.
     """
     drives, points = np.asarray(design.drives), np.asarray(design.points)
     if len(set(design.drives)) > 1:

@@ -78,7 +78,7 @@ class Answer:
     undecided: tuple[float, ...]
     """Rates between the two that the data cannot decide."""
     host_limited: bool
-    """Whether the host prevented the search from going on."""
+    """Whether the host stopped the search."""
 
 
 def answer(rates: Sequence[tuple[float, str]]) -> Answer:

@@ -1,4 +1,4 @@
-"""Open the character device by which programs send NVMe commands to a namespace, past the block layer.
+"""Open the character device that passes NVMe commands to a namespace, past the block layer.
 
 Linux names the two nodes of a namespace nvmeXnY and ngXnY and keeps both names while one is open
 (drivers/nvme/host/multipath.c and core.c, nvme_add_ns_cdev).
@@ -19,7 +19,7 @@ NVME_IOCTL_ID = 0x4E40
 
 
 def character_name(name: str) -> str | None:
-    """Return the kernel name of the character device of a namespace, such as `ng0n1`; None if `name` is no namespace.
+    """Return the kernel name of the character device of a namespace, such as `ng0n1`; None for other devices.
 
     A partition has none.
     """
@@ -43,7 +43,7 @@ def open_character_device(held: HeldDevice, dev: Path = Path("/dev"), sys_root: 
         descriptor = os.open(dev / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise UserError(
-            f"{dev / name}, by which {held.device} takes NVMe commands, cannot be opened ({error.strerror}). It needs "
+            f"{dev / name}, which passes NVMe commands to {held.device}, cannot be opened ({error.strerror}). It needs "
             "Linux 5.13 or newer; remove 'nvme' from the protocol"
         ) from None
     try:

@@ -147,13 +147,13 @@ def condition(fields: Mapping[str, Any]) -> dict[str, Any]:
 def _passes(fill: Mapping[str, Any] | list[Mapping[str, Any]]) -> dict[str, Any] | list[dict[str, Any]]:
     """Return the passes that write something."""
     if isinstance(fill, Mapping):
-        one = _pass(fill)
-        return one if one.get("range_share", 1) else {}
+        resolved_pass = _pass(fill)
+        return resolved_pass if resolved_pass.get("range_share", 1) else {}
     resolved = []
     for index, fields in enumerate(fill):
         with at(index):
             resolved.append(_pass(fields))
-    return [one for one in resolved if one.get("range_share", 1)]
+    return [each for each in resolved if each.get("range_share", 1)]
 
 
 def _pass(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -155,7 +155,7 @@ class FirstScreen:
         chosen: list[Subject] = []
         for subject in self.subjects:
             metrics = {metric for *_, metric in [*chosen, subject]}
-            bars = sum(len(self._values[one]) for one in [*chosen, subject])
+            bars = sum(len(self._values[each]) for each in [*chosen, subject])
             if chosen and (len(chosen) == _MOST_GROUPS or bars > _MOST_BARS or len(metrics) > _MOST_PANELS):
                 continue
             chosen.append(subject)

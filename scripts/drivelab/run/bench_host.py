@@ -48,7 +48,7 @@ def bench_host(
 ) -> dict[str, Any]:
     """Return `ceilings`, `wakeups_us`, `drives`, `settings`, `limits` and `advice`; changes nothing.
 
-    `drives` are kernel names of drives whose interrupts are looked at; nothing is read from them.
+    `drives` are kernel names of drives, for the CPUs of their interrupts; nothing is read from the drives.
     """
     machine = machine or Machine()
     others_pct = _busy_now_pct()

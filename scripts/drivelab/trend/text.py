@@ -191,9 +191,9 @@ def as_mapping(found: Trend) -> dict[str, Any]:
                 "differing": {facet: list(values) for facet, values in group.differing.items()},
                 "points": [
                     {"point": point.name, "drives": point.drives,
-                     "recordings": [{"recording": one.name, "source": one.source, "started": one.started,
-                                     "drive": one.drive, "firmware": one.firmware, "host": one.host}
-                                    for one in point.recordings]}
+                     "recordings": [{"recording": each.name, "source": each.source, "started": each.started,
+                                     "drive": each.drive, "firmware": each.firmware, "host": each.host}
+                                    for each in point.recordings]}
                     for point in group.points
                 ],
             }

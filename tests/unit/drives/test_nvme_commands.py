@@ -37,7 +37,7 @@ def test_only_a_namespace_has_one(block: str, character: str | None) -> None:
     ("name", "node", "reason"),
     [
         ("loop0", None, "/dev/loop0 is not a whole NVMe namespace"),
-        ("nvme0n1", None, r"ng0n1, by which /dev/nvme0n1 takes .* cannot be opened \(No such file"),
+        ("nvme0n1", None, r"ng0n1, which passes NVMe commands to /dev/nvme0n1, cannot be opened \(No such file"),
         ("nvme0n1", "/dev/null", "/dev/ng0n1 is not the character device of /dev/nvme0n1. Nothing was written"),
         ("nvme0n1", "a file", "/dev/ng0n1 is not the character device of /dev/nvme0n1. Nothing was written"),
     ],

@@ -126,7 +126,7 @@ def test_an_interrupted_look_is_not_continued(
     with monkeypatch.context() as patched:
         patched.setattr(LiveView, "on_line", interrupt)
         assert main(["quick", "quick-a"]) == 130
-    assert "the next one starts anew" in capsys.readouterr().err
+    assert "the next one starts from the beginning" in capsys.readouterr().err
     assert main(["quick", "quick-a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["places"][0]["name"] == "quick-a"
     (journal,) = (quick / "results/quick/recordings").glob("*/*/*-run1/journal.jsonl")

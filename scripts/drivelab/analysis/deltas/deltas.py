@@ -211,8 +211,8 @@ def _logs(value: Any) -> Floats:
 def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doubt: npt.NDArray[np.bool_]) -> Ratios:
     """Return the ratios of all pairs, positive for an improvement.
 
-    The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. The scatter of
-    values in doubt does not tell of that of others.
+    The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. Values in
+    doubt are left out of the scatter, because their scatter differs.
     """
     positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
     for pair in pairs[pairs["alike"] & ~positive].itertuples():

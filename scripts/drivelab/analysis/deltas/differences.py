@@ -72,7 +72,7 @@ def intended_by(basis: str, comparison: str) -> tuple[str, ...]:
 
 
 def unknown(basis_value: object, comparison_value: object) -> bool:
-    """Return whether a condition is not recorded on one or both sides, so that nobody knows whether it differs.
+    """Return whether a condition is not recorded on one or both sides, so that it may differ.
 
     If only some of a side's recordings have it, the recorded values decide as far as they can.
     """
@@ -104,8 +104,8 @@ def not_recorded_words(count: int) -> str:
 def forbidden(differences: pd.DataFrame) -> pd.DataFrame:
     """Return the rows of table `differences` that a study with `unintended: forbid` does not accept.
 
-    A condition that only one side recorded is not known to be equal. One that neither side recorded is accepted, as
-    there is always one that nobody records.
+    A condition that only one side recorded is not known to be equal. One that neither side recorded is accepted,
+    because no recording has all conditions.
     """
     return differences[
         ~differences["intended"].astype(bool) & (differences["basis_value"] != differences["comparison_value"])

@@ -13,7 +13,7 @@ The variance of the rest is shrunk towards that of the other cells: moderated va
 in Genetics and Molecular Biology 3, 2004, section 6.2). Two things are more careful than there, because a study has
 tens of cells and not thousands of genes, and the scatter of reads and writes differs by more than the prior expects:
 the scatter of the variances is taken one standard error high, and a quarter of the prior's degrees of freedom counts.
-The effect of the recording is not shrunk: all cells share it, so they tell of it only once. Shrinking the sum of both
+The effect of the recording is not shrunk: all cells share it, so they are one sample of it. Shrinking the sum of both
 as if cells were independent covers 90 % instead of 95 %.
 """
 

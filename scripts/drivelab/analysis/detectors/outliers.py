@@ -97,7 +97,7 @@ def _relative_mad(values: Floats) -> float:
 def _outliers(label: str, rounds: pd.DataFrame, chance: float, widest: float) -> Iterator[Finding]:
     """Yield the outliers among the rounds of a cell.
 
-    An outlier passes the level for all cells together (`chance`), or both the level of its own cell and the z-score
+    An outlier passes the level for all cells together (`chance`), or both the level of its cell and the z-score
     with `widest`, the largest relative MAD of all cells: five rounds alone show their scatter too poorly.
     """
     values = rounds["iops"].to_numpy(dtype=float)

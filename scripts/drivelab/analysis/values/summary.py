@@ -28,7 +28,7 @@ from drivelab.criteria.taint import told, worst
 from drivelab.tables.schemas import SCHEMAS
 
 CONFIDENCE = 0.95
-"""Of the interval of a value over several recordings."""
+"""Confidence of the interval of a value over several recordings."""
 _RATES = ("iops", "bandwidth_mib_s", "mean_latency_us", "max_latency_us")
 _OF_ALL = (
     *(f"p{nines}_latency_us" for nines in ("50", "90", "99", "999", "9999", "99999", "999999")),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FAILED, UNDECIDED = 3, 4
-"""Exit statuses if a value fails, and if none fails but some cannot be told."""
+"""Exit statuses if a value fails, and if none fails but drivelab cannot tell for some."""
 
 
 def add_parser(commands: Any) -> None:
@@ -24,7 +24,7 @@ def add_parser(commands: Any) -> None:
         help="compare what was measured with the drive's data sheet",
         description="Compares the measured values with the rated ones of config/ratings: pass if the whole 95 % "
         "interval is within the rated value and its tolerance, fail if none of it is, else cannot tell. Exit status: 0 "
-        f"if all values pass, {FAILED} if one fails, {UNDECIDED} if none fails but some cannot be told.",
+        f"if all values pass, {FAILED} if one fails, {UNDECIDED} if none fails but drivelab cannot tell for some.",
     )
     parser.add_argument("drive", nargs="?", metavar="DRIVE", help="drive (default: all that have a data sheet)")
     parser.add_argument(

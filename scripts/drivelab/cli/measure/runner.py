@@ -126,7 +126,7 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
     if study.growth is None:
         return None
     if campaign.elsewhere:
-        say("Other hosts still have to measure. The study is looked at when all recordings are here.")
+        say("Other hosts still have to measure. The analysis runs when all recordings are here.")
         return None
     growth, found = growth_looks.look(study, study.growth, growth_looks.headline_rows(campaign))
     for sentence in found:

@@ -80,7 +80,7 @@ def _quick(options: argparse.Namespace) -> int:
     try:
         places = take(planned)
     except KeyboardInterrupt:
-        print("drivelab: interrupted; this look ends here, and the next one starts anew", file=sys.stderr)
+        print("drivelab: interrupted; this look ends here, and the next one starts from the beginning", file=sys.stderr)
         return 130
     output = output or (planned.page if here == project else project / planned.page)
     write(places, planned.warnings, output)

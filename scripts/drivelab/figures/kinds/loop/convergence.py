@@ -89,7 +89,7 @@ def convergence(
     """Draw the convergence of all block sizes at one read share, with the steady-state window.
 
     `cells` and `steady_state` hold one drive and run. By default the cells with the fewest reads and all tracked cells
-    are shown. If cells are not a grid of block sizes and mixes, all are shown. Of a sweep, the tracked workload with
+    are shown. If cells are not a grid of block sizes and mixes, all are shown. For a sweep, the tracked workload with
     the most threads is shown, or with `beside_sweep` the cells at one demand only, such as the writes before each
     round. `metric` is a column of `cells`, by default the tracked one. Filled markers are in the window, hollow ones
     outside; a `history` has no window, and `steady_state` may be empty. Raises ValueError for unsuitable tables.
