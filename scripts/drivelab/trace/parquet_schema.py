@@ -66,7 +66,7 @@ VOLUME = pa.field("volume", pa.dictionary(pa.int32(), pa.string()), nullable=Fal
 REQUESTS_OF_VOLUMES = REQUESTS.append(VOLUME)
 """Rows of a trace of several volumes, in `queue_ns` order over all of them. No two volumes share a `dispatch_id`."""
 VOLUMES_KEY = "volumes"
-"""Key in the provenance of a trace of several volumes: {name: requests}, in the order of the volumes."""
+"""Key in the provenance of a trace of several volumes: {name: requests}."""
 
 _DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
 _PLAIN = (*_DELTA, *FLAGS)
