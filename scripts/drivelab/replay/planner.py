@@ -177,9 +177,9 @@ class Planner:
             requests = requests.take(pa.array(row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(records, further, self._rows(requests, columns))
+        return Part(records, further, self._rows(requests, columns, volume[row_of]))
 
-    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
+    def _rows(self, requests: pa.RecordBatch, columns: Columns, volume: Ints) -> pa.Table:
         count = requests.num_rows
         computed = {
             "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
@@ -191,6 +191,9 @@ class Planner:
             "after": pa.array(columns.after),
             "trace_queue_ns": requests.column("queue_ns"),
             "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
+            VOLUME.name: pa.DictionaryArray.from_arrays(
+                pa.array(volume.astype(np.int32)), list(self._placements.volumes.names)
+            ),
         }
         return pa.Table.from_arrays(
             [computed[name] if name in computed else requests.column(name) for name in self.schema.names],

@@ -27,7 +27,7 @@ class Volumes:
     """The volumes that are replayed, in the order of the engine's targets."""
 
     capacities_bytes: Mapping[str, int]
-    """Of the targets, by the volume's name."""
+    """Capacity of each volume's target, by the name of the volume."""
     block_bytes: int
     """Size of the targets' logical blocks; of different ones, the largest."""
 
@@ -108,7 +108,7 @@ class _Placement:
         self.split = 0
 
     def place(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Placed, pa.RecordBatch, Batch]:
-        """Return the places, and the requests of which something is left."""
+        """Return the places, and the requests that are left."""
         placed = self._mapper.place(batch)
         self._requests += batch.rows
         if placed.altered and self._after is self._before:
@@ -172,7 +172,7 @@ class Placements:
                 raise UserError(f"volume {name}: {error}" if volumes.named else str(error)) from None
 
     def place(self, requests: pa.RecordBatch) -> OnTargets:
-        """Return the requests of which something is left, on their targets."""
+        """Return the requests that are left, on their targets."""
         numbers = self.volumes.numbers(requests)
         if not self.volumes.named:
             _, requests, batch = self._each[0].place(requests, Batch(requests))
@@ -198,7 +198,7 @@ class Placements:
 
 
 def _moved(requests: pa.RecordBatch, placed: Placed) -> pa.RecordBatch:
-    """Return the requests at their places, without those of which nothing is left."""
+    """Return the requests that are left, at their places."""
     for name, values in (("offset_bytes", placed.offset_bytes), ("length_bytes", placed.length_bytes)):
         place = requests.schema.get_field_index(name)
         requests = requests.set_column(place, REQUESTS.field(name), pa.array(values))

@@ -57,7 +57,7 @@ def opened_targets(targets: Mapping[str, str], sheet: Path, destroy: bool) -> It
         if (other := places.setdefault(_place(name, sheet), volume)) != volume:
             raise UserError(
                 f"volumes '{other}' and '{volume}' have the same target, {name}: it would serve the requests of two "
-                "devices. Give each volume a target of its own. Nothing was written."
+                "devices. Give each volume another target. Nothing was written."
             )
     with ExitStack() as stack:
         yield {volume: stack.enter_context(opened_target(name, sheet, destroy)) for volume, name in targets.items()}

@@ -118,7 +118,7 @@ def test_merged_and_split_requests_keep_their_volume(tmp_path: Path) -> None:
 def test_a_volume_is_planned_as_it_is_alone(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], names: list[str], size: int
 ) -> None:
-    """Without dependencies, the records of a volume are those of its own trace, later by its start."""
+    """Without dependencies, the records of a volume are those of a trace of this volume, later by its start."""
     folder = tmp_path_factory.mktemp("volumes")
     named = list(zip(names, [row._replace(dispatch_id=None) for row in rows], strict=False))
     volumes = Volumes({"b": GIB, "a": 64 * MIB}, 512)

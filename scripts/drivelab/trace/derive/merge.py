@@ -106,7 +106,7 @@ def merge(paths: Sequence[Path], output: Path, *, at: str | None = None, place: 
 
     `at`: with `start` all begin at the same time; `wall-clock` keeps their original distance, by their first events.
     `place`: `same` keeps offsets; `side-by-side` puts each trace after the capacity of the previous ones; `volumes`
-    makes each a volume of its own. Without `at`, volumes keep their distance, and other traces start together. Requests
+    keeps each as a volume. Without `at`, volumes keep their distance, and other traces start together. Requests
     at equal times stay in the order of `paths`.
 
     Raises UserError when a trace is unsuitable, the output is a source, or all are empty.
