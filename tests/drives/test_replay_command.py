@@ -24,7 +24,7 @@ from drivelab.replay import native
 from drivelab.replay.data_check import FAULTS
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
-from drivelab.run import single_replay
+from drivelab.run import replay_folder
 from drivelab.run.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
@@ -324,7 +324,7 @@ def test_damaged_leftovers_are_reported_and_removed(
 ) -> None:
     folder = tmp_path / ".out.parquet.replay"
     folder.mkdir()
-    (folder / "replay.lock").write_bytes(single_replay._MARK)
+    (folder / "replay.lock").write_bytes(replay_folder._MARK)
     for name in ("results.bin", "trace.schedule", "trace.planned.parquet"):
         (folder / name).write_bytes(b"x")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0

@@ -8,7 +8,7 @@ import os
 import stat
 import struct
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,9 +46,10 @@ def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
 
 
 def write_schedule(
-    path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK, further: Records | None = None
-) -> Path:
-    with ScheduleWriter(path, target_bytes, block_bytes) as writer:
+    path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK, further: Records | None = None,
+    targets: int = 1,
+) -> Path:  # fmt: skip
+    with ScheduleWriter(path, target_bytes, block_bytes, targets) as writer:
         writer.write(made, further)
     return path
 
@@ -94,11 +95,13 @@ class Ran:
 
 
 class Engine:
-    """Replays schedules on one target, with files in one folder."""
+    """Replays schedules on a target, or on several, with files in one folder."""
 
-    def __init__(self, folder: Path, target: str | Path, program: Path | None = None) -> None:
-        self.folder, self.target, self.program = folder, str(target), program
-        self.target_bytes = capacity(target)
+    def __init__(
+        self, folder: Path, target: str | Path, program: Path | None = None, others: Sequence[str | Path] = ()
+    ) -> None:
+        self.folder, self.target, self.program, self.others = folder, str(target), program, tuple(map(str, others))
+        self.target_bytes = max(map(capacity, [target, *others]))
         self._runs = 0
 
     def prepare(
@@ -111,12 +114,16 @@ class Engine:
     ) -> list[str]:
         """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
-        schedule = write_schedule(self.folder / f"{self._runs}.schedule", made, self.target_bytes, block_bytes, further)
+        path, targets = self.folder / f"{self._runs}.schedule", 1 + len(self.others)
+        schedule = write_schedule(path, made, self.target_bytes, block_bytes, further, targets)
         header = open_schedule(schedule).header
         directory = self.folder / f"run{self._runs}"
         directory.mkdir()
         make_results(directory / native.RESULTS, options.requests or header["count"], header["checksum"])
-        words = native.command(self.target, identity(self.target), schedule, directory / native.RESULTS, options)
+        others = [(other, identity(other)) for other in self.others]
+        words = native.command(
+            self.target, identity(self.target), schedule, directory / native.RESULTS, options, others
+        )
         for name, value in more.items():
             words[words.index(f"--{name.replace('_', '-')}") + 1] = value
         return words if self.program is None else [str(self.program), *words[1:]]

@@ -9,8 +9,9 @@ import numpy as np
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.replay.conflicts import Accesses, Order, Overlaps
-from drivelab.replay.engine_records import FURTHER_DEPENDENCY, MORE, OPERATION_CODES, Records
+from drivelab.replay.engine_records import FURTHER_DEPENDENCY, MORE, OPERATION_CODES, Records, target_numbers
 from drivelab.replay.survey import Survey
+from drivelab.replay.volumes import Volumes
 from drivelab.trace.statistics.batch import Flags, Ints
 
 _NAMED = 3
@@ -28,12 +29,13 @@ class ConflictPolicy:
     Raises UserError when a trace without completions is to be refused for overlaps.
     """
 
-    def __init__(self, policy: str, survey: Survey) -> None:
-        self._policy = policy
+    def __init__(self, policy: str, survey: Survey, volumes: Volumes) -> None:
+        self._policy, self._volumes = policy, volumes
         self._overlaps = Overlaps() if survey.completed else None
         self._order = Order() if policy == "ordered" else None
         self._named: list[str] = []
-        self._overlapping = self._waiting = self._first = 0
+        self._first = 0
+        self._overlapping, self._waiting = (np.zeros(len(volumes.names), np.int64) for _ in range(2))
         if policy == "refused" and self._overlaps is None:
             raise UserError(
                 "the trace has no completions, so it does not show which requests overlap in flight; "
@@ -48,10 +50,11 @@ class ConflictPolicy:
         operation, offset, length = (
             records[name].astype(np.int64) for name in ("operation", "offset_bytes", "length_bytes")
         )
-        accesses = accesses_of(operation, offset, length)
+        volume = target_numbers(records)
+        accesses = accesses_of(operation, offset + self._volumes.bases_bytes[volume], length)
         if self._overlaps is not None:
             overlap = self._overlaps.of(accesses, queue_ns, complete_ns)
-            self._overlapping += int(overlap.sum())
+            self._overlapping += np.bincount(volume[overlap], minlength=self._overlapping.size)
             self._name(overlap, queue_ns, offset, length)
         index = self._first + np.arange(len(records))
         self._first += len(records)
@@ -61,16 +64,22 @@ class ConflictPolicy:
         """Return the counts; raise UserError when overlaps are refused and the trace has some.
 
         `overlapping` is None if the trace has no completions. `waiting` is the number of requests that wait for an
-        overlapping one.
+        overlapping one. `volumes` has both for each volume, if the trace has several.
         """
-        if self._policy == "refused" and self._overlapping:
+        found = int(self._overlapping.sum())
+        if self._policy == "refused" and found:
             raise UserError(
-                f"{self._overlapping:,} requests of the trace overlap an earlier one in flight, and one of the two "
-                f"changes the data: {'; '.join(self._named)}{'; …' if self._overlapping > _NAMED else ''}. The drive "
+                f"{found:,} requests of the trace overlap an earlier one in flight, and one of the two "
+                f"changes the data: {'; '.join(self._named)}{'; …' if found > _NAMED else ''}. The drive "
                 "decides which of the two comes first; choose conflicts ordered or as-traced"
             )
-        overlapping = None if self._overlaps is None else self._overlapping
-        return {"policy": self._policy, "overlapping": overlapping, "waiting": self._waiting}
+        each = [
+            {"overlapping": None if self._overlaps is None else overlapping, "waiting": waiting}
+            for overlapping, waiting in zip(self._overlapping.tolist(), self._waiting.tolist(), strict=True)
+        ]
+        together = {"overlapping": None if self._overlaps is None else found, "waiting": int(self._waiting.sum())}
+        volumes = {"volumes": dict(zip(self._volumes.names, each, strict=True))} if self._volumes.named else {}
+        return {"policy": self._policy, **together, **volumes}
 
     def _name(self, overlap: Flags, queue_ns: Ints, offset: Ints, length: Ints) -> None:
         for row in np.flatnonzero(overlap)[: _NAMED - len(self._named)]:
@@ -78,8 +87,8 @@ class ConflictPolicy:
 
     def _link(self, records: Records, index: Ints, later: Ints, earlier: Ints) -> Records:
         """Store the first dependency of each record in the record, and return the others."""
-        self._waiting += np.unique(later).size
         row = later - (index[0] if index.size else 0)
+        self._waiting += np.bincount(target_numbers(records)[np.unique(row)], minlength=self._waiting.size)
         other = records["after"][row] != earlier + 1
         row, later, earlier = row[other], later[other], earlier[other]
         first = np.ones(row.size, np.bool_)

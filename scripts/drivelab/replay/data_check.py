@@ -20,9 +20,10 @@ import numpy.typing as npt
 from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import OPERATION_CODES
 from drivelab.replay.evaluation.requests import operation_codes
-from drivelab.replay.outcome import outcome_about, read_outcome
+from drivelab.replay.outcome import outcome_about, read_outcome, volumes_of
 from drivelab.replay.survey import union
 from drivelab.replay.written_data import Words, origins, pattern, uniform
+from drivelab.trace.parquet_schema import VOLUME
 from drivelab.trace.statistics.batch import Flags, Ints
 
 DATA = "data"
@@ -64,21 +65,22 @@ def data_of(outcome: Path) -> tuple[int, int]:
     return int(data["seed"]), int(data["block_bytes"])
 
 
-def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False) -> dict[str, Any]:
+def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
     """Compare all blocks that a replay wrote with the target, which is open for direct I/O; return counts, JSON-able.
 
+    `volume`: the volume whose target it is, of a replay of several. Data of other volumes is data of no replay.
     `power_cut`: the drive lost power after the replay began, so it may have lost its volatile cache. Of each kind of
     FAULTS there is the number of blocks; `examples` describes the first. Memory: about 100 B for each request, and
     a few times 16 MiB of data. Raises UserError when the outcome cannot be read or has no such data.
     """
     seed, block_bytes = data_of(outcome)
-    every = read_outcome(
-        outcome, ("operation", "fua", "offset_bytes", "length_bytes", "issue_ns", "complete_ns", "error")
-    )
+    columns = ("operation", "fua", "offset_bytes", "length_bytes", "issue_ns", "complete_ns", "error")
+    every = read_outcome(outcome, columns if volume is None else (*columns, VOLUME.name))
+    here = np.ones(len(every), np.bool_) if volume is None else (every[VOLUME.name] == volume).to_numpy()
     operation = operation_codes(every).astype(np.int64)
     offset, length = (every[name].to_numpy(np.int64) for name in ("offset_bytes", "length_bytes"))
-    issued = every["issue_ns"].notna().to_numpy()
-    completed = every["complete_ns"].notna().to_numpy() & (every["error"].to_numpy() == 0)
+    issued = here & every["issue_ns"].notna().to_numpy()
+    completed = here & every["complete_ns"].notna().to_numpy() & (every["error"].to_numpy() == 0)
     issue_ns, complete_ns = (
         every[name].fillna(-1).to_numpy(np.float64).astype(np.int64) for name in ("issue_ns", "complete_ns")
     )
@@ -91,7 +93,7 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False) -> di
         _Changes(offset, offset + length, operation, issue_ns, complete_ns, completed & (kept | (not power_cut))).part(
             changes
         ),
-        (operation == _WRITE, offset, length, complete_ns),
+        (here & (operation == _WRITE), offset, length, complete_ns),
         seed,
         block_bytes,
     )
@@ -109,17 +111,20 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False) -> di
     }
 
 
-def read_back(path: str, outcome: Path, *, power_cut: bool = False) -> dict[str, Any]:
-    """Check the data of a replay on a target, which is only read.
+def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
+    """Check the data of a replay, or of one of its volumes, on a target, which is only read.
 
-    Raises UserError as `check_data` does, and if the target cannot be opened.
+    Raises UserError as `check_data` does, if the target cannot be opened, and if it is unclear which volume it has.
     """
+    if (volume is not None or volumes_of(outcome)) and volume not in volumes_of(outcome):
+        known = ", ".join(volumes_of(outcome)) or "one without a name"
+        raise UserError(f"{outcome}: the replay has these volumes: {known}; name the one of the target with --volume")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
         raise UserError(f"{path}: cannot be read ({error.strerror}); check the path and your permissions") from None
     try:
-        return check_data(descriptor, outcome, power_cut=power_cut)
+        return check_data(descriptor, outcome, power_cut=power_cut, volume=volume)
     finally:
         os.close(descriptor)
 

@@ -23,6 +23,9 @@ FUA = 1
 """Bit of `flags`: the write must be on stable media when it completes (RWF_DSYNC)."""
 MORE = 2
 """Bit of `flags`: the record has dependencies after the first one, in FURTHER_DEPENDENCY."""
+TARGET_SHIFT = 4
+"""The bits of `flags` from this one on are the number of the target that the request goes to."""
+MOST_TARGETS = 16
 LONGEST_TRANSFER_BYTES = 64 << 20
 """Limit for reads and writes, whose buffers are registered before the start. Discards and write-zeroes have none."""
 
@@ -34,11 +37,12 @@ SCHEDULE_HEADER = np.dtype(
         ("record_bytes", "<u4"),
         ("count", "<u8"),
         ("checksum", "<u8"),
-        ("target_bytes", "<u8"),  # no request ends beyond
+        ("target_bytes", "<u8"),  # no request ends beyond; of several targets: of the largest
         ("block_bytes", "<u4"),  # offsets and lengths are multiples of it
         ("longest_bytes", "<u4"),  # longest read or write
         ("further", "<u8"),  # number of FURTHER_DEPENDENCY after the records
-        ("reserved", "<u8"),
+        ("targets", "<u4"),  # number of targets; 0: one
+        ("reserved", "<u4"),
     ]
 )
 SCHEDULE_RECORD = np.dtype(
@@ -131,8 +135,9 @@ def checksum(records: Records, first: int = 0, before: int = 0, behind: int = 0)
 class ScheduleWriter:
     """Write a schedule batch by batch; a failed `with` block leaves no file."""
 
-    def __init__(self, path: Path, target_bytes: int, block_bytes: int) -> None:
+    def __init__(self, path: Path, target_bytes: int, block_bytes: int, targets: int = 1) -> None:
         self._path = path
+        self._targets = targets
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._target_bytes, self._block_bytes = target_bytes, block_bytes
         self.count = self.checksum = self._longest = 0
@@ -160,7 +165,7 @@ class ScheduleWriter:
                 header = np.zeros(1, SCHEDULE_HEADER)
                 header[0] = (SCHEDULE_MAGIC, SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize, self.count,
                              self.checksum, self._target_bytes, self._block_bytes, self._longest,
-                             further, 0)  # fmt: skip
+                             further, self._targets if self._targets > 1 else 0, 0)  # fmt: skip
                 self._file.seek(0)
                 self._file.write(header.tobytes())
                 self._file.close()
@@ -190,6 +195,11 @@ class Mapped:
     records: Records
     further: Records
     """FURTHER_DEPENDENCY of a schedule; empty for results."""
+
+
+def target_numbers(records: Records) -> npt.NDArray[np.uint8]:
+    """Return the number of the target that each record of a schedule goes to."""
+    return np.asarray(records["flags"] >> np.uint8(TARGET_SHIFT), np.uint8)
 
 
 def open_schedule(path: Path) -> Mapped:

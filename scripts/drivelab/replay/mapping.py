@@ -248,7 +248,8 @@ class Parts:
         if int(pieces.max(initial=0)) > MOST_PARTS:
             longest = int(batch.length_bytes[batch.transfers].max())
             raise UserError(f"a request of {format_size(longest)} fits no device; decode or import the trace again")
-        self.split = int((pieces > 1).sum())
+        self.split: Flags = pieces > 1
+        """Requests that become several reads or writes."""
         self._counts = pieces + self._preflush
         after = base + np.cumsum(self._counts)
         self._first = after - self._counts

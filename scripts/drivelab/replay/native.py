@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -95,14 +95,22 @@ def wakeups_ns() -> dict[str, int]:
     return dict(zip(("p50", "p95", "p99", "max"), map(int, done.stdout.split()), strict=True))
 
 
-def command(target_path: str, identity: str, schedule: Path, results: Path, options: EngineOptions) -> list[str]:
+def command(
+    target_path: str,
+    identity: str,
+    schedule: Path,
+    results: Path,
+    options: EngineOptions,
+    others: Sequence[tuple[str, str]] = (),
+) -> list[str]:
     """Return the engine's command line; `identity` is the approved target's.
 
-    See target.h.
+    `others` are path and identity of the schedule's further targets. See target.h.
     """
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
-            "--target", target_path, "--identity", identity, "--depth", str(options.depth_limit),
-            "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
+            "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
+    for path, approved in [(target_path, identity), *others]:
+        argv += ["--target", path, "--identity", approved]
     flags = {"--go-on": options.go_on, "--exact": options.exact_data, "--polled": options.polled,
              "--kernel-thread": options.kernel_thread}  # fmt: skip
     argv += [flag for flag, wanted in flags.items() if wanted]
@@ -147,13 +155,14 @@ def run_engine(
     directory: Path,
     options: EngineOptions,
     *,
+    others: Sequence[tuple[str, str]] = (),
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
     runner: Runner = run_program,
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code.
+    The files are results.bin, command.json, stdout, stderr and exit_code. `others`: as for `command`.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -164,9 +173,9 @@ def run_engine(
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, options.requests or header["count"], header["checksum"])
-    if options.polled:
-        require_polling(target_path)
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
+    for path in [target_path, *(path for path, _ in others)] if options.polled else ():
+        require_polling(path)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others)
     (directory / "command.json").write_text(json.dumps(argv))
     watchdog = _Watchdog(results, options.watchdog_s)
 

@@ -9,6 +9,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,11 @@ def run(
     manner: Manner,
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
+    others: Sequence[Target] = (),
 ) -> Timing:
     """Replay once and leave the evidence in `directory`, for `evaluate`.
+
+    `others` are the targets of the further volumes; only drivelab's own engine takes them.
 
     Raises CellFailed when the engine cannot begin or hangs beyond its own watchdog, UserError when it does not support
     a requested option.
@@ -131,7 +135,8 @@ def run(
         _refuse_options(manner.options)
         return _run_fio(target, prepared, directory, on_tick, on_hang)
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": _UNFINISHED})
-    if (reason := _unwatched(target, manner)) is None:
+    natively = partial(_run_natively, [target, *others], prepared, directory, manner, on_tick, on_hang)
+    if (reason := _unwatched([target, *others], manner)) is None:
         kernel_reason: list[str | None] = [_UNFINISHED]
 
         def watched(
@@ -141,7 +146,7 @@ def run(
             return timing
 
         try:
-            timing = _run_natively(target, prepared, directory, manner, watched, on_tick, on_hang)
+            timing = natively(watched)
         except UserError as error:
             if begun(directory):
                 raise
@@ -150,13 +155,14 @@ def run(
             write_json(directory / FACTS, {"engine": "native", "kernel_reason": kernel_reason[0]})
             return timing
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": reason})
-    return _run_natively(target, prepared, directory, manner, run_program, on_tick, on_hang)
+    return natively(run_program)
 
 
 def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None = None) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.
 
-    `data` is stored in the outcome for drivelab.replay.data_check.
+    `data` is stored in the outcome for drivelab.replay.data_check. If the trace has several volumes, the report has
+    those of each as `volumes`.
 
     Deletes the engine's own files.
 
@@ -177,6 +183,8 @@ def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None
         (directory / CAPTURED).unlink()
     replay_report = report(outcome, plan, facts)
     replay_report["marks"] += facts.get("remarks", [])
+    if names := plan["mapping"].get("volumes"):
+        replay_report["volumes"] = {name: report(outcome, plan, facts, name) for name in names}
     write_json(directory / REPORT_FILE, replay_report)
     return replay_report
 
@@ -193,11 +201,13 @@ def _refuse_options(options: EngineOptions) -> None:
             raise UserError(f"fio's replay does not support: {option}; remove the option, or use the native engine")
 
 
-def _unwatched(target: Target, manner: Manner) -> str | None:
+def _unwatched(targets: Sequence[Target], manner: Manner) -> str | None:
     """Return why the kernel's tracer does not record, or None."""
     if not manner.watched:
         return "the kernel's tracer was not requested"
-    if target.device is None:
+    if len(targets) > 1:
+        return "the kernel's tracer records one device, and this replay has several"
+    if targets[0].device is None:
         return "the kernel's tracer sees block devices, not files"
     return capturing.possible()
 
@@ -209,11 +219,12 @@ def begun(directory: Path) -> bool:
 
 
 def _run_natively(
-    target: Target, prepared: Prepared, directory: Path, manner: Manner, runner: Runner,
-    on_tick: Tick, on_hang: Callable[[], None],
+    targets: Sequence[Target], prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick,
+    on_hang: Callable[[], None], runner: Runner,
 ) -> Timing:  # fmt: skip
-    options = issuing(manner.options, target, prepared.schedule)
-    return native.run_engine(target.path, target.identity, prepared.schedule, directory, options,
+    (first, *_), others = targets, [(target.path, target.identity) for target in targets[1:]]
+    options = issuing(manner.options, first, prepared.schedule)
+    return native.run_engine(first.path, first.identity, prepared.schedule, directory, options, others=others,
                              on_tick=on_tick, on_hang=on_hang, runner=runner)  # fmt: skip
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,11 +16,11 @@ import pyarrow.parquet as pq
 from drivelab.core.errors import UserError
 from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
-from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
-from drivelab.replay.mapping import Columns, Mapper, MappingReport, Parts
-from drivelab.replay.survey import Shape
+from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, TARGET_SHIFT, Records
+from drivelab.replay.mapping import Columns, Parts
 from drivelab.replay.timing import Clock, Depths
-from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS
+from drivelab.replay.volumes import Placements
+from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, VOLUME
 from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch, Ints
 
 ABOUT_KEY = b"drivelab"
@@ -51,31 +50,34 @@ in the trace. `trace_latency_ns`: from there to the completion in the trace; nul
 preflush (its write has the value), and on all but the last part of a split request.
 """
 
+PLANNED_OF_VOLUMES = PLANNED.append(VOLUME)
+"""Rows of a trace of several volumes; offsets are on the target of the row's volume."""
+
 _DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
-_DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu")
+_DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu", "volume")
 
 
 class PlannedWriter:
     """Write rows batch by batch; the file appears only when `finish` completes it."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, schema: pa.Schema = PLANNED) -> None:
+        self._path, self._schema = path, schema
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
         self._writer = pq.ParquetWriter(
             self._part,
-            PLANNED,
+            self._schema,
             compression="zstd",
             compression_level=1,
-            use_dictionary=list(_DICTIONARY),
+            use_dictionary=[name for name in _DICTIONARY if name in self._schema.names],
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
             write_statistics=False,
         )
         return self
 
     def write(self, rows: pa.Table) -> None:
-        """Append rows of PLANNED."""
+        """Append rows of the schema."""
         self._writer.write_table(rows, row_group_size=BATCH_ROWS)
 
     def finish(self, about: Mapping[str, Any]) -> None:
@@ -111,14 +113,15 @@ class Planner:
     """
 
     def __init__(
-        self, mapper: Mapper, clock: Clock, depths: Depths, dependencies: Dependencies, conflicts: ConflictPolicy,
-        *, has_deadlines: bool,
+        self, placements: Placements, clock: Clock, depths: Depths, dependencies: Dependencies,
+        conflicts: ConflictPolicy, *, has_deadlines: bool,
     ) -> None:  # fmt: skip
-        self._mapper, self._clock, self._depths, self._dependencies = mapper, clock, depths, dependencies
+        self._placements, self._clock, self._depths, self._dependencies = placements, clock, depths, dependencies
         self._conflicts = conflicts
         self._has_deadlines = has_deadlines
-        self._before = self._after = Shape()
-        self._records = self._split = 0
+        self.schema = PLANNED_OF_VOLUMES if placements.volumes.named else PLANNED
+        """Of the rows."""
+        self._records = 0
         self._first_ns: int | None = None
         self._last_ns = 0
         self._requests = np.zeros(len(OPERATIONS), np.int64)
@@ -131,19 +134,9 @@ class Planner:
 
     def plan(self, requests: pa.RecordBatch) -> Iterator[Part]:
         """Yield the records of the next requests (with COLUMNS), if any are left."""
-        batch = Batch(requests)
-        placed = self._mapper.place(batch)
-        if placed.altered and self._after is self._before:
-            # Both were identical so far, so one object served as both.
-            self._after = copy.deepcopy(self._before)
-        self._before.add(batch)
-        if placed.altered:
-            requests = _moved(requests, placed.offset_bytes, placed.length_bytes).filter(pa.array(placed.kept))
-            batch = Batch(requests)
-        if self._after is not self._before:
-            self._after.add(batch)
-        if batch.rows:
-            yield self._part(requests, batch)
+        placed = self._placements.place(requests)
+        if placed.batch.rows:
+            yield self._part(*placed)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Return records and their bytes by operation."""
@@ -152,35 +145,10 @@ class Planner:
             for code, name in enumerate(OPERATIONS)
         }
 
-    def report(self, requests_in_trace: int, requests_merged: int) -> MappingReport:
-        """Return how the requests so far were mapped."""
-        mapper, before, after = self._mapper, self._before, self._after
-        return MappingReport(
-            method=mapper.method,
-            reason=mapper.reason,
-            capacity_bytes=mapper.capacity_bytes,
-            logical_block_bytes=mapper.block_bytes,
-            range_start_bytes=mapper.low_block * mapper.block_bytes,
-            range_bytes=mapper.range_blocks * mapper.block_bytes,
-            requests_in_trace=requests_in_trace,
-            requests_merged=requests_merged,
-            requests_moved=mapper.moved,
-            requests_resized=mapper.resized,
-            requests_split=self._split,
-            requests_clipped=mapper.clipped,
-            requests_dropped=mapper.dropped,
-            footprint_before_bytes=before.footprint_bytes,
-            footprint_after_bytes=after.footprint_bytes,
-            sequential_before_pct=before.sequential_pct,
-            sequential_after_pct=after.sequential_pct,
-            retouched_before_bytes=before.retouched_bytes,
-            retouched_after_bytes=after.retouched_bytes,
-        )
-
-    def _part(self, requests: pa.RecordBatch, batch: Batch) -> Part:
+    def _part(self, requests: pa.RecordBatch, batch: Batch, volume: Ints) -> Part:
         parts = Parts(batch, self._records)
         self._records += parts.records
-        self._split += parts.split
+        self._placements.count_split(volume[parts.split])
         if self._records > MOST_RECORDS:
             raise UserError(f"the trace has more than {MOST_RECORDS} requests, too many for one replay; cut it")
         deadline_ns = self._clock.deadlines_ns(batch.queue_ns)
@@ -202,16 +170,16 @@ class Planner:
                 latency_ns=np.where(known, batch.complete_ns - batch.queue_ns, UNKNOWN),
             )
         )
-        records = _records(columns)
-        further = self._conflicts.apply(records, batch.queue_ns[parts.row_of], batch.complete_ns[parts.row_of])
+        records, row_of = _records(columns, volume[parts.row_of]), parts.row_of
+        further = self._conflicts.apply(records, batch.queue_ns[row_of], batch.complete_ns[row_of])
         columns.after = records["after"].astype(np.int64) - 1
         if not parts.single:
-            requests = requests.take(pa.array(parts.row_of))
+            requests = requests.take(pa.array(row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(records, further, self._rows(requests, columns))
+        return Part(records, further, self._rows(requests, columns, volume[row_of]))
 
-    def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
+    def _rows(self, requests: pa.RecordBatch, columns: Columns, volume: Ints) -> pa.Table:
         count = requests.num_rows
         computed = {
             "deadline_ns": pa.array(columns.deadline_ns) if self._has_deadlines else pa.nulls(count, pa.int64()),
@@ -223,23 +191,20 @@ class Planner:
             "after": pa.array(columns.after),
             "trace_queue_ns": requests.column("queue_ns"),
             "trace_latency_ns": pa.array(columns.latency_ns, mask=columns.latency_ns == UNKNOWN),
+            VOLUME.name: pa.DictionaryArray.from_arrays(
+                pa.array(volume.astype(np.int32)), list(self._placements.volumes.names)
+            ),
         }
         return pa.Table.from_arrays(
-            [computed[name] if name in computed else requests.column(name) for name in PLANNED.names], schema=PLANNED
+            [computed[name] if name in computed else requests.column(name) for name in self.schema.names],
+            schema=self.schema,
         )
 
 
-def _records(columns: Columns) -> Records:
+def _records(columns: Columns, volume: Ints) -> Records:
     records = np.zeros(columns.after.size, SCHEDULE_RECORD)
     for name in ("deadline_ns", "offset_bytes", "length_bytes", "think_ns", "depth", "operation"):
         records[name] = getattr(columns, name)
     records["after"] = columns.after + 1
-    records["flags"] = columns.fua * FUA
+    records["flags"] = columns.fua * FUA + (volume << TARGET_SHIFT)
     return records
-
-
-def _moved(requests: pa.RecordBatch, offset_bytes: Ints, length_bytes: Ints) -> pa.RecordBatch:
-    for name, values in (("offset_bytes", offset_bytes), ("length_bytes", length_bytes)):
-        place = requests.schema.get_field_index(name)
-        requests = requests.set_column(place, REQUESTS.field(name), pa.array(values))
-    return requests

@@ -19,9 +19,10 @@ from drivelab.replay import survey
 from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
-from drivelab.replay.mapping import Mapper, MappingReport
+from drivelab.replay.mapping import MappingReport
 from drivelab.replay.planner import COLUMNS, PlannedWriter, Planner
 from drivelab.replay.timing import Clock, Depths
+from drivelab.replay.volumes import ONLY, Chosen, Placements, Volumes, surveys
 from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
@@ -41,18 +42,13 @@ class Dispatched:
     Raises UserError when the trace is damaged or holds impossible requests.
     """
 
-    def __init__(self, trace: TraceFile) -> None:
+    def __init__(self, trace: TraceFile | Chosen) -> None:
         self._trace = trace
         self._heads = {name: np.zeros(0, np.int64) for name in ("row", *_PATCHED)}
         self._absorbed = np.zeros(0, np.int64)
         shared = _shared(self._mergeable_ids())
         if shared.size:
             self._group(shared)
-
-    @property
-    def merged(self) -> int:
-        """Number of queued requests that were merged into another."""
-        return int(self._absorbed.size)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield non-empty batches with `columns` of REQUESTS, in `queue_ns` order."""
@@ -160,7 +156,8 @@ class Prepared:
     requests: int
     """Records of the schedule."""
     choice: ReplayChoice
-    mapping: MappingReport
+    mappings: Mapping[str, MappingReport]
+    """By the volume's name."""
     trace_duration_s: float
     """Time from the first queueing to the last queueing or completion."""
     issue_span_s: float
@@ -175,6 +172,11 @@ class Prepared:
     conflicts: Mapping[str, Any]
     """See drivelab.replay.conflict_policy.ConflictPolicy.finish."""
 
+    @property
+    def mapping(self) -> MappingReport:
+        """The mapping of a trace of one volume."""
+        return self.mappings[ONLY]
+
     def planned_counts(self) -> dict[str, dict[str, int]]:
         """Return records and bytes of every operation of OPERATIONS."""
         return {operation: dict(count) for operation, count in self.counts.items()}
@@ -186,7 +188,7 @@ class Prepared:
             "choice": self.choice.to_mapping(),
             "timing": self.choice.timing.words(),
             "dependencies": self.choice.dependencies,
-            "mapping": self.mapping.to_mapping(),
+            "mapping": self._mapping(),
             "trace_duration_s": self.trace_duration_s,
             "issue_span_s": self.issue_span_s,
             "idle_removed_s": self.idle_removed_s,
@@ -196,47 +198,62 @@ class Prepared:
             "conflicts": dict(self.conflicts),
         }
 
+    def _mapping(self) -> dict[str, Any]:
+        reports = {name: report.to_mapping() for name, report in self.mappings.items()}
+        if ONLY in reports:
+            return reports[ONLY]
+        methods = dict.fromkeys(report.method for report in self.mappings.values())
+        return {"method": ", ".join(methods), "volumes": reports}
+
 
 def prepare(trace: Path, stem: Path, choice: ReplayChoice, capacity_bytes: int, logical_block_bytes: int) -> Prepared:
-    """Write `stem`.schedule and `stem`.planned.parquet for a drive.
+    """Prepare the replay of a trace of one volume on a drive, as `prepare_volumes`."""
+    return prepare_volumes(trace, stem, choice, Volumes({ONLY: capacity_bytes}, logical_block_bytes))
+
+
+def prepare_volumes(trace: Path, stem: Path, choice: ReplayChoice, volumes: Volumes) -> Prepared:
+    """Write `stem`.schedule and `stem`.planned.parquet for drives.
 
     The replay issues requests as the traced drive received them, after merging. A write with a preflush becomes a flush
     and a write that waits for it. Reads and writes longer than LONGEST_TRANSFER_BYTES become several with one deadline.
 
-    Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on this
-    drive with these settings. Then neither file is written.
+    All volumes have one time base and one order. Dependencies and limits of the depth are of all of them together,
+    conflicts and places of each alone. Other volumes of the trace are left out.
+
+    Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on these
+    drives with these settings. Then neither file is written.
     """
     schedule, planned = (stem.with_name(f"{stem.name}{suffix}") for suffix in (".schedule", ".planned.parquet"))
     for output in (schedule, planned):
         refuse_source(output, [trace])
-    with writable(schedule), open_trace(trace) as file:
+    with writable(schedule), open_trace(trace, several=volumes.named) as file:
         try:
-            return _prepare(file, schedule, planned, choice, capacity_bytes, logical_block_bytes)
+            return _prepare(file, schedule, planned, choice, volumes)
         except UserError as error:
             text = str(error)
             raise UserError(text if text.startswith(str(trace)) else f"{trace}: {text}") from None
 
 
-def _prepare(
-    file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, capacity_bytes: int, block_bytes: int
-) -> Prepared:
-    requests = Dispatched(file)
+def _prepare(file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, volumes: Volumes) -> Prepared:
+    requests = Dispatched(Chosen(file, volumes) if volumes.named else file)
     gap_bytes = choice.mapping.gap_bytes if choice.mapping.method == "compact" else None
-    surveyed = survey.survey(requests.batches(survey.COLUMNS), block_bytes, gap_bytes)
+    surveyed, each = surveys(requests.batches(survey.COLUMNS), volumes, gap_bytes)
     if not surveyed.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
     clock, dependencies = Clock(choice.timing, surveyed), Dependencies(choice.dependencies, surveyed)
-    conflicts = ConflictPolicy(choice.conflicts, surveyed)
+    conflicts = ConflictPolicy(choice.conflicts, surveyed, volumes)
+    placements = Placements(volumes, choice.mapping, each)
     planner = Planner(
-        Mapper(choice.mapping, surveyed, capacity_bytes, block_bytes),
+        placements,
         clock,
         Depths(choice, surveyed),
         dependencies,
         conflicts,
         has_deadlines=choice.timing.has_deadlines,
     )
-    with PlannedWriter(planned) as rows:
-        with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
+    largest_bytes, targets = max(volumes.capacities_bytes.values()), len(volumes.names)
+    with PlannedWriter(planned, planner.schema) as rows:
+        with ScheduleWriter(schedule, largest_bytes, volumes.block_bytes, targets) as records:
             for batch in requests.batches(COLUMNS):
                 for part in planner.plan(batch):
                     records.write(part.records, part.further)
@@ -249,7 +266,7 @@ def _prepare(
             planned=planned,
             requests=records.count,
             choice=choice,
-            mapping=planner.report(file.rows, requests.merged),
+            mappings=placements.reports(file.volumes or {ONLY: file.rows}),
             trace_duration_s=(surveyed.last_ns - surveyed.first_ns) / 1e9,
             issue_span_s=span_ns / 1e9,
             idle_removed_s=clock.idle_removed_ns / 1e9,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
-from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
+from drivelab.replay.engine_records import OPERATION_CODES, open_schedule, target_numbers
 from drivelab.trace.parquet_schema import OPERATIONS
 from drivelab.trace.statistics.batch import Batch, Flags, Ints, Times
 from drivelab.trace.statistics.streams import Sequence
@@ -91,8 +91,8 @@ class Shape:
         return 100 * self._sequential / self._transfers if self._transfers else 0.0
 
 
-def footprint_extents(schedule: Path) -> Ints:
-    """Return the extents that a schedule's reads touch, merged and ascending.
+def footprint_extents(schedule: Path, target: int = 0) -> Ints:
+    """Return the extents of one target that a schedule's reads touch, merged and ascending.
 
     Shape (n, 2): offset and length in bytes.
     Raises UserError as drivelab.replay.engine_records.open_schedule does.
@@ -100,7 +100,7 @@ def footprint_extents(schedule: Path) -> Ints:
     records, touched = open_schedule(schedule).records, Union()
     for low in range(0, len(records), _CHUNK):
         chunk = records[low : low + _CHUNK]
-        reads = chunk[chunk["operation"] == OPERATION_CODES["read"]]
+        reads = chunk[(chunk["operation"] == OPERATION_CODES["read"]) & (target_numbers(chunk) == target)]
         offset = reads["offset_bytes"].astype(np.int64)
         touched.add(offset, offset + reads["length_bytes"].astype(np.int64))
     begin, end = touched.extents()
@@ -117,9 +117,10 @@ FLUSH, DISCARD, ZEROES = (OPERATIONS.index(name) for name in ("flush", "discard"
 class Survey(Times):
     """Totals of a trace's requests as dispatched."""
 
-    gap_blocks: int
+    block_bytes: int
+    gap_bytes: int | None
     touched: Union = field(init=False)
-    """Blocks of reads and writes, with gaps up to `gap_blocks`."""
+    """Blocks of reads and writes, with gaps up to `gap_bytes`; empty if that is None."""
     transfers: int = 0
     longest_blocks: int = 0
     """Longest read or write."""
@@ -129,7 +130,21 @@ class Survey(Times):
     """End of the last block of any request."""
 
     def __post_init__(self) -> None:
-        self.touched = Union(self.gap_blocks)
+        self.touched = Union((self.gap_bytes or 0) // self.block_bytes)
+
+    def add(self, batch: Batch) -> None:
+        """Count a batch; raises UserError as `survey` does."""
+        self.add_times(batch)
+        if batch.queue_ns[0] < 0 or self.last_ns >= LONGEST_NS:
+            raise UserError("its times are impossible; decode or import the trace again")
+        first, end, nonempty = blocks(batch, self.block_bytes)
+        moved = batch.transfers
+        self.transfers += int(moved.sum())
+        self.longest_blocks = max(self.longest_blocks, int((end - first)[moved].max(initial=0)))
+        self.span_blocks = max(self.span_blocks, int(end[moved].max(initial=0)))
+        self.reach_blocks = max(self.reach_blocks, int(end[nonempty].max(initial=0)))
+        if self.gap_bytes is not None:
+            self.touched.add(first[moved], end[moved])
 
 
 def blocks(batch: Batch, block_bytes: int) -> tuple[Ints, Ints, Flags]:
@@ -152,18 +167,7 @@ def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int |
 
     Raises UserError for impossible extents and times, and for requests out of `queue_ns` order.
     """
-    totals = Survey(gap_blocks=(gap_bytes or 0) // block_bytes)
+    totals = Survey(block_bytes=block_bytes, gap_bytes=gap_bytes)
     for requests in batches:
-        batch = Batch(requests)
-        totals.add_times(batch)
-        if batch.queue_ns[0] < 0 or totals.last_ns >= LONGEST_NS:
-            raise UserError("its times are impossible; decode or import the trace again")
-        first, end, nonempty = blocks(batch, block_bytes)
-        moved = batch.transfers
-        totals.transfers += int(moved.sum())
-        totals.longest_blocks = max(totals.longest_blocks, int((end - first)[moved].max(initial=0)))
-        totals.span_blocks = max(totals.span_blocks, int(end[moved].max(initial=0)))
-        totals.reach_blocks = max(totals.reach_blocks, int(end[nonempty].max(initial=0)))
-        if gap_bytes is not None:
-            totals.touched.add(first[moved], end[moved])
+        totals.add(Batch(requests))
     return totals

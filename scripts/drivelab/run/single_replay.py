@@ -1,238 +1,169 @@
-"""One replay outside of a study: a trace on a drive of the sheet, a loop device or a file, without conditioning."""
+"""One replay outside of a study, without conditioning: a trace on a drive of the sheet, a loop device or a file, or its
+volumes each on one."""
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 import secrets
-import shutil
-import stat
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
-from drivelab.drives import guard, target
 from drivelab.drives.target import Target
-from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.replay_choice import ReplayChoice
-from drivelab.plan.subject_kinds import KINDS
-from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
-from drivelab.replay.data_check import DATA, read_back
-from drivelab.replay.engine_records import open_results, open_schedule
+from drivelab.replay.data_check import read_back
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
-from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
+from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
-from drivelab.replay.prepare import Prepared, prepare
+from drivelab.replay.prepare import Prepared, prepare_volumes
+from drivelab.replay.volumes import ONLY, Volumes
+from drivelab.run.replay_folder import DATA_FILE, PLAN, folder_of
+from drivelab.run.replay_targets import (
+    device_of,
+    free,
+    is_path,
+    opened_targets,
+    refuse_volumes,
+    row_of,
+)
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.trace_catalogue import sha256_of
-from drivelab.virtual import manage
-from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
-
-_DATA_FILE = "data.json"
-"""Seed and block size of data to be checked, for a replay that is killed."""
-PLAN = "trace"
-"""Stem of the schedule and of the planned requests."""
-_LOCK = "replay.lock"
-_MARK = b"work folder of drivelab replay; it is emptied and removed\n"
-"""Content of the lock file. A file of that name with other content is not drivelab's."""
-_REMEDY = "It was not changed. Move it, or give -o another name."
-
-
-@contextmanager
-def folder_of(output: Path) -> Iterator[Path]:
-    """Make an empty work folder `.NAME.replay` beside `output`, hold it for the block, then remove it.
-
-    The completed part of an earlier replay that was killed is kept as `STEM.interrupted-N.parquet`. Only a folder with
-    drivelab's mark is emptied, through its descriptor, and no link is followed.
-
-    Raises UserError when another replay holds the folder, and when something else has its name.
-    """
-    folder = output.with_name(f".{output.name}.replay")
-    with writable(output):
-        parent = os.open(output.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            held = _open(parent, folder)
-        except BaseException:
-            os.close(parent)
-            raise
-    try:
-        lock = _lock(held, folder, output)
-        try:
-            _save(folder, output)
-            _empty(held)
-            try:
-                yield folder
-            finally:
-                _empty(held)
-                with suppress(OSError):  # the folder was moved, or has new content
-                    os.unlink(_LOCK, dir_fd=held)  # last: without its mark, drivelab would refuse the folder
-                    os.rmdir(folder.name, dir_fd=parent)
-        finally:
-            os.close(lock)
-    finally:
-        os.close(held)
-        os.close(parent)
-
-
-def _open(parent: int, folder: Path) -> int:
-    """Open the folder, or make it; raises UserError for a link, a file or another user's folder."""
-    with suppress(FileExistsError):
-        os.mkdir(folder.name, 0o700, dir_fd=parent)
-    try:
-        held = os.open(folder.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    except NotADirectoryError:  # also for a link
-        raise UserError(f"{folder}: is a link or a file, where drivelab needs a work folder. {_REMEDY}") from None
-    if os.fstat(held).st_uid != os.geteuid():
-        os.close(held)
-        raise UserError(f"{folder}: belongs to another user. {_REMEDY}")
-    return held
-
-
-def _lock(held: int, folder: Path, output: Path) -> int:
-    """Open, mark and lock the folder's lock file; raises UserError as in `folder_of`."""
-    foreign = UserError(f"{folder}: is not a work folder of drivelab replay. {_REMEDY}")
-    empty = set(os.listdir(held)) <= {_LOCK}
-    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if empty else 0)
-    try:
-        lock = os.open(_LOCK, flags, 0o600, dir_fd=held)
-    except OSError:  # missing among other files, or a link or a folder
-        raise foreign from None
-    try:
-        status = os.fstat(lock)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            raise foreign
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{output}: another replay is writing it; wait for it, or give -o another name") from None
-        content = os.pread(lock, len(_MARK) + 1, 0)
-        if empty and _MARK.startswith(content):  # new, or its process was killed during the write
-            os.pwrite(lock, _MARK, 0)
-        elif content != _MARK:
-            raise foreign
-    except BaseException:
-        os.close(lock)
-        raise
-    return lock
-
-
-def _empty(held: int) -> None:
-    """Remove everything but the lock file; a link is removed, not followed."""
-    for name in os.listdir(held):
-        if name == _LOCK:
-            continue
-        if stat.S_ISDIR(os.stat(name, dir_fd=held, follow_symlinks=False).st_mode):
-            shutil.rmtree(name, dir_fd=held)
-        else:
-            os.unlink(name, dir_fd=held)
-
-
-def _save(folder: Path, output: Path) -> None:
-    schedule, planned = folder / f"{PLAN}.schedule", folder / f"{PLAN}.planned.parquet"
-    results = folder / native.RESULTS
-    if not (schedule.exists() and planned.exists() and results.exists()):
-        return
-    try:
-        if open_results(results).header["schedule_checksum"] != open_schedule(schedule).header["checksum"]:
-            return
-        if native.engine_report(folder)["state"] == "prepared":
-            return
-        kept = _free_name(output)
-        data = folder / _DATA_FILE
-        about = {DATA: json.loads(data.read_text(encoding="utf-8"))} if data.exists() else {}
-        write_outcome(planned, results, kept, {"engine": "native", **about})
-    except UserError as error:
-        print(f"an earlier replay was interrupted, but its results are unusable: {error}")
-    else:
-        print(f"an earlier replay was interrupted; its completed part is in {kept}")
-
-
-def _free_name(output: Path) -> Path:
-    number = 1
-    while os.path.lexists(kept := output.with_name(f"{output.stem}.interrupted-{number}{output.suffix}")):
-        number += 1
-    return kept
 
 
 def replay(
     trace: Path,
-    name: str,
+    targets: Mapping[str, str],
     output: Path,
     choice: ReplayChoice,
     manner: Manner,
     *,
     sheet: Path,
+    skipped: Sequence[str] = (),
     prefill: bool = False,
     destroy: bool = False,
     verify: bool = False,
 ) -> dict[str, Any]:
-    """Replay a trace once on the target `name`, write a row per request to `output`, and return the report.
+    """Replay a trace once, write a row per request to `output`, and return the report.
 
-    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During
-    the replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
-    replay. `verify`: read back what was written, and add the result of drivelab.replay.data_check as `data_check`.
+    `targets`: the target of each volume by its name, or of ONLY for a trace of one volume. All volumes begin together.
+    `skipped`: volumes that are left out.
 
-    Raises UserError, before writing to the target, when the target may not be used, the trace does not fit, or the
-    engine cannot start. A replay that ended early is not an error: see `partial`.
+    The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`, and
+    `volumes` with a report of each, if the trace has several. During the replay its files lie next to `output` in a
+    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: read back what was written,
+    and add the result of drivelab.replay.data_check as `data_check`.
+
+    Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
+    cannot start. A replay that ended early is not an error: see `partial`.
     """
     if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
         raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
     if verify and manner.engine != "native":
         raise UserError("fio's replay writes no data that can be checked; use the native engine, or remove --verify")
-    refuse_source(output, [trace, Path(name)])
+    refuse_volumes(trace, targets, skipped)
+    _refuse_manner(manner, targets)
+    refuse_source(output, [trace, *map(Path, targets.values())])
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-    with _opened(name, sheet, destroy) as opened, folder_of(output) as folder:
-        prepared = prepare(trace, folder / PLAN, choice, opened.capacity_bytes, opened.logical_block_bytes)
-        free = partial(_free, opened)
-        data = {"seed": secrets.randbits(64), "block_bytes": opened.logical_block_bytes} if verify else None
+    with opened_targets(targets, sheet, destroy) as opened, folder_of(output) as folder:
+        volumes = Volumes(
+            {volume: each.capacity_bytes for volume, each in opened.items()},
+            max(each.logical_block_bytes for each in opened.values()),
+        )
+        prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
+        data = {"seed": secrets.randbits(64), "block_bytes": volumes.block_bytes} if verify else None
         if data:
             manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
-            write_json(folder / _DATA_FILE, data)
-        try:
-            if prefill:
-                _prefill(opened, prepared, folder, manner.options, free)
-            with suppress(KeyboardInterrupt):  # evaluate the completed part
-                once.run(opened, prepared, folder, manner, on_hang=free)
-            if manner.engine == "native" and not once.begun(folder):
-                raise KeyboardInterrupt
-            report = once.evaluate(prepared, folder, data)
-        except CellFailed as failure:
-            raise UserError(f"replay on {opened.label}: {failure}") from None
-        checked = None
+            write_json(folder / DATA_FILE, data)
+        report = _run(opened, prepared, folder, manner, data, prefill=prefill)
+        checked: dict[str, dict[str, Any] | None] = dict.fromkeys(opened)
         if data and report["state"] not in ("hung", "killed"):
-            checked = read_back(opened.own_path, folder / OUTCOME_FILE)
+            for volume, each in opened.items():
+                checked[volume] = read_back(each.own_path, folder / OUTCOME_FILE, volume=volume or None)
         with writable(output):
             (folder / OUTCOME_FILE).replace(output)
-    virtual = opened.approved is not None and opened.approved.virtual is not None
+    result = _on_target(report, opened.values(), checked.get(ONLY))
+    if volumes.named:
+        each_report = report["volumes"]
+        result["volumes"] = {name: _on_target(each_report[name], [opened[name]], checked[name]) for name in opened}
+    return {**result, "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)}}
+
+
+def _refuse_manner(manner: Manner, targets: Mapping[str, str]) -> None:
+    """Raise UserError for a manner that cannot serve several volumes."""
+    if manner.engine != "native" and ONLY not in targets:
+        raise UserError("fio's replay has one volume; use the native engine for a trace of several")
+    if manner.options.nvme and len(targets) > 1:
+        raise UserError("--nvme: NVMe commands go to one drive; map one volume, or replay without --nvme")
+
+
+def _run(
+    opened: Mapping[str, Target],
+    prepared: Prepared,
+    folder: Path,
+    manner: Manner,
+    data: Mapping[str, int] | None,
+    *,
+    prefill: bool,
+) -> dict[str, Any]:
+    """Replay and return the report; raises UserError when the engine cannot begin."""
+    targets = list(opened.values())
+
+    def free_all() -> None:
+        for each in targets:
+            free(each)
+
+    try:
+        if prefill:
+            _prefill(targets, prepared, folder, manner.options, free_all)
+        with suppress(KeyboardInterrupt):  # evaluate the completed part
+            once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
+        if manner.engine == "native" and not once.begun(folder):
+            raise KeyboardInterrupt
+        return once.evaluate(prepared, folder, data)
+    except CellFailed as failure:
+        raise UserError(f"replay on {', '.join(each.label for each in targets)}: {failure}") from None
+
+
+def _on_target(
+    report: Mapping[str, Any], targets: Collection[Target], checked: dict[str, Any] | None
+) -> dict[str, Any]:
+    """Return a report with facts of its targets, and of what the data check found."""
+    virtual = any(each.approved is not None and each.approved.virtual is not None for each in targets)
+    kinds = dict.fromkeys(each.kind for each in targets)
     return {
         **report,
         "marks": [*(["virtual: the drive is a model"] if virtual else []), *report["marks"]],
-        "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
-        "target": {"label": opened.label, "kind": opened.kind, "capacity_bytes": opened.capacity_bytes,
-                   "logical_block_bytes": opened.logical_block_bytes},
+        "target": {
+            "label": ", ".join(each.label for each in targets),
+            "kind": ", ".join(kinds),
+            "capacity_bytes": sum(each.capacity_bytes for each in targets),
+            "logical_block_bytes": max(each.logical_block_bytes for each in targets),
+        },
         "data_check": checked,
         "failed_requests": sum(counts["requests"] for counts in report["failed"].values()),
-    }  # fmt: skip
+    }
 
 
-def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool) -> dict[str, Any]:
-    """Check the data that an earlier replay wrote to the target `name`, a drive of the sheet or a path."""
-    if "/" in name or Path(name).exists():
-        return read_back(name, outcome, power_cut=power_cut)
-    with _device(_row(name, sheet)) as device:
-        return read_back(device, outcome, power_cut=power_cut)
+def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool, volume: str | None = None) -> dict[str, Any]:
+    """Check the data that an earlier replay wrote to the target `name`, a drive of the sheet or a path.
+
+    `volume`: the volume that it replayed there, of several.
+    """
+    if is_path(name):
+        return read_back(name, outcome, power_cut=power_cut, volume=volume)
+    with device_of(row_of(name, sheet)) as device:
+        return read_back(device, outcome, power_cut=power_cut, volume=volume)
 
 
-def _prefill(opened: Target, prepared: Prepared, folder: Path, wanted: EngineOptions, free: Callable[[], None]) -> None:
+def _prefill(
+    targets: Sequence[Target], prepared: Prepared, folder: Path, wanted: EngineOptions, on_hang: Callable[[], None]
+) -> None:
     """Write the blocks that the trace reads, in a separate folder: these are not results of the replay."""
     directory = folder / "prefill"
     directory.mkdir()
@@ -240,57 +171,8 @@ def _prefill(opened: Target, prepared: Prepared, folder: Path, wanted: EngineOpt
     if not prefill_schedule(prepared.schedule, schedule):
         return
     options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
-    native.run_engine(opened.path, opened.identity, schedule, directory, options, on_hang=free)
+    others = [(each.path, each.identity) for each in targets[1:]]
+    native.run_engine(
+        targets[0].path, targets[0].identity, schedule, directory, options, others=others, on_hang=on_hang
+    )
     check_prefill(directory)
-
-
-@contextmanager
-def _opened(name: str, sheet: Path, destroy: bool) -> Iterator[Target]:
-    """Open the target, approved and locked."""
-    if "/" in name or Path(name).exists():
-        with target.named(Path(name), destroy=destroy) as opened:
-            yield opened
-        return
-    row = _row(name, sheet)
-    if not KINDS[row.kind].destroyed:
-        raise UserError(f"target '{name}': a replay needs a drive, not the kind '{row.kind}'. Nothing was written.")
-    with _device(row) as device:
-        if row.virtual is None and not destroy:
-            raise UserError(
-                f"drive '{name}' ({row.serial}): a replay may destroy its data; confirm with --yes. "
-                "Nothing was written."
-            )
-        with guard.held(row, device) as (held, _):
-            yield target.of_drive(held, name)
-
-
-def _row(name: str, sheet: Path) -> SheetRow:
-    rows = load_sheet(sheet)
-    if name not in rows:
-        raise UserError(
-            f"target '{name}' is neither a path nor a drive of {sheet}, which has: {', '.join(rows) or 'none'}; "
-            "enter the drive there, or give the path of a loop device or a file"
-        )
-    return rows[name]
-
-
-@contextmanager
-def _device(row: SheetRow) -> Iterator[str]:
-    """Return the path of a row's device; start a stopped virtual drive for the time of the replay."""
-    if row.virtual is None:
-        yield row.device
-        return
-    model = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source)
-    running = any(drive.name == row.virtual and drive.alive for drive in manage.status())
-    started = manage.start(row.virtual, model)
-    try:
-        yield started.device
-    finally:
-        if not running:
-            manage.stop(row.virtual)
-
-
-def _free(opened: Target) -> None:
-    """Stop a virtual drive that no longer answers, to free an engine that waits in the kernel."""
-    if opened.approved is not None and opened.approved.virtual is not None:
-        manage.stop(opened.approved.virtual, force=True)

@@ -62,6 +62,12 @@ layer merged share a `dispatch_id` (null: never dispatched, or unknown). A reque
 the `dispatch_id` of its first piece. `requeues` counts how often a dispatch was undone.
 """
 
+VOLUME = pa.field("volume", pa.dictionary(pa.int32(), pa.string()), nullable=False)
+REQUESTS_OF_VOLUMES = REQUESTS.append(VOLUME)
+"""Rows of a trace of several volumes, in `queue_ns` order over all of them. No two volumes share a `dispatch_id`."""
+VOLUMES_KEY = "volumes"
+"""Key in the provenance of a trace of several volumes: {name: requests}."""
+
 _DELTA = ("queue_ns", "dispatch_ns", "complete_ns", "offset_bytes", "dispatch_id")
 _PLAIN = (*_DELTA, *FLAGS)
 
@@ -89,8 +95,8 @@ class TraceWriter:
     The batches bound the memory. Rows must be in `queue_ns` order.
     """
 
-    def __init__(self, path: Path, *, compression_level: int = 1) -> None:
-        self._path = path
+    def __init__(self, path: Path, *, compression_level: int = 1, schema: pa.Schema = REQUESTS) -> None:
+        self._path, self._schema = path, schema
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._level = compression_level
         self.rows = 0
@@ -99,10 +105,10 @@ class TraceWriter:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(
             self._part,
-            REQUESTS,
+            self._schema,
             compression="zstd",
             compression_level=self._level,
-            use_dictionary=[name for name in REQUESTS.names if name not in _PLAIN],
+            use_dictionary=[name for name in self._schema.names if name not in _PLAIN],
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
             write_statistics=["queue_ns"],
             write_page_checksum=True,
@@ -110,10 +116,10 @@ class TraceWriter:
         return self
 
     def write(self, requests: pa.Table | pa.RecordBatch) -> None:
-        """Append rows of the schema REQUESTS; raise UserError for times out of range."""
+        """Append rows of the schema; raise UserError for times out of range."""
         table = pa.Table.from_batches([requests]) if isinstance(requests, pa.RecordBatch) else requests
         _refuse_times(table, self._path)
-        self._writer.write_table(table.cast(REQUESTS), row_group_size=BATCH_ROWS)
+        self._writer.write_table(table.cast(self._schema), row_group_size=BATCH_ROWS)
         self.rows += table.num_rows
 
     def finish(self, provenance: Mapping[str, Any]) -> None:
@@ -147,6 +153,8 @@ class TraceFile:
         self._parquet = parquet
         self.provenance = provenance
         self.rows: int = parquet.metadata.num_rows
+        self.volumes: dict[str, int] = provenance.get(VOLUMES_KEY, {}) if _has_volumes(parquet) else {}
+        """Requests of each volume; empty for a trace of one volume."""
 
     def batches(self, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield batches of at most BATCH_ROWS rows with `columns` (None: all).
@@ -166,11 +174,16 @@ class TraceFile:
             yield batch
 
 
+def _has_volumes(parquet: pq.ParquetFile) -> bool:
+    return bool(parquet.schema_arrow.equals(REQUESTS_OF_VOLUMES))
+
+
 @contextmanager
-def open_trace(path: Path) -> Iterator[TraceFile]:
+def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
     """Open a trace for reading in bounded memory.
 
-    Raises UserError when the file is missing, unreadable or not a trace of this format.
+    `several` also accepts a trace of several volumes. Raises UserError when the file is missing, unreadable or not a
+    trace of this format.
     """
     try:
         open_regular(path).close()
@@ -183,9 +196,16 @@ def open_trace(path: Path) -> Iterator[TraceFile]:
         raise UserError(f"{path}: is not a readable Parquet file ({reason}); capture or download it again") from None
     with parquet:
         provenance = _provenance((parquet.metadata.metadata or {}).get(PROVENANCE_KEY, b"{}"))
-        if provenance.get("format") != FORMAT_VERSION or not parquet.schema_arrow.equals(REQUESTS):
+        known = parquet.schema_arrow.equals(REQUESTS) or (_has_volumes(parquet) and provenance.get(VOLUMES_KEY))
+        if provenance.get("format") != FORMAT_VERSION or not known:
             raise UserError(f"{path}: is not a trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
-        yield TraceFile(path, parquet, provenance)
+        file = TraceFile(path, parquet, provenance)
+        if file.volumes and not several:
+            raise UserError(
+                f"{path}: is a trace of {len(file.volumes)} volumes ({', '.join(file.volumes)}), and only 'drivelab "
+                "replay' takes such a trace; use the trace of one volume"
+            )
+        yield file
 
 
 def _provenance(text: bytes) -> dict[str, Any]:
@@ -194,7 +214,7 @@ def _provenance(text: bytes) -> dict[str, Any]:
         facts = json.loads(text)
     except (ValueError, RecursionError):
         return {}
-    counts = [facts.get(key, {}) for key in ("lost", "unmatched")] if isinstance(facts, dict) else [None]
+    counts = [facts.get(key, {}) for key in ("lost", "unmatched", VOLUMES_KEY)] if isinstance(facts, dict) else [None]
     sound = all(isinstance(kinds, dict) and all(isinstance(n, int) for n in kinds.values()) for kinds in counts)
     return facts if sound and all(_is_number(facts.get(key)) for key in _NUMBERS) and _is_list(facts) else {}
 

@@ -22,7 +22,7 @@ def dispatched(path: Path) -> tuple[list[Found], int]:
         requests = Dispatched(trace)
         rows = [row for batch in requests.batches(COLUMNS) for row in batch.to_pylist()]
         assert all(batch.num_rows for batch in requests.batches(["queue_ns"]))
-        return [tuple(row[name] for name in COLUMNS[:5]) for row in rows], requests.merged
+        return [tuple(row[name] for name in COLUMNS[:5]) for row in rows], trace.rows - len(rows)
 
 
 def expected(rows: list[Row], pieces: list[int]) -> list[Found]:

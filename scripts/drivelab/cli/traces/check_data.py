@@ -19,6 +19,7 @@ def add_parser(commands: Any) -> None:
     )
     parser.add_argument("outcome", type=Path, metavar="OUT", help="the file that the replay wrote")
     parser.add_argument("--target", required=True, help="drive of the drive sheet, or path of a device or file")
+    parser.add_argument("--volume", metavar="NAME", help="the volume that was replayed there, if there were several")
     parser.add_argument(
         "--power-cut", action="store_true", help="expect only writes with FUA, and those before a completed flush"
     )
@@ -33,6 +34,8 @@ def _check(options: argparse.Namespace) -> int:
     from drivelab.cli.traces.replay import data_lines, found_faults
     from drivelab.run import single_replay
 
-    checked = single_replay.check(options.outcome, options.target, sheet=options.drives, power_cut=options.power_cut)
+    checked = single_replay.check(
+        options.outcome, options.target, sheet=options.drives, power_cut=options.power_cut, volume=options.volume
+    )
     print(json.dumps(checked, indent=1) if options.json else "\n".join(data_lines(checked)))
     return 1 if found_faults(checked) else 0

@@ -31,8 +31,14 @@ def add_parser(commands: Any) -> None:
     )
     words = "trace in Parquet, or a name of the catalogue in traces/"
     completed_by(parser.add_argument("trace", metavar="TRACE", help=words), traces)
+    to = parser.add_mutually_exclusive_group(required=True)
+    to.add_argument("--target", help="drive of the drive sheet, or path of a loop device or file that you own")
+    to.add_argument(
+        "--volume", action="append", default=[], metavar="NAME=TARGET",
+        help="target of a volume, if the trace has several; one for each",
+    )  # fmt: skip
     parser.add_argument(
-        "--target", required=True, help="drive of the drive sheet, or path of a loop device or file that you own"
+        "--skip-volume", action="append", default=[], metavar="NAME", help="leave this volume out; repeatable"
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet file to write, one row per request"
@@ -90,11 +96,12 @@ def _replay(options: argparse.Namespace) -> int:
 
     report = single_replay.replay(
         trace_catalogue.locate(options.trace),
-        options.target,
+        _targets(options),
         options.output,
         _choice(options),
         _manner(options),
         sheet=options.drives,
+        skipped=options.skip_volume,
         prefill=options.prefill,
         destroy=options.yes,
         verify=options.verify,
@@ -102,7 +109,25 @@ def _replay(options: argparse.Namespace) -> int:
     print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
     if report["state"] == "interrupted":
         return 130
-    return 1 if report["partial"] or report["failed_requests"] or found_faults(report["data_check"] or {}) else 0
+    checks = [part["data_check"] or {} for part in (report, *report.get("volumes", {}).values())]
+    return 1 if report["partial"] or report["failed_requests"] or any(map(found_faults, checks)) else 0
+
+
+def _targets(options: argparse.Namespace) -> dict[str, str]:
+    """Return the target of each volume; raises UserError for a wrong or repeated volume."""
+    from drivelab.replay.volumes import ONLY
+
+    if options.target is not None:
+        return {ONLY: options.target}
+    targets: dict[str, str] = {}
+    for text in options.volume:
+        name, equals, target = text.partition("=")
+        if not (name and equals and target):
+            raise UserError(f"--volume {text}: is not NAME=TARGET; give the volume's name, '=' and its target")
+        if name in targets:
+            raise UserError(f"--volume {text}: volume '{name}' already has the target {targets[name]}; remove one")
+        targets[name] = target
+    return targets
 
 
 def _choice(options: argparse.Namespace) -> ReplayChoice:
@@ -147,12 +172,38 @@ def _cpus(text: str | None) -> tuple[int, ...]:
 
 def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     """Yield the lines of a summary of the replay."""
-    for mark in report["marks"]:
-        yield f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
+    yield from map(_mark, report["marks"])
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
-    yield _fidelity(report)
+    yield from _host(report)
+    yield from _part(report)
+    for name, part in report.get("volumes", {}).items():
+        yield f"volume {name} on {part['target']['label']}:"
+        own_marks = [_mark(mark) for mark in part["marks"] if mark not in report["marks"]]
+        yield from (f"  {line}" for line in [*own_marks, *_part(part)])
+    yield f"requests: {output}"
+
+
+def _mark(mark: str) -> str:
+    return f"{mark.partition(':')[0].upper()}:{mark.partition(':')[2]}" if ":" in mark else mark
+
+
+def _host(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield lines about how the whole replay was issued and watched."""
     if report["issued_by"] not in (None, "1 thread"):
         yield f"issued by {report['issued_by']}"
+    if wakeup := report["host"]["wakeup_us"]:
+        yield f"wake-up delay of this host: {_spread(wakeup)}"
+    if seen := report["kernel"]:
+        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources"
+        if seen["bursts"] and seen["bursts"]["planned"]:
+            yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
+    else:
+        yield f"no kernel trace of the replay: {report['kernel_reason']}"
+
+
+def _part(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the results of a replay, or of one of its volumes."""
+    yield _fidelity(report)
     overlaps = report["overlaps"]
     if overlaps["trace"] or overlaps["replay"]:
         counts = {"in the replay": overlaps["replay"], "in the trace": overlaps["trace"]}
@@ -179,9 +230,11 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     trace_mean = report["comparison"]["trace_latency_us"]["mean"]
     if trace_mean is not None:
         yield f"in the trace the mean was {_us(trace_mean)}"
+    depths = [f"{_depth(depth)} in the {where}" for where, depth in report["in_flight"].items() if depth["most"]]
+    if depths:
+        yield f"requests in flight: {', '.join(depths)}"
     if report["data_check"]:
         yield from data_lines(report["data_check"])
-    yield f"requests: {output}"
 
 
 def found_faults(checked: Mapping[str, Any]) -> int:
@@ -221,15 +274,10 @@ def _times(report: Mapping[str, Any]) -> Iterator[str]:
     for cause, late in (report["lateness_by"] or {}).items():
         if cause != "host" and late["requests"]:
             yield f"late, {_DELAYS[cause]}: {late['requests']:,} requests, p99 {_us(late['p99'])}"
-    if wakeup := report["host"]["wakeup_us"]:
-        delays = ", ".join(f"{name} {_us(value)}" for name, value in wakeup.items())
-        yield f"wake-up delay of this host: {delays}"
-    if seen:
-        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources"
-        if seen["bursts"] and seen["bursts"]["planned"]:
-            yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
-    else:
-        yield f"no kernel trace of the replay: {report['kernel_reason']}"
+
+
+def _depth(depth: Mapping[str, Any]) -> str:
+    return f"at most {depth['most']:,}, on average {_number(depth['mean'])}"
 
 
 def _us(value: float | None) -> str:

@@ -73,14 +73,14 @@ def add_actions(actions: Any) -> None:
     action.add_argument(
         "--at",
         choices=["start", "wall-clock"],
-        default="start",
-        help="start all traces at once, or at their original times (default: start)",
+        help="start all traces at once, or at their original times (default: start; of volumes: wall-clock)",
     )
     action.add_argument(
         "--place",
-        choices=["same", "side-by-side"],
+        choices=["same", "side-by-side", "volumes"],
         default="same",
-        help="keep offsets, or place each trace behind the device of the one before (default: same)",
+        help="keep offsets, place each trace behind the device of the one before, or keep each as a volume of the name "
+        "of its file (default: same)",
     )
 
     _action(

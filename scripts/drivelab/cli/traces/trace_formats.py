@@ -14,11 +14,14 @@ def add_actions(actions: Any) -> None:
     action = actions.add_parser(
         "import",
         help="import a trace of another format to Parquet",
-        description="Imports one volume of a trace file. Decompresses gzip, zstd and bzip2. See docs/trace_formats.md.",
+        description="Imports one volume of a trace file, or several for one replay. Decompresses gzip, zstd and bzip2. "
+        "See docs/trace_formats.md.",
     )
     action.add_argument("file", type=Path, metavar="FILE", help="trace file in another format")
     action.add_argument("--format", metavar="F", help="format of the file (default: detected from the content)")
-    action.add_argument("--volume", metavar="V", help="volume to import, if the file holds several")
+    action.add_argument(
+        "--volume", action="append", metavar="V", help="volume to import, if the file holds several; repeatable"
+    )
     action.add_argument(
         "--max-malformed", type=_count, default=0, metavar="N", help="malformed lines to allow (default: 0)"
     )

@@ -65,8 +65,9 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
     engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
         !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
-        !target_open(engine->target, options->target, options->identity, engine->schedule, refusal) ||
-        (options->nvme && !nvme_open(engine->target, options->nvme, engine->schedule, refusal)))
+        !targets_open(engine->targets, options->target, options->identity, options->targets, engine->schedule,
+                      refusal) ||
+        (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
         return false;
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
@@ -87,13 +88,13 @@ static bool open_own(struct issuer *issuer)
     struct refusal *refusal = &issuer->refusal;
     for (unsigned operation = 0; operation < OPERATIONS && !issuer->blocking && !refusal->status; operation++)
         if (operations[operation] && needs_thread(engine, operation))
-            issuer->blocking = blocking_start(engine->target, refusal);
+            issuer->blocking = blocking_start(engine->targets, refusal);
     if (!issuer->number) /* no thread that was started before gets signals and wakes up for them */
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
         !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->exact, refusal) ||
-        !ring_register(&issuer->ring, engine->target, &issuer->buffers, refusal))
+        !ring_register(&issuer->ring, engine->targets, engine->schedule->targets, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
         issuer->free_slots[i] = (uint16_t)i;
@@ -221,8 +222,8 @@ int main(int argc, char **argv)
     static struct options options;
     static struct schedule schedule;
     static struct results results;
-    static struct target target;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .target = &target};
+    static struct target targets[MOST_TARGETS];
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();
@@ -237,10 +238,10 @@ int main(int argc, char **argv)
         return ORDERLY;
     uint32_t state = engine_state(&engine);
     results_set_state(&results, state == RUNNING ? FINISHED : state);
-    if (state != HUNG) {
-        close(target.file);
-        if (target.nvme)
-            close(target.nvme);
+    for (unsigned i = 0; state != HUNG && i < schedule.targets; i++) {
+        close(targets[i].file);
+        if (targets[i].nvme)
+            close(targets[i].nvme);
     }
     /* Exit at once, without waiting for requests in flight or threads. */
     _exit(state == HUNG ? TARGET_HANGS : ORDERLY);

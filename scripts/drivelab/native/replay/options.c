@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "records.h"
-
 #define LONGEST_S 1e9
 #define MOST_CPUS 1024
 
@@ -66,14 +64,22 @@ static bool cpus(struct options *options, struct refusal *refusal)
     return refuse(refusal, BAD_COMMAND, "--cpus: '%s' is not a list of CPUs, such as 0,2", optarg);
 }
 
+static bool add(const char **values, unsigned *count, const char *name, struct refusal *refusal)
+{
+    if (*count == MOST_TARGETS)
+        return refuse(refusal, BAD_COMMAND, "--%s: at most %u can be given", name, MOST_TARGETS);
+    values[(*count)++] = optarg;
+    return true;
+}
+
 static bool take(struct options *options, int option, const char *name, struct refusal *refusal)
 {
     uint64_t number = 0;
     switch (option) {
     case SCHEDULE: options->schedule = optarg; return true;
     case RESULTS: options->results = optarg; return true;
-    case TARGET: options->target = optarg; return true;
-    case IDENTITY: options->identity = optarg; return true;
+    case TARGET: return add(options->target, &options->targets, name, refusal);
+    case IDENTITY: return add(options->identity, &options->identities, name, refusal);
     case NVME: options->nvme = optarg; return true;
     case POLLED: options->polled = true; return true;
     case KERNEL_THREAD: options->kernel_thread = true; return true;
@@ -116,12 +122,17 @@ bool options_read(struct options *options, int argc, char **argv, struct refusal
     if (options->possible)
         return true;
     const struct { const void *value; const char *name; } needed[] = {
-        {options->schedule, "schedule"}, {options->results, "results"}, {options->target, "target"},
-        {options->identity, "identity"}, {options->depth ? "" : NULL, "depth"},
+        {options->schedule, "schedule"}, {options->results, "results"}, {options->target[0], "target"},
+        {options->identity[0], "identity"}, {options->depth ? "" : NULL, "depth"},
         {options->watchdog_s > 0 ? "" : NULL, "watchdog-s"},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
         if (!needed[i].value)
             return refuse(refusal, BAD_COMMAND, "--%s is missing", needed[i].name);
+    if (options->targets != options->identities)
+        return refuse(refusal, BAD_COMMAND, "%u times --target, but %u times --identity", options->targets,
+                      options->identities);
+    if (options->nvme && options->targets > 1)
+        return refuse(refusal, BAD_COMMAND, "--nvme: only one target can get NVMe commands");
     return true;
 }

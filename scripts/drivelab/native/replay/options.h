@@ -4,12 +4,15 @@
 
 #include <stdint.h>
 
+#include "records.h"
 #include "refusal.h"
 
 #define MOST_THREADS 64u
 
 struct options {
-    const char *schedule, *results, *target, *identity, *nvme; /* nvme NULL: requests go through the block layer */
+    const char *schedule, *results, *nvme; /* nvme NULL: requests go through the block layer */
+    const char *target[MOST_TARGETS], *identity[MOST_TARGETS]; /* one of each for a volume, in this order */
+    unsigned targets, identities;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */

@@ -12,6 +12,8 @@ enum operation { READ, WRITE, FLUSH, DISCARD, WRITE_ZEROES, OPERATIONS };
 
 #define FUA 1u
 #define MORE 2u
+#define TARGET_SHIFT 4u /* the upper bits of `flags`: which target the request goes to */
+#define MOST_TARGETS 16u
 #define LONGEST_TRANSFER_BYTES (UINT32_C(64) << 20)
 #define MOST_IN_FLIGHT 4096u
 
@@ -21,7 +23,8 @@ struct schedule_header {
     uint32_t header_bytes, record_bytes;
     uint64_t count, checksum, target_bytes;
     uint32_t block_bytes, longest_bytes;
-    uint64_t further, reserved;
+    uint64_t further;
+    uint32_t targets, reserved; /* targets 0: one */
 };
 
 struct schedule_record {

@@ -1,4 +1,4 @@
-/* The approved target: a block device or a file. */
+/* The approved targets: block devices or files. */
 #ifndef DRIVELAB_REPLAY_TARGET_H
 #define DRIVELAB_REPLAY_TARGET_H
 
@@ -14,8 +14,10 @@ struct target {
     uint32_t namespace;
 };
 
-/* Open the target with O_DIRECT, for writing only if the schedule changes anything. Writes nothing.
+/* Open the targets of the schedule with O_DIRECT, in its order; false with a refusal if they are not as many or not all
+   different. Writes nothing.
    `identity` is "block MAJOR:MINOR DISKSEQ" (DISKSEQ "-" on a kernel before 5.15) or "file DEVICE:INODE". */
-bool target_open(struct target *, const char *path, const char *identity, const struct schedule *, struct refusal *);
+bool targets_open(struct target *, const char *const *paths, const char *const *identities, unsigned count,
+                  const struct schedule *, struct refusal *);
 
 #endif

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,8 +23,7 @@ from drivelab.replay.evaluation.fidelity import (
     span_ratio,
 )
 from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, response, service
-from drivelab.replay.evaluation.overlaps import COLUMNS as OVERLAP_COLUMNS
-from drivelab.replay.evaluation.overlaps import overlaps
+from drivelab.replay.evaluation.overlaps import overlaps_in
 from drivelab.replay.evaluation.requests import (
     answered,
     completed,
@@ -111,10 +111,12 @@ _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
-def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]) -> dict[str, Any]:
+def report(
+    outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any], volume: str | None = None
+) -> dict[str, Any]:
     """Return the report of the replay in `outcome`; unknown values are null.
 
-    `outcome` is a file of drivelab.replay.outcome.
+    `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the results'
     state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is none),
@@ -130,10 +132,12 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
     choice = ReplayChoice.from_mapping(prepared["choice"])
     state = str(engine.get("state") or (results or {}).get("state", FINISHED))
     state = KILLED if state in _AT_WORK else state
-    times = _times(read_outcome(outcome, _TIMES), choice, about["planned_requests"])
+    mapping = prepared["mapping"] if volume is None else prepared["mapping"]["volumes"][volume]
+    read = functools.partial(read_outcome, outcome, volume=volume)
+    times = _times(read(_TIMES), choice, about["planned_requests"])
     last_ns = float((results or {}).get("heartbeat_ns", 0))
-    served, by_operation = _served(read_outcome(outcome, _SERVICE), last_ns)
-    by_stream = _streams(outcome)
+    served, by_operation = _served(read(_SERVICE), last_ns)
+    by_stream = _streams(read([*_SERVICE, "offset_bytes", "process"]))
     stages = {stage: counts(by_operation, stage) for stage in STAGES}
     requests = {stage: sum(count["requests"] for count in by_name.values()) for stage, by_name in stages.items()}
     back = requests["completed"] + requests["failed"]
@@ -143,7 +147,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         "timing": choice.words(),
         "timing_mode": choice.timing.mode,
         "choice": choice.to_mapping(),
-        "mapping": prepared["mapping"],
+        "mapping": mapping,
         "dependencies": choice.dependencies,
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
@@ -154,9 +158,9 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any]
         **stages,
         **times,
         **served,
-        "response_us": response(read_outcome(outcome, _RESPONSE)) if choice.is_open_loop else None,
-        "in_flight": in_flight(read_outcome(outcome, _DEPTH), last_ns),
-        "overlaps": overlaps(read_outcome(outcome, OVERLAP_COLUMNS), prepared.get("conflicts") or {}),
+        "response_us": response(read(_RESPONSE)) if choice.is_open_loop else None,
+        "in_flight": in_flight(read(_DEPTH), last_ns),
+        "overlaps": overlaps_in(outcome, prepared.get("conflicts") or {}, volume),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),
@@ -234,8 +238,8 @@ def _served(requests: pd.DataFrame, last_ns: float) -> tuple[dict[str, Any], pd.
     return body, operations(requests)
 
 
-def _streams(outcome: Path) -> dict[str, Any]:
-    by_stream = streams(read_outcome(outcome, [*_SERVICE, "offset_bytes", "process"]))
+def _streams(requests: pd.DataFrame) -> dict[str, Any]:
+    by_stream = streams(requests)
     return {
         name: by_stream[by_stream["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
         for name, kind in (("streams", "stream"), ("processes", "process"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,122 +12,30 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
-from drivelab.trace.derive.groups import TIMES, added, moment, ordered, queue_ns, unix_ns
-from drivelab.trace.derive.output import OF_THE_SOURCE, follows_the_clock, refuse_nothing, source_facts, written
-from drivelab.trace.parquet_schema import BATCH_ROWS, BEGINS, ISSUE, TraceFile, has_queue_times, open_trace
+from drivelab.trace.derive.groups import moment, ordered, queue_ns
+from drivelab.trace.derive.merge_sources import (
+    DEVICE,
+    Source,
+    different_devices,
+    first_event_ns,
+    look,
+    name_volumes,
+    place_offsets,
+    place_times,
+)
+from drivelab.trace.derive.output import OF_THE_SOURCE, refuse_nothing, written
+from drivelab.trace.parquet_schema import (
+    BATCH_ROWS,
+    BEGINS,
+    ISSUE,
+    REQUESTS,
+    REQUESTS_OF_VOLUMES,
+    VOLUMES_KEY,
+    has_queue_times,
+    open_trace,
+)
 from drivelab.trace.records import refuse_source
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Ints, resolution_ns
-
-_DEVICE = ("capacity_bytes", "device", "volume", "logical_block_bytes")
-
-
-@dataclass
-class Source:
-    """One of the merged traces, and its shifts."""
-
-    path: Path
-    provenance: dict[str, Any]
-    rows: int
-    end_bytes: int
-    """End of the last byte that a request touches."""
-    ids: tuple[int, int] | None
-    """Smallest and largest dispatch number."""
-    shift_ns: int = 0
-    shift_bytes: int = 0
-    shift_dispatch_id: int = 0
-
-    def moved(self, requests: pa.RecordBatch) -> pa.RecordBatch:
-        """Return a batch shifted for the merged trace; an empty flush keeps its offset."""
-        requests = added(requests, TIMES, self.shift_ns)
-        requests = added(requests, ["dispatch_id"], self.shift_dispatch_id)
-        if not self.shift_bytes:
-            return requests
-        lengths = np.asarray(requests.column("length_bytes").to_numpy(zero_copy_only=False))
-        return added(requests, ["offset_bytes"], np.where(lengths > 0, self.shift_bytes, 0))
-
-    def facts(self) -> dict[str, Any]:
-        """Return facts for the entry of `derived`, with earlier derivations."""
-        facts = source_facts(self.path, self.provenance, self.rows)
-        facts |= {key: self.provenance[key] for key in _DEVICE if key in self.provenance}
-        if self.provenance.get("derived"):
-            facts["derived"] = self.provenance["derived"]
-        moved = {"shift_ns": self.shift_ns, "shift_bytes": self.shift_bytes}
-        return {**facts, **moved, "shift_dispatch_id": self.shift_dispatch_id}
-
-
-def look(path: Path, file: TraceFile) -> Source:
-    """Survey a trace before the merge, in one pass over four columns."""
-    source = Source(path, file.provenance, file.rows, 0, None)
-    for requests in file.batches(["queue_ns", "offset_bytes", "length_bytes", "dispatch_id"]):
-        if not requests.num_rows:
-            continue
-        batch = Batch(requests)
-        source.end_bytes = max(source.end_bytes, int(batch.end_bytes.max()))
-        ids = batch.ints("dispatch_id")
-        ids = ids[ids != UNKNOWN]
-        if ids.size:
-            least, largest = int(ids.min()), int(ids.max())
-            known = source.ids or (least, largest)
-            source.ids = min(known[0], least), max(known[1], largest)
-    return source
-
-
-def place_times(sources: Sequence[Source], at: str) -> None:
-    """Set each source's start time and dispatch numbers.
-
-    Raises UserError when the time of a first event is needed but unknown.
-    """
-    if at == "wall-clock":
-        begins = [_first_event_ns(source) for source in sources]
-        for source, begin_ns in zip(sources, begins, strict=True):
-            source.shift_ns = begin_ns - min(begins)
-    following: int | None = None
-    for source in sources:
-        if source.ids is not None:
-            source.shift_dispatch_id = 0 if following is None else following - source.ids[0]
-            following = source.ids[1] + source.shift_dispatch_id + 1
-
-
-def _first_event_ns(source: Source) -> int:
-    begin = source.provenance.get("first_event")
-    if not begin:
-        raise UserError(f"{source.path}: does not record its start, so 'wall-clock' cannot place it; use --at start")
-    if not follows_the_clock(source.provenance):
-        raise UserError(
-            f"{source.path}: idle time was removed, so it no longer follows the wall clock; use --at start, "
-            "or merge first and drop idle time afterwards"
-        )
-    try:
-        return unix_ns(begin)
-    except ValueError:
-        raise UserError(f"{source.path}: its start '{begin}' is not a date and time; use --at start") from None
-
-
-def place_offsets(sources: Sequence[Source], place: str) -> None:
-    """Set each source's offset on the device.
-
-    Raises UserError for `side-by-side` if a capacity is unknown.
-    """
-    following = 0
-    for source in sources if place == "side-by-side" else ():
-        capacity = source.provenance.get("capacity_bytes")
-        if not capacity:
-            raise UserError(
-                f"{source.path}: does not record its device's capacity, so no trace can follow it; use --place same"
-            )
-        if source.end_bytes > capacity:
-            raise UserError(
-                f"{source.path}: a request ends at byte {source.end_bytes}, beyond the device's {capacity}; "
-                "use --place same, or decode or import the trace again"
-            )
-        source.shift_bytes = following
-        following += capacity
-
-
-def different_devices(sources: Sequence[Source]) -> bool:
-    """Return whether the traces record different devices."""
-    devices = [tuple(source.provenance.get(key) for key in _DEVICE) for source in sources]
-    return len(set(devices)) > 1
+from drivelab.trace.statistics.batch import Ints, resolution_ns
 
 
 def merged_provenance(sources: Sequence[Source], *, at: str, place: str, requests: int) -> dict[str, Any]:
@@ -153,9 +60,13 @@ def merged_provenance(sources: Sequence[Source], *, at: str, place: str, request
         "malformed": sum(int(source.provenance.get("malformed") or 0) for source in sources) or None,
         "time_resolution_ns": _coarsest(sources),
         BEGINS: None if all(has_queue_times(source.provenance) for source in sources) else ISSUE,
-        "first_event": moment(min(map(_first_event_ns, sources))) if at == "wall-clock" else None,
+        "first_event": moment(min(map(first_event_ns, sources))) if at == "wall-clock" else None,
     }
-    overlapping = not apart and different_devices(sources)
+    volumes = {source.volume: source.rows for source in sources if source.volume is not None}
+    if volumes:
+        changes |= {VOLUMES_KEY: volumes, "capacity_bytes": None}
+        common = {key: value for key, value in common.items() if key not in DEVICE}
+    overlapping = place == "same" and different_devices(sources)
     entry = {
         "step": "merge",
         "at": at,
@@ -185,20 +96,22 @@ def _coarsest(sources: Sequence[Source]) -> int | None:
 
 
 STARTS = ("start", "wall-clock")
-PLACES = ("same", "side-by-side")
+PLACES = ("same", "side-by-side", "volumes")
 MOST = 32
 """Most traces per merge: a batch of each is held in memory."""
 
 
-def merge(paths: Sequence[Path], output: Path, *, at: str = "start", place: str = "same") -> dict[str, Any]:
+def merge(paths: Sequence[Path], output: Path, *, at: str | None = None, place: str = "same") -> dict[str, Any]:
     """Merge traces in bounded memory; return the entry of `derived`.
 
     `at`: with `start` all begin at the same time; `wall-clock` keeps their original distance, by their first events.
-    `place`: `same` keeps offsets; `side-by-side` puts each trace after the capacity of the previous ones. Requests at
-    equal times stay in the order of `paths`.
+    `place`: `same` keeps offsets; `side-by-side` puts each trace after the capacity of the previous ones; `volumes`
+    keeps each as a volume. Without `at`, volumes keep their distance, and other traces start together. Requests
+    at equal times stay in the order of `paths`.
 
     Raises UserError when a trace is unsuitable, the output is a source, or all are empty.
     """
+    at = at or ("wall-clock" if place == "volumes" else "start")
     if at not in STARTS or place not in PLACES:
         raise ValueError(f"{at!r} or {place!r} is unknown")
     if not 2 <= len(paths) <= MOST:
@@ -209,11 +122,14 @@ def merge(paths: Sequence[Path], output: Path, *, at: str = "start", place: str 
         sources = [look(path, file) for path, file in zip(paths, files, strict=True)]
         place_times(sources, at)
         place_offsets(sources, place)
+        if place == "volumes":
+            name_volumes(sources)
         batches = [
             pieces(map(source.moved, ordered(file.batches(), source.path)), max(BATCH_ROWS // len(sources), 1))
             for source, file in zip(sources, files, strict=True)
         ]
-        with written(output, paths) as gatherer:
+        schema = REQUESTS_OF_VOLUMES if place == "volumes" else REQUESTS
+        with written(output, paths, schema) as gatherer:
             for table in merged(batches):
                 gatherer.add(table)
             refuse_nothing(gatherer.rows, ", ".join(map(str, paths)), "the traces have no request")

@@ -8,7 +8,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.trace.derive.groups import ordered
-from drivelab.trace.derive.merge import look, place_offsets, place_times
+from drivelab.trace.derive.merge_sources import look, place_offsets, place_times
 from drivelab.trace.derive.output import derived, refuse_nothing, source_facts, written
 from drivelab.trace.parquet_schema import extent, open_trace
 from drivelab.trace.records import refuse_source

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,10 @@ from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, 
 
 from drivelab.core.errors import UserError
 from drivelab.trace.derive.cut import Cut, DropIdle
+from drivelab.trace.derive.groups import moment
 from drivelab.trace.derive.merge import merge
 from drivelab.trace.derive.output import derive
+from drivelab.trace.parquet_schema import open_trace
 
 
 def without_id(row: Row) -> Row:
@@ -133,3 +136,45 @@ def test_invalid_merges_are_refused(pair: list[Path], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="not in the order"):
         merge([pair[0], write(tmp_path / "wild.parquet", [Row(4), Row(3)])], tmp_path / "c.parquet")
     assert not (tmp_path / "c.parquet").exists()
+
+
+def test_each_trace_can_stay_a_volume_of_the_name_of_its_file(pair: list[Path], tmp_path: Path) -> None:
+    entry = merge(pair, tmp_path / "c.parquet", place="volumes")
+    with open_trace(tmp_path / "c.parquet", several=True) as trace:
+        rows = pa.Table.from_batches(trace.batches()).to_pylist()
+        volumes, provenance = trace.volumes, trace.provenance
+    later = 2 * 10**9 + 3
+    assert [(row["volume"], row["queue_ns"], row["offset_bytes"]) for row in rows] == [
+        ("b", 0, 4096), ("b", 10, 0), ("a", later, 4096), ("a", later + 10, 0)
+    ]  # fmt: skip
+    assert volumes == {"a": 2, "b": 2}
+    assert "capacity_bytes" not in provenance
+    assert not entry["different_devices_share_offsets"]
+    assert [source["as_volume"] for source in entry["sources"]] == ["a", "b"]
+    merge(pair, tmp_path / "start.parquet", place="volumes", at="start")
+    with open_trace(tmp_path / "start.parquet", several=True) as trace:
+        assert [batch["queue_ns"].to_pylist() for batch in trace.batches()] == [[0, 0, 10, 10]]
+    (tmp_path / "other").mkdir()
+    same = write(tmp_path / "other/a.parquet", [Row(0)], ABOUT[0])
+    with pytest.raises(UserError, match="another trace is also called 'a'"):
+        merge([pair[0], same], tmp_path / "d.parquet", place="volumes")
+    with pytest.raises(UserError, match=r"is a trace of 2 volumes \(a, b\)"):
+        merge([tmp_path / "c.parquet", pair[0]], tmp_path / "d.parquet")
+
+
+def test_captures_are_placed_to_the_nanosecond(tmp_path: Path) -> None:
+    """A capture states its start in ms, and the clocks at the start in ns."""
+    start_ns = 1_700_000_000_123_456_789
+    paths = []
+    for name, begin_ns in (("a", start_ns), ("b", start_ns + 1234)):
+        about = {"first_event": f"{moment(begin_ns)[:23]}+00:00", "first_event_monotonic_ns": begin_ns - 10**18,
+                 "realtime_offset_ns": 10**18}  # fmt: skip
+        paths.append(write(tmp_path / f"{name}.parquet", [Row(0), Row(2000)], about))
+    entry = merge(paths, tmp_path / "c.parquet", at="wall-clock")
+    assert [source["shift_ns"] for source in entry["sources"]] == [0, 1234]
+    cut_ns = 5_000_000
+    write(paths[1], [Row(0), Row(cut_ns)], about)
+    derive(paths[1], tmp_path / "cut.parquet", Cut(cut_ns, None))
+    entry = merge([paths[0], tmp_path / "cut.parquet"], tmp_path / "c.parquet", at="wall-clock")
+    shift_ns = entry["sources"][1]["shift_ns"] - entry["sources"][0]["shift_ns"]
+    assert abs(shift_ns - cut_ns) < 1_000_000, "a cut has the start of its first event in ms only"

@@ -1,9 +1,9 @@
-"""Import one volume of a foreign file as a trace, in bounded memory."""
+"""Import volumes of a foreign file as a trace, in bounded memory."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -18,7 +18,17 @@ from drivelab.trace.formats import format_for
 from drivelab.trace.formats.common.sorting import Sorter, VolumeFilter, count_rows
 from drivelab.trace.formats.common.source import Source, open_source
 from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Tally, Whole
-from drivelab.trace.parquet_schema import BATCH_ROWS, BEGINS, FLAGS, ISSUE, OPERATIONS, REQUESTS, TraceWriter
+from drivelab.trace.parquet_schema import (
+    BATCH_ROWS,
+    BEGINS,
+    FLAGS,
+    ISSUE,
+    OPERATIONS,
+    REQUESTS,
+    REQUESTS_OF_VOLUMES,
+    VOLUMES_KEY,
+    TraceWriter,
+)
 from drivelab.trace.records import refuse_source, writable
 
 _MOVES_DATA = [OPERATIONS.index("read"), OPERATIONS.index("write")]
@@ -59,6 +69,8 @@ class Requests:
         self._first: int | None = None
         self.rows = 0
         self.operations: Counter[str] = Counter()
+        self.volumes: Counter[str] = Counter()
+        """Requests of each volume, of batches that name it."""
         self.zero_length = 0
         self.last_ns = 0
         """Time of the last event."""
@@ -74,6 +86,7 @@ class Requests:
             self._first = int(batch["time"][0].as_py())
         requests = self._request_batch(batch, self._queue_ns(batch))
         self._count(requests)
+        self.volumes.update(count_rows(batch) if "volume" in batch.schema.names else {})
         self._waiting.append(requests)
         self._waiting_rows += requests.num_rows
         if self._waiting_rows >= BATCH_ROWS:
@@ -109,7 +122,10 @@ class Requests:
         }
         columns |= {name: batch[name] for name in _UNKNOWN if name in batch.schema.names}
         columns |= {name: make(rows) for name, make in _UNKNOWN.items() if name not in columns}
-        return pa.RecordBatch.from_arrays([columns[name] for name in REQUESTS.names], schema=REQUESTS)
+        schema = REQUESTS
+        if "volume" in batch.schema.names:
+            schema, columns["volume"] = REQUESTS_OF_VOLUMES, batch["volume"]
+        return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
     def _count(self, requests: pa.RecordBatch) -> None:
         self.rows += requests.num_rows
@@ -123,7 +139,7 @@ class Requests:
         self.last_ns = max(self.last_ns, *last)
 
     def _write(self, rows: int) -> None:
-        table = pa.Table.from_batches(self._waiting, REQUESTS)
+        table = pa.Table.from_batches(self._waiting)
         self._writer.write(table.slice(0, rows))
         self._waiting = table.slice(rows).to_batches()
         self._waiting_rows = table.num_rows - rows
@@ -141,7 +157,9 @@ class ImportReport:
 
     format: str
     volume: str
-    """Name of the volume; empty if the format has none."""
+    """Name of the volume, or names; empty if the format has none."""
+    volumes: dict[str, int]
+    """Requests of each volume, if the trace has several."""
     rows: int
     """Requests in the trace."""
     operations: dict[str, int]
@@ -178,20 +196,22 @@ def import_trace(
     output: Path,
     *,
     format_name: str | None = None,
-    volume: str | None = None,
+    volume: str | Sequence[str] | None = None,
     max_malformed: int = 0,
 ) -> ImportReport:
-    """Import one volume of a file; without `format_name`, detect the format.
+    """Import one volume of a file, or several with one time base; without `format_name`, detect the format.
 
     Raises UserError and writes no output when the format is unclear, the file is damaged, has too many malformed lines,
     has several volumes and none is chosen, has no request, or has rows too far out of order.
     """
+    chosen = () if volume is None else (volume,) if isinstance(volume, str) else tuple(dict.fromkeys(volume))
     refuse_source(output, [path])
     with open_source(path) as source:
         layout = format_for(format_name, source.head, path)
         tally = Tally(path, max_malformed)
-        with writable(output), TraceWriter(output) as writer:
-            return _import(source, layout, tally, writer, volume)
+        schema = REQUESTS_OF_VOLUMES if len(chosen) > 1 else REQUESTS
+        with writable(output), TraceWriter(output, schema=schema) as writer:
+            return _import(source, layout, tally, writer, chosen)
 
 
 def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[str, int], Tally]:
@@ -209,8 +229,8 @@ def list_volumes(path: Path, *, format_name: str | None = None) -> tuple[dict[st
         return dict(counts.most_common()), tally
 
 
-def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, volume: str | None) -> ImportReport:
-    volumes = VolumeFilter(source.path, volume)
+def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, chosen: Sequence[str]) -> ImportReport:
+    volumes = VolumeFilter(source.path, chosen)
     order = Sorter(source.path, layout, tally.unit)
     requests = Requests(source.path, layout, writer, tally.unit)
     for batch in _read(layout, source, tally):
@@ -219,8 +239,9 @@ def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, v
     for sorted_batch in order.finish():
         requests.add(sorted_batch)
     requests.flush()
-    if not requests.rows:
+    if volumes.several or not requests.rows:
         volumes.refuse_nothing()
+    if not requests.rows:
         others = f"{tally.malformed} malformed {tally.unit}s" if tally.malformed else "no malformed lines"
         raise UserError(
             f"{source.path}: has no request of format {layout.name} and {others}; check the file, or name its format "
@@ -229,6 +250,7 @@ def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, v
     report = ImportReport(
         format=layout.name,
         volume=volumes.name,
+        volumes={name: requests.volumes[name] for name in chosen} if volumes.several else {},
         rows=requests.rows,
         operations=dict(requests.operations),
         malformed=tally.malformed,
@@ -257,7 +279,7 @@ def _provenance(path: Path, report: ImportReport) -> dict[str, Any]:
     return {
         "source": path.name,
         "format_imported": report.format,
-        "volume": report.volume,
+        **({VOLUMES_KEY: report.volumes} if report.volumes else {"volume": report.volume}),
         "malformed": report.malformed,
         "skipped": report.skipped,
         "unmatched": report.unmatched,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -105,53 +105,59 @@ MOST_VOLUMES = 1 << 20
 
 
 class VolumeFilter:
-    """Select the rows of one volume: the chosen or the only one."""
+    """Select the rows of the chosen volumes, or of the only one."""
 
-    def __init__(self, path: Path, chosen: str | None) -> None:
+    def __init__(self, path: Path, chosen: Sequence[str]) -> None:
         self._path = path
-        self._chosen = chosen
+        self._chosen = tuple(chosen)
         self._seen: dict[str, None] = {}
         self.others = 0
         """Rows of other volumes."""
 
     @property
     def name(self) -> str:
-        """The selected volume; empty if the format has no volumes."""
-        return self._chosen if self._chosen is not None else next(iter(self._seen), "")
+        """The selected volumes; empty if the format has no volumes."""
+        return ", ".join(self._chosen or list(self._seen)[:1])
+
+    @property
+    def several(self) -> bool:
+        """Whether several volumes are chosen."""
+        return len(self._chosen) > 1
 
     def select(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows of the volume, without column `volume`.
+        """Return the rows of the volumes; the column `volume` is left only if they are several.
 
         Raises UserError when a volume must be chosen, or the format has no volumes.
         """
         if "volume" not in batch.schema.names:
-            if self._chosen is not None:
-                raise UserError(f"{self._path}: its format has no volumes; remove --volume {self._chosen}")
+            if self._chosen:
+                raise UserError(f"{self._path}: its format has no volumes; remove --volume {self._chosen[0]}")
             return batch
         volumes = batch["volume"]
         names = _present(volumes)
         self._seen |= dict.fromkeys(name for name in names.values() if len(self._seen) <= MOST_VOLUMES)
-        if self._chosen is None and len(self._seen) > 1:
+        if not self._chosen and len(self._seen) > 1:
             raise UserError(
-                f"{self._path}: has several volumes ({_shown(self._seen)}); choose one with --volume; "
-                "'drivelab trace volumes' lists them"
+                f"{self._path}: has several volumes ({_shown(self._seen)}); choose one with --volume; several make "
+                "one trace for one replay; 'drivelab trace volumes' lists them"
             )
-        rest = batch.drop_columns(["volume"])
-        if self._chosen is None or list(names.values()) == [self._chosen]:
+        rest = batch if self.several else batch.drop_columns(["volume"])
+        if not self._chosen or set(names.values()) <= set(self._chosen):
             return rest
-        place = next((index for index, name in names.items() if name == self._chosen), -1)
-        mask = volumes.indices.to_numpy() == place
+        places = [index for index, name in names.items() if name in self._chosen]
+        mask = np.isin(volumes.indices.to_numpy(), places)
         chosen = rest.filter(pa.array(mask))
         self.others += batch.num_rows - chosen.num_rows
         return chosen
 
     def refuse_nothing(self) -> None:
-        """Raise UserError when the file does not have the chosen volume."""
-        if self._chosen is not None and self._seen and self._chosen not in self._seen:
-            raise UserError(
-                f"{self._path}: has no request of volume '{self._chosen}', only of {_shown(self._seen)}; "
-                "'drivelab trace volumes' lists them"
-            )
+        """Raise UserError when the file does not have a chosen volume."""
+        for name in self._chosen if self._seen else ():
+            if name not in self._seen:
+                raise UserError(
+                    f"{self._path}: has no request of volume '{name}', only of {_shown(self._seen)}; "
+                    "'drivelab trace volumes' lists them"
+                )
 
 
 def count_rows(batch: pa.RecordBatch) -> dict[str, int]:
