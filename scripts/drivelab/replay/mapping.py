@@ -164,7 +164,10 @@ class Mapper:
 
     def _rank(self, block: Ints) -> Ints:
         """Return the number of kept blocks below each block."""
-        at = np.searchsorted(self._begin, block, side="right") - 1
+        # Sorted blocks are found several times faster, as the CPU's cache holds what the next search reads.
+        order = np.argsort(block)
+        at = np.empty(block.size, np.int64)
+        at[order] = np.searchsorted(self._begin, block[order], side="right") - 1
         below = np.minimum(block, self._end[at]) - self._begin[at] + self._base[at]
         return np.where(at < 0, 0, below)
 

@@ -23,14 +23,19 @@ def union(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
     """Return disjoint ascending extents [begin, end), with gaps up to `gap` filled.
 
     Adjoining extents become one. Begins and ends are sorted separately: before a gap there are as many ends as begins.
-    This is several times faster than sorting pairs, especially for input made of sorted runs, which the stable sort
-    only merges.
+    This is several times faster than sorting pairs.
     """
+    return _union_of_own(begin.copy(), end.copy(), gap)
+
+
+def _union_of_own(begin: Ints, end: Ints, gap: int) -> tuple[Ints, Ints]:
+    """Return the union of extents as `union`, and overwrite the arrays."""
     if not begin.size:
         return begin, end
-    begin, end = np.sort(begin, kind="stable"), np.sort(end, kind="stable")
+    begin.sort()
+    end.sort()
     first = np.ones(begin.size, np.bool_)
-    first[1:] = begin[1:] - end[:-1] > gap
+    np.greater(begin[1:] - end[:-1], gap, out=first[1:])
     last = np.append(first[1:], True)
     return begin[first], end[last]
 
@@ -46,13 +51,19 @@ class Union:
     def add(self, begin: Ints, end: Ints) -> None:
         """Add non-empty extents [begin, end)."""
         self._new.append(union(begin, end, self._gap))
-        if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size):
+        if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size // 2):
             self.extents()
 
     def extents(self) -> tuple[Ints, Ints]:
         """Return begins and ends, ascending and disjoint."""
-        both = [np.concatenate([known, *new]) for known, *new in zip(self._known, *self._new, strict=True)]
-        self._known, self._new = union(both[0], both[1], self._gap), []
+        if self._new:
+            pieces = [self._known, *self._new]
+            # Memory is scarce for long traces: no array lives longer than needed.
+            self._known, self._new = (np.zeros(0, np.int64), np.zeros(0, np.int64)), []
+            begin = np.concatenate([piece[0] for piece in pieces])
+            end = np.concatenate([piece[1] for piece in pieces])
+            pieces.clear()
+            self._known = _union_of_own(begin, end, self._gap)
         return self._known
 
     def size(self) -> int:
