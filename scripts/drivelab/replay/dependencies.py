@@ -15,7 +15,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.replay import compiled
 from drivelab.replay.survey import Survey
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
+from drivelab.trace.statistics.batch import Batch, Flags, Ints
 
 NONE = -1
 """Marks a request that waits for no other."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -19,7 +18,7 @@ from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
 from drivelab.replay.mapping import Columns, Mapper, MappingReport, Parts
-from drivelab.replay.survey import Shape
+from drivelab.replay.survey import Shape, Shaping
 from drivelab.replay.timing import Clock, Depths
 from drivelab.trace.parquet_schema import BATCH_ROWS, FLAGS, OPERATIONS, REQUESTS
 from drivelab.trace.statistics.batch import UNKNOWN, WRITE, Batch, Ints
@@ -60,6 +59,7 @@ class PlannedWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._rows = PLANNED.empty_table()
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
@@ -76,10 +76,18 @@ class PlannedWriter:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of PLANNED."""
-        self._writer.write_table(rows, row_group_size=BATCH_ROWS)
+        self._rows = pa.concat_tables([self._rows, rows])
+        whole = self._rows.num_rows // BATCH_ROWS * BATCH_ROWS
+        if whole:
+            self._write(whole)
+
+    def _write(self, count: int) -> None:
+        self._writer.write_table(self._rows.slice(0, count), row_group_size=BATCH_ROWS)
+        self._rows = self._rows.slice(count)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Add metadata and move the file into place."""
+        self._write(self._rows.num_rows)
         self._writer.add_key_value_metadata({ABOUT_KEY.decode(): json.dumps(about, sort_keys=True)})
         self._writer.close()
         self._part.replace(self._path)
@@ -112,12 +120,14 @@ class Planner:
 
     def __init__(
         self, mapper: Mapper, clock: Clock, depths: Depths, dependencies: Dependencies, conflicts: ConflictPolicy,
-        *, has_deadlines: bool,
+        *, before: Shape, has_deadlines: bool,
     ) -> None:  # fmt: skip
         self._mapper, self._clock, self._depths, self._dependencies = mapper, clock, depths, dependencies
         self._conflicts = conflicts
         self._has_deadlines = has_deadlines
-        self._before = self._after = Shape()
+        self._before = before
+        known_bytes = before.footprint_bytes if mapper.keeps_footprint else None
+        self._after = Shaping(known_bytes) if mapper.alters else None
         self._records = self._split = 0
         self._first_ns: int | None = None
         self._last_ns = 0
@@ -133,14 +143,10 @@ class Planner:
         """Yield the records of the next requests (with COLUMNS), if any are left."""
         batch = Batch(requests)
         placed = self._mapper.place(batch)
-        if placed.altered and self._after is self._before:
-            # Both were identical so far, so one object served as both.
-            self._after = copy.deepcopy(self._before)
-        self._before.add(batch)
         if placed.altered:
             requests = _moved(requests, placed.offset_bytes, placed.length_bytes).filter(pa.array(placed.kept))
             batch = Batch(requests)
-        if self._after is not self._before:
+        if self._after is not None:
             self._after.add(batch)
         if batch.rows:
             yield self._part(requests, batch)
@@ -154,7 +160,8 @@ class Planner:
 
     def report(self, requests_in_trace: int, requests_merged: int) -> MappingReport:
         """Return how the requests so far were mapped."""
-        mapper, before, after = self._mapper, self._before, self._after
+        mapper, before = self._mapper, self._before
+        after = before if self._after is None else self._after.shape()
         return MappingReport(
             method=mapper.method,
             reason=mapper.reason,

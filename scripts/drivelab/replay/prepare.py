@@ -28,6 +28,8 @@ from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, ints
 
 _GROUPING = ("dispatch_id", "pieces", "length_bytes", "preflush", "fua")
 _EXTENT = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
+_ROWS = 1 << 16
+"""Rows processed at a time: few enough for the CPU's cache, and a whole number of batches in a row group."""
 _PLACES_PER_ROW = 8
 """Bits for each request to find repeated `dispatch_id`: so many that few others share a bit with one."""
 _PATCHED = ("offset_bytes", "length_bytes", "complete_ns")
@@ -59,7 +61,7 @@ class Dispatched:
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield non-empty batches with `columns` of REQUESTS, in `queue_ns` order."""
         row = 0
-        for batch in self._trace.batches(columns):
+        for batch in self._trace.batches(columns, _ROWS):
             after = row + batch.num_rows
             merged = self._merged(batch, row, after)
             row = after
@@ -70,14 +72,14 @@ class Dispatched:
         """Return a bit for each `dispatch_id` modulo their number: whether several mergeable requests may share it."""
         places = 64 << max(0, (self._trace.rows * _PLACES_PER_ROW - 1) // 64).bit_length()
         seen, repeated = np.zeros(places // 64, np.uint64), np.zeros(places // 64, np.uint64)
-        for requests in self._trace.batches(_GROUPING):
+        for requests in self._trace.batches(_GROUPING, _ROWS):
             compiled.mark_repeats(*_ids(requests), seen, repeated)
         return repeated
 
     def _group(self, repeated: compiled.Words) -> None:
         parts: list[dict[str, Ints]] = []
         row = 0
-        for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT))):
+        for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT)), _ROWS):
             batch, (ids, mergeable) = Batch(requests), _ids(requests)
             members = np.flatnonzero(compiled.are_repeats(ids, mergeable, repeated))
             parts.append(
@@ -220,6 +222,7 @@ def _prepare(
         Depths(choice, surveyed),
         dependencies,
         conflicts,
+        before=surveyed.shape,
         has_deadlines=choice.timing.has_deadlines,
     )
     with PlannedWriter(planned) as rows:

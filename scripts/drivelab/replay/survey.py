@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,17 +20,17 @@ _CHUNK = 1 << 20
 """Records or extents processed at a time."""
 
 
-def union(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
-    """Return disjoint ascending extents [begin, end), with gaps up to `gap` filled.
+def union(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return disjoint ascending extents [begin, end); adjoining ones become one."""
+    return _union_of_own(begin.copy(), end.copy())
 
-    Adjoining extents become one. Begins and ends are sorted separately: before a gap there are as many ends as begins.
-    This is several times faster than sorting pairs.
+
+def _union_of_own(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
+    """Return the union of extents, with gaps up to `gap` filled, and overwrite the arrays.
+
+    Begins and ends are sorted separately: before a gap there are as many ends as begins. This is several times faster
+    than sorting pairs.
     """
-    return _union_of_own(begin.copy(), end.copy(), gap)
-
-
-def _union_of_own(begin: Ints, end: Ints, gap: int) -> tuple[Ints, Ints]:
-    """Return the union of extents as `union`, and overwrite the arrays."""
     if not begin.size:
         return begin, end
     begin.sort()
@@ -40,17 +41,29 @@ def _union_of_own(begin: Ints, end: Ints, gap: int) -> tuple[Ints, Ints]:
     return begin[first], end[last]
 
 
+def _joined(pieces: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """Concatenate begins and ends, and drop the pieces: long traces have much of both."""
+    ends = [end for _, end in pieces]
+    begins = [begin for begin, _ in pieces]
+    pieces.clear()
+    begin = np.concatenate(begins)
+    begins.clear()
+    return begin, np.concatenate(ends)
+
+
+_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
 class Union:
     """The union of extents from batches; memory grows with the disjoint extents."""
 
-    def __init__(self, gap: int = 0) -> None:
-        self._gap = gap
-        self._known = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    def __init__(self) -> None:
+        self._known = _NONE
         self._new: list[tuple[Ints, Ints]] = []
 
     def add(self, begin: Ints, end: Ints) -> None:
         """Add non-empty extents [begin, end)."""
-        self._new.append(union(begin, end, self._gap))
+        self._new.append(union(begin, end))
         if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size // 2):
             self.extents()
 
@@ -58,25 +71,32 @@ class Union:
         """Return begins and ends, ascending and disjoint."""
         if self._new:
             pieces = [self._known, *self._new]
-            # Memory is scarce for long traces: no array lives longer than needed.
-            self._known, self._new = (np.zeros(0, np.int64), np.zeros(0, np.int64)), []
-            begin = np.concatenate([piece[0] for piece in pieces])
-            end = np.concatenate([piece[1] for piece in pieces])
-            pieces.clear()
-            self._known = _union_of_own(begin, end, self._gap)
+            self._known, self._new = _NONE, []
+            self._known = _union_of_own(*_joined(pieces))
         return self._known
 
     def size(self) -> int:
-        """Return the length that the extents cover, included gaps counted."""
+        """Return the length that the extents cover."""
         begin, end = self.extents()
         return int((end - begin).sum())
 
 
-class Shape:
-    """Footprint, sequential share and overlap of reads and writes, batch by batch."""
+class Shape(NamedTuple):
+    """Footprint, sequential share and overlap of reads and writes."""
 
-    def __init__(self) -> None:
-        self._sequence, self._union = Sequence(), Union()
+    footprint_bytes: int
+    """Distinct bytes read or written."""
+    retouched_bytes: int
+    """Bytes read or written, minus the distinct bytes."""
+    sequential_pct: float
+    """Sequential share of reads and writes; see drivelab.trace.statistics.streams."""
+
+
+class Shaping:
+    """Find the shape of requests, batch by batch; `footprint_bytes` only if it is not known."""
+
+    def __init__(self, footprint_bytes: int | None = None) -> None:
+        self._sequence, self._union, self._footprint_bytes = Sequence(), Union(), footprint_bytes
         self._transfers = self._sequential = self._moved_bytes = 0
 
     def add(self, batch: Batch) -> None:
@@ -84,22 +104,17 @@ class Shape:
         self._sequential += int(self._sequence.sequential(batch)[0].sum())
         self._transfers += int(transfers.sum())
         self._moved_bytes += int(batch.length_bytes[transfers].sum())
-        self._union.add(batch.offset_bytes[transfers], batch.end_bytes[transfers])
+        if self._footprint_bytes is None:
+            self._union.add(batch.offset_bytes[transfers], batch.end_bytes[transfers])
 
-    @property
-    def footprint_bytes(self) -> int:
-        """Distinct bytes read or written."""
-        return self._union.size()
+    def extents(self) -> tuple[Ints, Ints]:
+        """Return begins and ends of all bytes read or written, ascending and disjoint."""
+        return self._union.extents()
 
-    @property
-    def retouched_bytes(self) -> int:
-        """Bytes read or written, minus the distinct bytes."""
-        return self._moved_bytes - self.footprint_bytes
-
-    @property
-    def sequential_pct(self) -> float:
-        """Sequential share of reads and writes; see drivelab.trace.statistics.streams."""
-        return 100 * self._sequential / self._transfers if self._transfers else 0.0
+    def shape(self) -> Shape:
+        footprint_bytes = self._union.size() if self._footprint_bytes is None else self._footprint_bytes
+        sequential_pct = 100 * self._sequential / self._transfers if self._transfers else 0.0
+        return Shape(footprint_bytes, self._moved_bytes - footprint_bytes, sequential_pct)
 
 
 def footprint_extents(schedule: Path) -> Ints:
@@ -128,9 +143,8 @@ FLUSH, DISCARD, ZEROES = (OPERATIONS.index(name) for name in ("flush", "discard"
 class Survey(Times):
     """Totals of a trace's requests as dispatched."""
 
-    gap_blocks: int
-    touched: Union = field(init=False)
-    """Blocks of reads and writes, with gaps up to `gap_blocks`."""
+    touched: tuple[Ints, Ints] | None = None
+    """First block, and block after the last, of each extent of reads and writes with small gaps filled."""
     transfers: int = 0
     longest_blocks: int = 0
     """Longest read or write."""
@@ -139,8 +153,9 @@ class Survey(Times):
     reach_blocks: int = 0
     """End of the last block of any request."""
 
-    def __post_init__(self) -> None:
-        self.touched = Union(self.gap_blocks)
+    altered: int = 0
+    """Requests that become whole blocks: longer, shorter, or nothing."""
+    shape: Shape = field(init=False)
 
 
 def blocks(batch: Batch, block_bytes: int) -> tuple[Ints, Ints, Flags]:
@@ -159,11 +174,11 @@ def blocks(batch: Batch, block_bytes: int) -> tuple[Ints, Ints, Flags]:
 
 
 def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int | None) -> Survey:
-    """Survey batches with COLUMNS; touched blocks only if `gap_bytes` is given.
+    """Survey batches with COLUMNS; `touched` only if `gap_bytes` is given: the longest gap filled.
 
     Raises UserError for impossible extents and times, and for requests out of `queue_ns` order.
     """
-    totals = Survey(gap_blocks=(gap_bytes or 0) // block_bytes)
+    totals, shaping = Survey(), Shaping()
     for requests in batches:
         batch = Batch(requests)
         totals.add_times(batch)
@@ -171,10 +186,17 @@ def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int |
             raise UserError("its times are impossible; decode or import the trace again")
         first, end, nonempty = blocks(batch, block_bytes)
         moved = batch.transfers
+        altered = (batch.operation != FLUSH) & (~nonempty | ((end - first) * block_bytes != batch.length_bytes))
+        totals.altered += int(altered.sum())
         totals.transfers += int(moved.sum())
         totals.longest_blocks = max(totals.longest_blocks, int((end - first)[moved].max(initial=0)))
         totals.span_blocks = max(totals.span_blocks, int(end[moved].max(initial=0)))
         totals.reach_blocks = max(totals.reach_blocks, int(end[nonempty].max(initial=0)))
-        if gap_bytes is not None:
-            totals.touched.add(first[moved], end[moved])
+        shaping.add(batch)
+    totals.shape = shaping.shape()
+    if gap_bytes is not None:
+        begin_bytes, end_bytes = shaping.extents()
+        totals.touched = _union_of_own(
+            begin_bytes // block_bytes, (end_bytes - 1) // block_bytes + 1, gap_bytes // block_bytes
+        )
     return totals
