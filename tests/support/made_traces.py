@@ -102,6 +102,7 @@ def batches_of(rows: int) -> Iterator[None]:
     with (
         patch("drivelab.trace.parquet_schema.BATCH_ROWS", rows),
         patch("drivelab.trace.derive.output.BATCH_ROWS", rows),
+        patch("drivelab.replay.prepare._ROWS", rows),
     ):
         yield
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from drivelab.replay import compiled
 from drivelab.replay.survey import union
 from drivelab.trace.statistics.batch import Flags, Ints
 
@@ -19,8 +20,6 @@ MOST_READERS = 64
 write waits for all. This bounds memory, and delays only reads of blocks with more than 64 reads in flight."""
 _MOST_PAIRS = 1 << 22
 """Pairs of a request and a segment that are processed together."""
-_MOST_ROWS = 1 << 13
-"""Requests among which overlaps are sought: few enough to fit the CPU's cache and to be far apart on the drive."""
 _INDEX_BITS = 32
 _LAST_INDEX = (1 << _INDEX_BITS) - 1
 
@@ -83,60 +82,13 @@ class Overlaps:
 
         A request with an end before its start is never in flight.
         """
-        rows, before = start_ns.size, self._ends_ns.size
-        if rows > _MOST_ROWS:
-            return self._in_parts(accesses, start_ns, end_ns, _MOST_ROWS)
         every = Accesses(*(np.concatenate(both) for both in zip(self._flying, accesses, strict=True)))
         ends_ns = np.concatenate([self._ends_ns, end_ns])
-        # Of each request: the first row that begins at its end or later. Before it, the request is in flight.
-        until = np.searchsorted(start_ns, ends_ns)
-        number = np.arange(every.begin.size) - before
-        chosen = np.flatnonzero(_meeting(every, until, number))
-        if rows > 1 and _too_many(every.part(chosen)):
-            return self._in_parts(accesses, start_ns, end_ns, -(-rows // 2))
-        row, segment, _ = _pairs(every.begin[chosen], every.end[chosen])
-        row = chosen[row]
-        changes = every.changes[row]
-        changed = _latest_before(segment, np.where(changes, until[row], -1))
-        touched = _latest_before(segment, until[row])
-        result = np.zeros(rows, np.bool_)
-        conflicts = (np.where(changes, touched, changed) > number[row]) & (row >= before)
-        result[number[row[conflicts]]] = True
-        if rows:
+        result = compiled.overlaps(*every, ends_ns, start_ns)
+        if start_ns.size:
             kept = ends_ns > start_ns[-1]
             self._flying, self._ends_ns = every.part(kept), ends_ns[kept]
         return result
-
-    def _in_parts(self, accesses: Accesses, start_ns: Ints, end_ns: Ints, rows: int) -> Flags:
-        parts = [slice(first, first + rows) for first in range(0, start_ns.size, rows)]
-        return np.concatenate([self.of(accesses.part(part), start_ns[part], end_ns[part]) for part in parts])
-
-
-def _latest_before(group: Ints, values: Ints) -> Ints:
-    """Return the largest value before each within its group, or less than 0; values are -1 or more.
-
-    `group` ascends.
-    """
-    base = group * (int(values.max(initial=0)) + 2)
-    latest = np.maximum.accumulate(base + values + 1)
-    return np.asarray(np.concatenate([latest[:1] * 0, latest[:-1]]) - base - 1, np.int64)
-
-
-def _meeting(accesses: Accesses, until: Ints, number: Ints) -> Flags:
-    """Return the requests that may conflict with one in flight: a quick choice, so that few remain.
-
-    Requests are in one cluster if they are connected by shared bytes. A cluster is chosen if one of its requests
-    changes data, and one begins while another is in flight.
-    """
-    order = np.argsort(accesses.begin, kind="stable")
-    begin, end = accesses.begin[order], np.maximum.accumulate(accesses.end[order])
-    cluster = np.zeros(order.size, np.int64)
-    cluster[order[1:]] = np.cumsum(begin[1:] >= end[:-1])
-    by_cluster = np.argsort(cluster, kind="stable")
-    in_order = cluster[by_cluster]
-    meets = _latest_before(in_order, until[by_cluster]) > number[by_cluster]
-    chosen = (np.bincount(in_order, meets) > 0) & (np.bincount(in_order, accesses.changes[by_cluster]) > 0)
-    return np.asarray(chosen[cluster], np.bool_)
 
 
 class Order:

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
+from drivelab.replay import compiled
 from drivelab.replay.survey import Survey
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
+from drivelab.trace.statistics.batch import Batch, Flags, Ints
 
 NONE = -1
 """Marks a request that waits for no other."""
@@ -55,34 +56,9 @@ class Dependencies:
             return np.full(batch.rows, NONE), np.zeros(batch.rows, np.int64)
         stream, known = self._streams(requests, batch)
         self._known |= bool(known.any())
-        ended = known & (batch.complete_ns != UNKNOWN)
-        later = ended & (batch.complete_ns > batch.queue_ns)
-        # At equal times, completions sort before the requests they release, in file order. A request that completed
-        # at its queue time sorts right after itself.
-        counts = 1 + (ended & ~later)
-        row = np.repeat(np.arange(batch.rows), counts)
-        is_request = np.zeros(row.size, np.bool_)
-        is_request[np.cumsum(counts) - counts] = True
-        events = [
-            np.concatenate([waiting, values[later], values[row]])
-            for waiting, values in zip(self._waiting, (stream, batch.complete_ns, record), strict=True)
-        ]
-        events[1][-row.size :] = batch.queue_ns[row]
-        waits = np.concatenate([np.zeros(events[0].size - row.size, np.bool_), is_request])
-        waiting_row = np.concatenate([np.full(events[0].size - row.size, NONE), row])
-        order = np.argsort(events[1], kind="stable")
-        order = order[np.argsort(events[0][order], kind="stable")]
-        stream_in_order, time_ns, record_in_order = (values[order] for values in events)
-        waits, waiting_row = waits[order], waiting_row[order]
-
-        last = np.maximum.accumulate(np.where(waits, NONE, np.arange(order.size)))
-        linked = waits & (last >= 0)
-        linked[linked] = stream_in_order[last[linked]] == stream_in_order[linked]
-        linked[linked] = known[waiting_row[linked]]
-        after, think_ns = np.full(batch.rows, NONE), np.zeros(batch.rows, np.int64)
-        after[waiting_row[linked]] = record_in_order[last[linked]]
-        think_ns[waiting_row[linked]] = time_ns[linked] - time_ns[last[linked]]
-        self._keep(stream_in_order, time_ns, record_in_order, ~waits, int(batch.queue_ns[-1]))
+        after, think_ns, self._waiting = compiled.last_completions(
+            self._waiting, (stream, batch.complete_ns, record), known, batch.queue_ns, NONE
+        )
         return after, think_ns
 
     def finish(self) -> None:
@@ -92,15 +68,6 @@ class Dependencies:
                 f"the trace does not record the {self._word} of any request, so dependencies are unknown; "
                 "choose other dependencies"
             )
-
-    def _keep(self, stream: Ints, time_ns: Ints, record: Ints, completion: Flags, now_ns: int) -> None:
-        """Keep future completions, and the last past one of each stream."""
-        stream, time_ns, record = stream[completion], time_ns[completion], record[completion]
-        past = time_ns <= now_ns
-        followed = np.zeros(stream.size, np.bool_)
-        followed[:-1] = (stream[1:] == stream[:-1]) & past[1:]
-        keep = ~past | ~followed
-        self._waiting = stream[keep], time_ns[keep], record[keep]
 
     def _streams(self, requests: pa.RecordBatch, batch: Batch) -> tuple[Ints, Flags]:
         """Return a number for each request's stream, and whether the trace records it."""

@@ -95,9 +95,13 @@ class Mapper:
         self._place: Method = {
             "exact": self._exact, "modulo": self._modulo, "scale": self._scale, "compact": self._compact
         }[self.method]  # fmt: skip
-        if self.method == "compact":
-            self._prepare_compaction(choice.gap_bytes)
+        if survey.touched is not None:
+            self._prepare_compaction(survey.touched, choice.gap_bytes)
         self.moved = self.resized = self.clipped = self.dropped = 0
+        self.alters = bool(self.method != "exact" or self.low_block or survey.altered)
+        """Whether any request may differ from the trace."""
+        self.keeps_footprint = self.method in ("exact", "compact") and not survey.altered
+        """Whether as many distinct bytes are read or written as in the trace."""
 
     def place(self, batch: Batch) -> Placed:
         """Return offsets and lengths on the drive; flushes have offset and length 0."""
@@ -164,19 +168,23 @@ class Mapper:
 
     def _rank(self, block: Ints) -> Ints:
         """Return the number of kept blocks below each block."""
-        at = np.searchsorted(self._begin, block, side="right") - 1
-        below = np.minimum(block, self._end[at]) - self._begin[at] + self._base[at]
+        # Sorted blocks are found several times faster, as the CPU's cache holds what the next search reads.
+        order = np.argsort(block)
+        at = np.empty(block.size, np.int64)
+        at[order] = np.searchsorted(self._begin, block[order], side="right") - 1
+        below = np.minimum(block - self._begin[at] + self._base[at], self._base[at + 1])
         return np.where(at < 0, 0, below)
 
-    def _prepare_compaction(self, gap_bytes: int) -> None:
-        self._begin, self._end = self._survey.touched.extents()
-        if self._begin.size and self._begin[0] <= gap_bytes // self.block_bytes:
-            self._begin = self._begin.copy()
-            self._begin[0] = 0
-        after = np.cumsum(self._end - self._begin)
-        self._base = after - (self._end - self._begin)
-        if after.size and after[-1] > self.range_blocks:
-            taken, room = self._amounts(int(after[-1]), self.range_blocks)
+    def _prepare_compaction(self, touched: tuple[Ints, Ints], gap_bytes: int) -> None:
+        begin, end = touched
+        if begin.size and begin[0] <= gap_bytes // self.block_bytes:
+            begin = begin.copy()
+            begin[0] = 0
+        self._begin = begin
+        self._base = np.concatenate([[0], np.cumsum(end - begin)])
+        """Kept blocks before each extent, and in all."""
+        if self._base[-1] > self.range_blocks:
+            taken, room = self._amounts(int(self._base[-1]), self.range_blocks)
             raise UserError(
                 f"the compacted trace needs {taken}, gaps up to {format_size(gap_bytes)} included, but the active "
                 f"range has {room}; choose a smaller gap, the mapping modulo, or a larger drive"

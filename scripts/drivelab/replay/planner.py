@@ -62,6 +62,7 @@ class PlannedWriter:
 
     def __init__(self, path: Path, schema: pa.Schema = PLANNED) -> None:
         self._path, self._schema = path, schema
+        self._rows = schema.empty_table()
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
 
     def __enter__(self) -> Self:
@@ -78,10 +79,18 @@ class PlannedWriter:
 
     def write(self, rows: pa.Table) -> None:
         """Append rows of the schema."""
-        self._writer.write_table(rows, row_group_size=BATCH_ROWS)
+        self._rows = pa.concat_tables([self._rows, rows])
+        whole = self._rows.num_rows // BATCH_ROWS * BATCH_ROWS
+        if whole:
+            self._write(whole)
+
+    def _write(self, count: int) -> None:
+        self._writer.write_table(self._rows.slice(0, count), row_group_size=BATCH_ROWS)
+        self._rows = self._rows.slice(count)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Add metadata and move the file into place."""
+        self._write(self._rows.num_rows)
         self._writer.add_key_value_metadata({ABOUT_KEY.decode(): json.dumps(about, sort_keys=True)})
         self._writer.close()
         self._part.replace(self._path)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
-from drivelab.replay import survey
+from drivelab.replay import compiled, survey
 from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
@@ -25,10 +25,14 @@ from drivelab.replay.timing import Clock, Depths
 from drivelab.replay.volumes import ONLY, Chosen, Placements, Volumes, surveys
 from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints
+from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, ints
 
-_GROUPING = ("queue_ns", "operation", "offset_bytes", "length_bytes", "dispatch_id", "pieces", "preflush", "fua")
+_GROUPING = ("dispatch_id", "pieces", "length_bytes", "preflush", "fua")
 _EXTENT = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
+_ROWS = 1 << 16
+"""Rows processed at a time: few enough for the CPU's cache, and a whole number of batches in a row group."""
+_PLACES_PER_ROW = 8
+"""Bits for each request to find repeated `dispatch_id`: so many that few others share a bit with one."""
 _PATCHED = ("offset_bytes", "length_bytes", "complete_ns")
 
 
@@ -37,7 +41,7 @@ class Dispatched:
 
     Adjoining requests with the same `dispatch_id` become one. It takes position, time, process and flags from the part
     queued first, and the last completion of all parts. Writes with a preflush or FUA and split requests are unchanged.
-    Memory: about 20 B per request during construction, and 100 B per merged request.
+    Memory: at most 4 B per request during construction, and 100 B per merged request.
 
     Raises UserError when the trace is damaged or holds impossible requests.
     """
@@ -46,37 +50,34 @@ class Dispatched:
         self._trace = trace
         self._heads = {name: np.zeros(0, np.int64) for name in ("row", *_PATCHED)}
         self._absorbed = np.zeros(0, np.int64)
-        shared = _shared(self._mergeable_ids())
-        if shared.size:
-            self._group(shared)
+        repeated = self._repeated_ids()
+        if repeated.any():
+            self._group(repeated)
 
     def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
         """Yield non-empty batches with `columns` of REQUESTS, in `queue_ns` order."""
         row = 0
-        for batch in self._trace.batches(columns):
+        for batch in self._trace.batches(columns, _ROWS):
             after = row + batch.num_rows
             merged = self._merged(batch, row, after)
             row = after
             if merged.num_rows:
                 yield merged
 
-    def _mergeable_ids(self) -> Ints:
-        """Return each request's `dispatch_id`, UNKNOWN where it cannot have been merged."""
-        ids, row = np.full(self._trace.rows, UNKNOWN), 0
-        for requests in self._trace.batches(_GROUPING):
-            batch = Batch(requests)
-            ids[row : row + batch.rows] = np.where(_mergeable(batch), batch.ints("dispatch_id"), UNKNOWN)
-            row += batch.rows
-        return ids
+    def _repeated_ids(self) -> compiled.Words:
+        """Return a bit for each `dispatch_id` modulo their number: whether several mergeable requests may share it."""
+        places = 64 << max(0, (self._trace.rows * _PLACES_PER_ROW - 1) // 64).bit_length()
+        seen, repeated = np.zeros(places // 64, np.uint64), np.zeros(places // 64, np.uint64)
+        for requests in self._trace.batches(_GROUPING, _ROWS):
+            compiled.mark_repeats(*_ids(requests), seen, repeated)
+        return repeated
 
-    def _group(self, shared: Ints) -> None:
+    def _group(self, repeated: compiled.Words) -> None:
         parts: list[dict[str, Ints]] = []
         row = 0
-        for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT))):
-            batch = Batch(requests)
-            ids = batch.ints("dispatch_id")
-            place = np.minimum(np.searchsorted(shared, ids), shared.size - 1)
-            members = np.flatnonzero(_mergeable(batch) & (shared[place] == ids))
+        for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT)), _ROWS):
+            batch, (ids, mergeable) = Batch(requests), _ids(requests)
+            members = np.flatnonzero(compiled.are_repeats(ids, mergeable, repeated))
             parts.append(
                 {
                     "row": row + members,
@@ -115,7 +116,7 @@ class Dispatched:
             at = self._heads["row"][low:high] - row
             for name in _PATCHED:
                 if name in batch.schema.names:
-                    values = _ints(batch.column(name))
+                    values = ints(batch.column(name)).copy()
                     values[at] = self._heads[name][low:high]
                     place, kind = batch.schema.get_field_index(name), REQUESTS.field(name)
                     column = pa.array(values, mask=values == UNKNOWN if kind.nullable else None)
@@ -128,23 +129,11 @@ class Dispatched:
         return batch
 
 
-def _mergeable(batch: Batch) -> Flags:
-    whole = (batch.ints("pieces") == 1) & (batch.length_bytes > 0)
-    return np.asarray(whole & ~batch.flag("preflush") & ~batch.flag("fua"), np.bool_)
-
-
-def _shared(ids: Ints) -> Ints:
-    """Return the values that occur more than once, ascending, without UNKNOWN."""
-    ids = ids[ids != UNKNOWN]
-    ids.sort(kind="stable")  # They are nearly in order.
-    repeated = ids[1:][ids[1:] == ids[:-1]]
-    new = np.ones(repeated.size, np.bool_)
-    new[1:] = repeated[1:] != repeated[:-1]
-    return np.asarray(repeated[new], np.int64)
-
-
-def _ints(column: pa.Array) -> Ints:
-    return np.array(column.fill_null(UNKNOWN).to_numpy(zero_copy_only=False), np.int64)
+def _ids(requests: pa.RecordBatch) -> tuple[Ints, Flags]:
+    """Return each request's `dispatch_id`, and whether it can be a part of a merged request."""
+    ids, pieces, length = (ints(requests.column(name)) for name in ("dispatch_id", "pieces", "length_bytes"))
+    preflush, fua = (requests.column(name).to_numpy(zero_copy_only=False) for name in ("preflush", "fua"))
+    return ids, np.asarray((ids != UNKNOWN) & (pieces == 1) & (length > 0) & ~preflush & ~fua, np.bool_)
 
 
 @dataclass(frozen=True)

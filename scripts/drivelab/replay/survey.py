@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,53 +20,83 @@ _CHUNK = 1 << 20
 """Records or extents processed at a time."""
 
 
-def union(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
-    """Return disjoint ascending extents [begin, end), with gaps up to `gap` filled.
+def union(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return disjoint ascending extents [begin, end); adjoining ones become one."""
+    return _union_of_own(begin.copy(), end.copy())
 
-    Adjoining extents become one. Begins and ends are sorted separately: before a gap there are as many ends as begins.
-    This is several times faster than sorting pairs, especially for input made of sorted runs, which the stable sort
-    only merges.
+
+def _union_of_own(begin: Ints, end: Ints, gap: int = 0) -> tuple[Ints, Ints]:
+    """Return the union of extents, with gaps up to `gap` filled, and overwrite the arrays.
+
+    Begins and ends are sorted separately: before a gap there are as many ends as begins. This is several times faster
+    than sorting pairs.
     """
     if not begin.size:
         return begin, end
-    begin, end = np.sort(begin, kind="stable"), np.sort(end, kind="stable")
+    begin.sort()
+    end.sort()
     first = np.ones(begin.size, np.bool_)
-    first[1:] = begin[1:] - end[:-1] > gap
+    np.greater(begin[1:] - end[:-1], gap, out=first[1:])
     last = np.append(first[1:], True)
     return begin[first], end[last]
+
+
+def _joined(pieces: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """Concatenate begins and ends, and drop the pieces: long traces have much of both."""
+    ends = [end for _, end in pieces]
+    begins = [begin for begin, _ in pieces]
+    pieces.clear()
+    begin = np.concatenate(begins)
+    begins.clear()
+    return begin, np.concatenate(ends)
+
+
+_NONE = (np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 class Union:
     """The union of extents from batches; memory grows with the disjoint extents."""
 
-    def __init__(self, gap: int = 0) -> None:
-        self._gap = gap
-        self._known = (np.zeros(0, np.int64), np.zeros(0, np.int64))
+    def __init__(self) -> None:
+        self._known = _NONE
         self._new: list[tuple[Ints, Ints]] = []
 
     def add(self, begin: Ints, end: Ints) -> None:
         """Add non-empty extents [begin, end)."""
-        self._new.append(union(begin, end, self._gap))
-        if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size):
+        self._new.append(union(begin, end))
+        if sum(new.size for new, _ in self._new) > max(_CHUNK, self._known[0].size // 2):
             self.extents()
 
     def extents(self) -> tuple[Ints, Ints]:
         """Return begins and ends, ascending and disjoint."""
-        both = [np.concatenate([known, *new]) for known, *new in zip(self._known, *self._new, strict=True)]
-        self._known, self._new = union(both[0], both[1], self._gap), []
+        if self._new:
+            pieces = [self._known, *self._new]
+            self._known, self._new = _NONE, []
+            self._known = _union_of_own(*_joined(pieces))
         return self._known
 
     def size(self) -> int:
-        """Return the length that the extents cover, included gaps counted."""
+        """Return the length that the extents cover."""
         begin, end = self.extents()
         return int((end - begin).sum())
 
 
-class Shape:
-    """Footprint, sequential share and overlap of reads and writes, batch by batch."""
+class Shape(NamedTuple):
+    """Footprint, sequential share and overlap of reads and writes."""
 
-    def __init__(self) -> None:
-        self._sequence, self._union = Sequence(), Union()
+    footprint_bytes: int
+    """Distinct bytes read or written."""
+    retouched_bytes: int
+    """Bytes read or written, minus the distinct bytes."""
+    sequential_pct: float
+    """Sequential share of reads and writes; see drivelab.trace.statistics.streams."""
+
+
+class Shaping:
+    """Find the shape of requests, batch by batch; `footprint_bytes` only if it is not known."""
+
+    def __init__(self, footprint_bytes: int | None = None) -> None:
+        self._sequence, self._union, self._footprint_bytes = Sequence(), Union(), footprint_bytes
         self._transfers = self._sequential = self._moved_bytes = 0
 
     def add(self, batch: Batch) -> None:
@@ -73,22 +104,17 @@ class Shape:
         self._sequential += int(self._sequence.sequential(batch)[0].sum())
         self._transfers += int(transfers.sum())
         self._moved_bytes += int(batch.length_bytes[transfers].sum())
-        self._union.add(batch.offset_bytes[transfers], batch.end_bytes[transfers])
+        if self._footprint_bytes is None:
+            self._union.add(batch.offset_bytes[transfers], batch.end_bytes[transfers])
 
-    @property
-    def footprint_bytes(self) -> int:
-        """Distinct bytes read or written."""
-        return self._union.size()
+    def extents(self) -> tuple[Ints, Ints]:
+        """Return begins and ends of all bytes read or written, ascending and disjoint."""
+        return self._union.extents()
 
-    @property
-    def retouched_bytes(self) -> int:
-        """Bytes read or written, minus the distinct bytes."""
-        return self._moved_bytes - self.footprint_bytes
-
-    @property
-    def sequential_pct(self) -> float:
-        """Sequential share of reads and writes; see drivelab.trace.statistics.streams."""
-        return 100 * self._sequential / self._transfers if self._transfers else 0.0
+    def shape(self) -> Shape:
+        footprint_bytes = self._union.size() if self._footprint_bytes is None else self._footprint_bytes
+        sequential_pct = 100 * self._sequential / self._transfers if self._transfers else 0.0
+        return Shape(footprint_bytes, self._moved_bytes - footprint_bytes, sequential_pct)
 
 
 def footprint_extents(schedule: Path, target: int = 0) -> Ints:
@@ -118,9 +144,8 @@ class Survey(Times):
     """Totals of a trace's requests as dispatched."""
 
     block_bytes: int
-    gap_bytes: int | None
-    touched: Union = field(init=False)
-    """Blocks of reads and writes, with gaps up to `gap_bytes`; empty if that is None."""
+    gap_bytes: int | None = None
+    """The longest gap between touched extents that is filled; None: nothing is compacted."""
     transfers: int = 0
     longest_blocks: int = 0
     """Longest read or write."""
@@ -128,9 +153,13 @@ class Survey(Times):
     """End of the last block read or written."""
     reach_blocks: int = 0
     """End of the last block of any request."""
-
-    def __post_init__(self) -> None:
-        self.touched = Union((self.gap_bytes or 0) // self.block_bytes)
+    altered: int = 0
+    """Requests that become whole blocks: longer, shorter, or nothing."""
+    shape: Shape = field(init=False)
+    """Shape of all batches."""
+    touched: tuple[Ints, Ints] | None = field(init=False, default=None)
+    """First block, and block after the last, of each extent of reads and writes with gaps filled."""
+    _shaping: Shaping = field(init=False, default_factory=Shaping)
 
     def add(self, batch: Batch) -> None:
         """Count a batch; raises UserError as `survey` does."""
@@ -139,12 +168,22 @@ class Survey(Times):
             raise UserError("its times are impossible; decode or import the trace again")
         first, end, nonempty = blocks(batch, self.block_bytes)
         moved = batch.transfers
+        altered = (batch.operation != FLUSH) & (~nonempty | ((end - first) * self.block_bytes != batch.length_bytes))
+        self.altered += int(altered.sum())
         self.transfers += int(moved.sum())
         self.longest_blocks = max(self.longest_blocks, int((end - first)[moved].max(initial=0)))
         self.span_blocks = max(self.span_blocks, int(end[moved].max(initial=0)))
         self.reach_blocks = max(self.reach_blocks, int(end[nonempty].max(initial=0)))
+        self._shaping.add(batch)
+
+    def finish(self) -> None:
+        """Set `shape` and `touched`, and free what they were made of."""
+        self.shape = self._shaping.shape()
         if self.gap_bytes is not None:
-            self.touched.add(first[moved], end[moved])
+            begin_bytes, end_bytes = self._shaping.extents()
+            begin, end = begin_bytes // self.block_bytes, (end_bytes - 1) // self.block_bytes + 1
+            self.touched = _union_of_own(begin, end, self.gap_bytes // self.block_bytes)
+        del self._shaping
 
 
 def blocks(batch: Batch, block_bytes: int) -> tuple[Ints, Ints, Flags]:
@@ -163,11 +202,12 @@ def blocks(batch: Batch, block_bytes: int) -> tuple[Ints, Ints, Flags]:
 
 
 def survey(batches: Iterable[pa.RecordBatch], block_bytes: int, gap_bytes: int | None) -> Survey:
-    """Survey batches with COLUMNS; touched blocks only if `gap_bytes` is given.
+    """Survey batches with COLUMNS; `touched` only if `gap_bytes` is given: the longest gap filled.
 
     Raises UserError for impossible extents and times, and for requests out of `queue_ns` order.
     """
     totals = Survey(block_bytes=block_bytes, gap_bytes=gap_bytes)
     for requests in batches:
         totals.add(Batch(requests))
+    totals.finish()
     return totals

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +13,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import MappingChoice
 from drivelab.replay.mapping import Mapper, MappingReport, Placed
-from drivelab.replay.survey import Shape, Survey
+from drivelab.replay.survey import Shape, Shaping, Survey
 from drivelab.trace.parquet_schema import REQUESTS, VOLUME, TraceFile
 from drivelab.trace.statistics.batch import Batch, Ints
 
@@ -70,9 +69,9 @@ class Chosen:
             if unlisted := set(batch.column(VOLUME.name).unique().to_pylist()) - trace.volumes.keys():
                 raise UserError(f"the trace does not list the volume '{min(unlisted)}'; merge or import it again")
 
-    def batches(self, columns: Iterable[str]) -> Iterator[pa.RecordBatch]:
-        """Yield batches with `columns` and the volume, in `queue_ns` order."""
-        for batch in self._trace.batches(dict.fromkeys((*columns, VOLUME.name))):
+    def batches(self, columns: Iterable[str], most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at most `most_rows` rows with `columns` and the volume, in `queue_ns` order."""
+        for batch in self._trace.batches(dict.fromkeys((*columns, VOLUME.name)), most_rows):
             yield batch.filter(pa.array(self._volumes.numbers(batch) >= 0))
 
 
@@ -89,6 +88,8 @@ def surveys(
         together.add(Batch(requests))
         for number, rows in _parts(volumes.numbers(requests)) if volumes.named else ():
             each[number].add(Batch(requests.take(pa.array(rows))))
+    for totals in (together, *each) if volumes.named else each:
+        totals.finish()
     return together, each
 
 
@@ -101,9 +102,10 @@ def _parts(numbers: Ints) -> Iterator[tuple[int, Ints]]:
 class _Placement:
     """Place the requests of one volume batch by batch, and count the changes."""
 
-    def __init__(self, mapper: Mapper) -> None:
-        self._mapper = mapper
-        self._before = self._after = Shape()
+    def __init__(self, mapper: Mapper, before: Shape) -> None:
+        self._mapper, self._before = mapper, before
+        known_bytes = before.footprint_bytes if mapper.keeps_footprint else None
+        self._after = Shaping(known_bytes) if mapper.alters else None
         self._requests = 0
         self.split = 0
 
@@ -111,19 +113,16 @@ class _Placement:
         """Return the places, and the requests that are left."""
         placed = self._mapper.place(batch)
         self._requests += batch.rows
-        if placed.altered and self._after is self._before:
-            # Both were identical so far, so one object served as both.
-            self._after = copy.deepcopy(self._before)
-        self._before.add(batch)
         if placed.altered:
             requests = _moved(requests, placed)
             batch = Batch(requests)
-        if self._after is not self._before:
+        if self._after is not None:
             self._after.add(batch)
         return placed, requests, batch
 
     def report(self, requests_in_trace: int) -> MappingReport:
-        mapper, before, after = self._mapper, self._before, self._after
+        mapper, before = self._mapper, self._before
+        after = before if self._after is None else self._after.shape()
         return MappingReport(
             method=mapper.method,
             reason=mapper.reason,
@@ -167,9 +166,10 @@ class Placements:
         self._each: list[_Placement] = []
         for (name, capacity_bytes), survey in zip(volumes.capacities_bytes.items(), surveyed, strict=True):
             try:
-                self._each.append(_Placement(Mapper(choice, survey, capacity_bytes, volumes.block_bytes)))
+                mapper = Mapper(choice, survey, capacity_bytes, volumes.block_bytes)
             except UserError as error:
                 raise UserError(f"volume {name}: {error}" if volumes.named else str(error)) from None
+            self._each.append(_Placement(mapper, survey.shape))
 
     def place(self, requests: pa.RecordBatch) -> OnTargets:
         """Return the requests that are left, on their targets."""

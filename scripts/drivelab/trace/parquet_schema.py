@@ -156,12 +156,14 @@ class TraceFile:
         self.volumes: dict[str, int] = provenance.get(VOLUMES_KEY, {}) if _has_volumes(parquet) else {}
         """Requests of each volume; empty for a trace of one volume."""
 
-    def batches(self, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield batches of at most BATCH_ROWS rows with `columns` (None: all).
+    def batches(self, columns: Iterable[str] | None = None, most_rows: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield batches of at most `most_rows` rows (None: BATCH_ROWS) with `columns` (None: all).
 
         Raises UserError when the file is damaged.
         """
-        batches = self._parquet.iter_batches(BATCH_ROWS, columns=None if columns is None else list(columns))
+        batches = self._parquet.iter_batches(
+            most_rows or BATCH_ROWS, columns=None if columns is None else list(columns)
+        )
         while True:
             try:
                 batch = next(batches, None)

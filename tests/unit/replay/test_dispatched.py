@@ -75,6 +75,18 @@ def test_merged_requests_are_one_at_the_place_of_the_first(tmp_path: Path) -> No
     assert (first["process"], first["pid"]) == ("db", 7)
 
 
+def test_numbers_that_share_a_place_are_not_merged(tmp_path: Path) -> None:
+    """A bit per place only chooses candidates: places are numbers modulo a power of two."""
+    rows = [
+        Row(at, 9000, 20_000, "write", 4096 * at, 4096, "db", 7, 5 + at * (1 << 40) if at < 3 else 5) for at in range(4)
+    ]
+    path = write_rows(tmp_path / "t.parquet", rows)
+    assert [row[2:] for row in dispatched(path)[0]] == [("write", 4096 * at, 4096) for at in range(4)]
+    rows[3] = rows[3]._replace(offset_bytes=4096)
+    requests, merged = dispatched(write_rows(tmp_path / "merged.parquet", rows))
+    assert (requests[0], merged) == ((0, 20_000, "write", 0, 8192), 1)
+
+
 @unhurried
 @given(made_up(), st.data(), batch_sizes)
 def test_merging_agrees_with_a_simple_reference(

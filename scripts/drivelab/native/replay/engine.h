@@ -145,6 +145,9 @@ int64_t issue_due(struct issuer *, int64_t now);
 /* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the
    lock of the waiting requests. */
 void issue_park(struct issuer *, uint32_t index);
+/* Return 1 + the index of the first incomplete dependency of a request that has some; 0 if all are complete, and then
+   raise `due` to the end of the waits for them. */
+uint32_t dependency_awaited(const struct engine *, uint32_t index, uint64_t *due);
 /* Submit the prepared requests. */
 void issue_submit(struct issuer *);
 /* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals,

@@ -15,37 +15,23 @@ static void out_of_memory(void)
     abort();
 }
 
-/* Return whether a request must wait for this dependency; otherwise raise `due` to the end of the wait. */
-static bool waits(struct issuer *issuer, uint32_t index, uint32_t awaited, uint64_t think_ns, uint64_t *due)
-{
-    struct engine *engine = issuer->engine;
-    const struct result_record *dependency = &engine->results->records[awaited];
-    if (__atomic_load_n(&dependency->state, __ATOMIC_ACQUIRE) != COMPLETED) {
-        if (!waiting_add(&engine->waiting, index, awaited))
-            out_of_memory();
-        return true;
-    }
-    if (dependency->complete_ns + think_ns > *due)
-        *due = dependency->complete_ns + think_ns;
-    return false;
-}
-
 void issue_park(struct issuer *issuer, uint32_t index)
 {
-    const struct schedule *schedule = issuer->engine->schedule;
-    const struct schedule_record *record = &schedule->records[index];
-    uint64_t due = record->deadline_ns;
-    if (waits(issuer, index, record->after - 1, record->think_ns, &due))
-        return;
-    if (record->flags & MORE) {
-        const struct further_dependency *end = schedule->further + schedule->header.further;
-        for (const struct further_dependency *further = schedule_further(schedule, index);
-             further < end && further->index == index; further++)
-            if (waits(issuer, index, further->after - 1, 0, &due))
-                return;
-    }
-    if (!due_add(&issuer->due, index, due))
+    struct engine *engine = issuer->engine;
+    uint64_t due = engine->schedule->records[index].deadline_ns;
+    uint32_t awaited = dependency_awaited(engine, index, &due);
+    if (!(awaited ? waiting_add(&engine->waiting, index, awaited - 1) : due_add(&issuer->due, index, due)))
         out_of_memory();
+}
+
+/* Return whether the next request of the file, whose deadline has passed, is not due because it waits for another, or
+   for the think time after it. Otherwise set `due`. Most dependencies of a request that waits for the last change of
+   its blocks were complete long before, so it can be issued like one without. */
+static bool must_park(const struct engine *engine, uint64_t index, int64_t now, uint64_t *due)
+{
+    const struct schedule_record *record = engine_record(engine, index);
+    *due = record->deadline_ns;
+    return record->after && (dependency_awaited(engine, (uint32_t)index, due) || (int64_t)*due > now);
 }
 
 /* Park the thread's next request, which depends on another request. */
@@ -121,7 +107,8 @@ static bool take(struct issuer *issuer, int64_t now)
             uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
             uint32_t others = __atomic_load_n(&engine->short_of_places, __ATOMIC_RELAXED) - issuer->short_of_places;
             uint32_t room = others ? 0 : room_of(issuer, limit, used);
-            if (!room && !record->after) { /* a request that waits for another needs no place yet */
+            uint64_t due;
+            if (!room && !must_park(engine, first, now, &due)) { /* a parked request needs no place yet */
                 issuer->blocked = true;
                 return false;
             }
@@ -221,7 +208,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
                        ? look_again(issuer, now) : NEVER;
         uint64_t due = from_parked ? first->due_ns : next->deadline_ns;
         uint64_t index = from_parked ? first->index : issuer->next;
-        if (!from_parked && next->after && now >= (int64_t)due) {
+        if (!from_parked && now >= (int64_t)due && must_park(engine, index, now, &due)) {
             if (__atomic_load_n(&engine->waiting.count, __ATOMIC_RELAXED) + issuer->due.count < MOST_PARKED) {
                 if (parked++ == MOST_PARKED_TOGETHER)
                     return now;

@@ -22,6 +22,13 @@ UNKNOWN = int(np.iinfo(np.int64).min)
 READ, WRITE = OPERATIONS.index("read"), OPERATIONS.index("write")
 
 
+def ints(column: pa.Array) -> Ints:
+    """Return a column of integers, UNKNOWN where null."""
+    if column.null_count:
+        column = pc.fill_null(column, pa.scalar(UNKNOWN, column.type))
+    return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+
+
 class Batch:
     """Requests in `queue_ns` order; arrays have shape (rows,), times are in ns.
 
@@ -46,10 +53,7 @@ class Batch:
 
     def ints(self, name: str) -> Ints:
         """Return a column of integers, UNKNOWN where null."""
-        column = self._requests.column(name)
-        if column.null_count:
-            column = pc.fill_null(column, pa.scalar(UNKNOWN, column.type))
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.int64)
+        return ints(self._requests.column(name))
 
     def flag(self, name: str) -> Flags:
         return np.asarray(self._requests.column(name).to_numpy(zero_copy_only=False), np.bool_)

@@ -101,8 +101,7 @@ def line_numbers(block: Block, count: int) -> np.ndarray[tuple[int], np.dtype[np
 
     Raises MalformedError if the number of lines differs.
     """
-    lines = block.data.count(b"\n") + (not block.data.endswith(b"\n"))
-    if lines == count:
+    if block.lines == count:
         return np.arange(block.first_line, block.first_line + count, dtype=np.int64)
     ends = np.flatnonzero(np.frombuffer(block.data, np.uint8) == ord("\n"))
     if not block.data.endswith(b"\n"):

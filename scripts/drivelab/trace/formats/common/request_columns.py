@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
+from drivelab.trace.formats.common.decimals import decimal_ns
 from drivelab.trace.formats.common.lines import line_numbers
 from drivelab.trace.formats.common.source import Block
 from drivelab.trace.formats.common.trace_format import MalformedError, Whole
 from drivelab.trace.parquet_schema import FLAGS, OPERATIONS
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
-_NS = pa.decimal128(28, 9)
 _MOST_FURTHER = 64
 _ROW = re.compile(r"Row #(\d+)")
 _WRONG_COUNT = re.compile(r"Expected (\d+) columns, got (\d+)")
@@ -81,8 +81,9 @@ class Layout:
     def _parsed(self, data: bytes, types: dict[str, pa.DataType]) -> pa.RecordBatch:
         if not self.more:
             return self._table(data, types, 0)
-        first = data.lstrip(b"\n").split(b"\n", 1)[0]
-        further = first.count(self.delimiter.encode()) + 1 - len(self.columns)
+        begin = len(data) - len(data.lstrip(b"\n")) if data.startswith(b"\n") else 0
+        end = data.find(b"\n", begin)
+        further = data.count(self.delimiter.encode(), begin, end if end >= 0 else None) + 1 - len(self.columns)
         try:
             return self._table(data, types, min(further, _MOST_FURTHER))
         except pa.ArrowInvalid as error:
@@ -135,29 +136,6 @@ class Fields:
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name]
-
-
-def decimal_ns(texts: pa.StringArray, name: str) -> Whole:
-    """Convert seconds to whole ns, exactly.
-
-    Raises MalformedError for other texts, negative or too large numbers, and more than nine decimals.
-    """
-    try:
-        exact = _exact(texts)
-    except pa.ArrowInvalid:
-        shown = f"{name} '{texts[0].as_py()[:40]}'" if len(texts) else name
-        raise MalformedError(f"{shown} is not a number of seconds with up to nine decimals") from None
-    words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(exact)].reshape(-1, 2)
-    if words[:, 1].any() or (words[:, 0] < 0).any():
-        raise MalformedError(f"{name} is negative or beyond 2^63 ns")
-    return np.ascontiguousarray(words[:, 0])
-
-
-def _exact(texts: pa.StringArray) -> pa.Decimal128Array:
-    try:
-        return pc.cast(texts, _NS)
-    except pa.ArrowInvalid:
-        return pc.cast(pc.utf8_trim_whitespace(texts), _NS)
 
 
 def _whole(values: pa.Int64Array, name: str) -> Whole:

@@ -6,8 +6,10 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from drivelab.core.errors import UserError
@@ -27,11 +29,17 @@ class Block:
     data: bytes
     first_line: int
 
+    @cached_property
+    def lines(self) -> int:
+        """Number of lines, blank ones included."""
+        newlines = int(np.count_nonzero(np.frombuffer(self.data, np.uint8) == ord("\n")))
+        return newlines + (not self.data.endswith(b"\n"))
+
 
 class Source:
     """An open file, decompressed: its first bytes, and all of it in blocks."""
 
-    def __init__(self, path: Path, stream: pa.NativeFile) -> None:
+    def __init__(self, path: Path, stream: io.BufferedReader | pa.NativeFile) -> None:
         self.path = path
         self._stream = stream
         self.head = self._read(HEAD_BYTES)
@@ -53,12 +61,15 @@ class Source:
         """
         rest, line = b"", 1
         for number, piece in enumerate(self.pieces()):
-            data = rest + (piece.removeprefix(_BYTE_ORDER_MARK) if number == 0 else piece)
-            cut = data.rfind(b"\n") + 1
+            if number == 0:
+                piece = piece.removeprefix(_BYTE_ORDER_MARK)
+            cut = piece.rfind(b"\n") + 1
             if cut:
-                yield Block(data[:cut], line)
-                line += data.count(b"\n", 0, cut)
-            rest = data[cut:]
+                block = Block(b"".join((rest, memoryview(piece)[:cut])), line)
+                yield block
+                line += block.lines
+                rest = b""
+            rest += piece[cut:]
             if len(rest) > LONGEST_LINE:
                 rest = rest[:LONGEST_LINE] + b"\0"
         if rest:
@@ -91,8 +102,5 @@ def open_source(path: Path) -> Iterator[Source]:
         for magic, what in _FOREIGN.items():
             if begin.startswith(magic):
                 raise UserError(f"{path}: is {what}, which cannot be imported; unpack or convert it first")
-        stream: pa.NativeFile = pa.PythonFile(raw, mode="r")
-        for magic, codec in _CODECS.items():
-            if begin.startswith(magic):
-                stream = pa.CompressedInputStream(stream, codec)
-        yield Source(path, stream)
+        codec = next((codec for magic, codec in _CODECS.items() if begin.startswith(magic)), None)
+        yield Source(path, raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec))
