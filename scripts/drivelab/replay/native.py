@@ -18,6 +18,7 @@ from drivelab.drives import sysfs
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
+from drivelab.replay.read_origins import ORIGINS, make_origins
 
 RESULTS = "results.bin"
 MOST_THREADS = 64
@@ -53,7 +54,8 @@ class EngineOptions:
     """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
     exact_data: bool = False
     """All written data follows from the seed, for any number of threads; see drivelab.replay.written_data. Otherwise
-    only the first 8 bytes of each block do, because to write every word takes CPU time for each request."""
+    only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The engine
+    then also finds out which write the data of each read came from: see drivelab.replay.read_check."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -95,10 +97,12 @@ def wakeups_ns() -> dict[str, int]:
     return dict(zip(("p50", "p95", "p99", "max"), map(int, done.stdout.split()), strict=True))
 
 
-def command(target_path: str, identity: str, schedule: Path, results: Path, options: EngineOptions) -> list[str]:
+def command(
+    target_path: str, identity: str, schedule: Path, results: Path, options: EngineOptions, origins: Path | None = None
+) -> list[str]:
     """Return the engine's command line; `identity` is the approved target's.
 
-    See target.h.
+    See target.h. `origins`: the file for the origins of what reads return; only with exact data.
     """
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
             "--target", target_path, "--identity", identity, "--depth", str(options.depth_limit),
@@ -115,6 +119,7 @@ def command(target_path: str, identity: str, schedule: Path, results: Path, opti
         ("--runtime-s", options.runtime_s),
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
+        ("--origins", origins),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -153,7 +158,7 @@ def run_engine(
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code.
+    The files are results.bin, command.json, stdout, stderr and exit_code; with exact data also origins.bin.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -166,7 +171,10 @@ def run_engine(
     make_results(results, options.requests or header["count"], header["checksum"])
     if options.polled:
         require_polling(target_path)
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
+    origins = (directory / ORIGINS).absolute() if options.exact_data else None
+    if origins:
+        make_origins(origins, schedule)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, origins)
     (directory / "command.json").write_text(json.dumps(argv))
     watchdog = _Watchdog(results, options.watchdog_s)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -24,13 +23,15 @@ from drivelab.plan.subject_kinds import KINDS
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
-from drivelab.replay.data_check import DATA, read_back
+from drivelab.replay.data_check import read_back
+from drivelab.replay.data_requests import DATA
 from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare
+from drivelab.replay.verification import new_data
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.trace_catalogue import sha256_of
 from drivelab.virtual import manage
@@ -178,7 +179,7 @@ def replay(
 
     The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`. During
     the replay its files lie next to `output` in a folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial
-    replay. `verify`: read back what was written, and add the result of drivelab.replay.data_check as `data_check`.
+    replay. `verify`: judge what reads return, and read back what was written; see drivelab.replay.verification.
 
     Raises UserError, before writing to the target, when the target may not be used, the trace does not fit, or the
     engine cannot start. A replay that ended early is not an error: see `partial`.
@@ -193,7 +194,7 @@ def replay(
     with _opened(name, sheet, destroy) as opened, folder_of(output) as folder:
         prepared = prepare(trace, folder / PLAN, choice, opened.capacity_bytes, opened.logical_block_bytes)
         free = partial(_free, opened)
-        data = {"seed": secrets.randbits(64), "block_bytes": opened.logical_block_bytes} if verify else None
+        data = new_data(opened.logical_block_bytes) if verify else None
         if data:
             manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
             write_json(folder / _DATA_FILE, data)
@@ -204,12 +205,9 @@ def replay(
                 once.run(opened, prepared, folder, manner, on_hang=free)
             if manner.engine == "native" and not once.begun(folder):
                 raise KeyboardInterrupt
-            report = once.evaluate(prepared, folder, data)
+            report = once.evaluate(prepared, folder, data, opened.own_path)
         except CellFailed as failure:
             raise UserError(f"replay on {opened.label}: {failure}") from None
-        checked = None
-        if data and report["state"] not in ("hung", "killed"):
-            checked = read_back(opened.own_path, folder / OUTCOME_FILE)
         with writable(output):
             (folder / OUTCOME_FILE).replace(output)
     virtual = opened.approved is not None and opened.approved.virtual is not None
@@ -219,7 +217,6 @@ def replay(
         "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)},
         "target": {"label": opened.label, "kind": opened.kind, "capacity_bytes": opened.capacity_bytes,
                    "logical_block_bytes": opened.logical_block_bytes},
-        "data_check": checked,
         "failed_requests": sum(counts["requests"] for counts in report["failed"].values()),
     }  # fmt: skip
 

@@ -15,6 +15,8 @@
 
 #include "schedule.h"
 
+#define BLOCK_BITS 17 /* of a block's number in its request, at most 64 MiB of 512 bytes */
+
 enum { WRITE_BUFFER, READ_BUFFER, BUFFERS };
 
 /* One area, allocated in units; a byte for each unit says whether a request in flight uses it. */
@@ -53,6 +55,11 @@ struct piece buffers_take_data(struct buffers *, uint32_t bytes, uint64_t index)
    Reads never share memory: a target that verifies data in the memory of the request (btrfs, T10-PI, dm-integrity)
    would find the data of another request and report an error. */
 struct piece buffers_take_room(struct buffers *, uint32_t bytes);
+/* Return whether a block has one key, which exact data has; `number` is then request << BLOCK_BITS | block's number,
+   if the replay wrote it. */
+bool buffers_number(const struct buffers *, const uint64_t *block, uint64_t *number);
+/* Return the number of the block that one word belongs to. */
+uint64_t buffers_number_of_word(const struct buffers *, const uint64_t *block, size_t word);
 void buffers_give_back(struct buffers *, struct piece *);
 
 #endif

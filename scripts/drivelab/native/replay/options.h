@@ -9,7 +9,8 @@
 #define MOST_THREADS 64u
 
 struct options {
-    const char *schedule, *results, *target, *identity, *nvme; /* nvme NULL: requests go through the block layer */
+    const char *schedule, *results, *target, *identity;
+    const char *nvme, *origins; /* nvme NULL: requests go through the block layer; origins NULL: reads are not compared */
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
