@@ -39,8 +39,8 @@ def check_reads(outcome: Path, origins: Path) -> dict[str, Any]:
     """Judge the data of all reads of a verified replay; return counts, JSON-able.
 
     `checked_blocks` were read, with repeats; `required_blocks` of them had been written before in this replay.
-    `unseen_blocks` were read as well, but the engine was killed before it looked at them. Of each kind of READ_FAULTS
-    there is the number of blocks; `examples` describes the first. Memory: about 100 B for each request, and for each
+    `unseen_blocks` were read as well, but the engine was killed before it looked at them. Each of READ_FAULTS is a
+    number of blocks; `examples` describes the first of each. Memory: about 100 B for each request, and for each
     request of the most used block. Raises UserError when a file cannot be read, or the replay wrote no such data.
     """
     _, block_bytes = data_of(outcome)

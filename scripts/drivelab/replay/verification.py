@@ -36,7 +36,7 @@ def verify(target: str | None, outcome: Path) -> dict[str, Any]:
 
 
 def wrong_blocks(checked: Mapping[str, Any]) -> int:
-    """Return the number of blocks that are not as they were last written, at the end or when read."""
+    """Return the number of blocks with other data than was last written, at the end or when read."""
     at_the_end = sum(checked.get(fault, 0) for fault in FAULTS)
     return int(at_the_end + sum(checked.get(READS, {}).get(fault, 0) for fault in READ_FAULTS))
 
