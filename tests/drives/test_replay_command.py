@@ -24,6 +24,7 @@ from drivelab.replay import native
 from drivelab.replay.data_check import FAULTS
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
+from drivelab.replay.read_check import READ_FAULTS
 from drivelab.run import replay_folder
 from drivelab.run.replay import replay_writes
 from drivelab.virtual import manage
@@ -117,6 +118,11 @@ def test_written_data_is_read_back_and_can_be_checked_again(
     checked = verified["data_check"]
     assert checked["checked_blocks"] >= checked["required_blocks"] > 0
     assert not any(checked[fault] for fault in FAULTS)
+    reads = checked["reads"]
+    assert (reads["checked_blocks"], reads["unseen_blocks"], reads["examples"]) == (40, 0, [])
+    names = [mark.partition(":")[0] for mark in verified["marks"]]
+    assert "verified" in names
+    assert "data wrong" not in names
     assert main(["check-data", str(out), "--target", str(file)]) == 0
     assert "all are as written" in capsys.readouterr().out
     os.truncate(file, 0)
@@ -217,6 +223,39 @@ def test_a_drive_with_errors(
     assert (report["state"], report["partial"]) == ("finished", False)
     assert report["errors"]["EIO"] > 1
     assert sum(counts["requests"] for counts in report["issued"].values()) == 200
+
+
+def test_a_drive_that_loses_writes(
+    project: Path, drive: manage.VirtualDrive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The reads during the replay find it, and the pass at the end. Failed reads are not judged."""
+    enter(project)
+    rows = [
+        Row(n * 1_000_000, operation=("write", "read")[n % 2], offset_bytes=4096 * (n // 2 % 40)) for n in range(200)
+    ]
+    trace = write(tmp_path / "pairs.parquet", rows)
+    arguments = [trace, "--target", "test", "-o", tmp_path / "out.parquet", "--verify", "--conflicts", "ordered"]
+    sound = replay(capsys, *arguments)["data_check"]
+    assert not any(sound["reads"][fault] for fault in READ_FAULTS)
+    manage.set_fault("test", Fault("lose", "write", 8 * 4096, 32 * 4096))
+    report = replay(capsys, *arguments, status=1)
+    checked, reads = report["data_check"], report["data_check"]["reads"]
+    assert checked["lost"] > 0
+    assert 0 < reads["lost"] <= reads["required_blocks"] == sound["reads"]["required_blocks"]
+    assert report["marks"][1].startswith(
+        f"data wrong: {checked['lost'] + reads['lost']} blocks are not as last written"
+    )
+    assert main(["replay", *map(str, arguments)]) == 1
+    printed = capsys.readouterr().out
+    assert "DATA WRONG: " in printed
+    assert "lost: block at " in printed
+    assert "expected the write of " in printed
+    manage.set_fault("test", Fault("error", "read", 20 * 4096, 10 * 4096))
+    report = replay(capsys, *arguments, "--go-on", status=1)
+    reads = report["data_check"]["reads"]
+    assert report["failed"]["read"]["requests"] > 0
+    assert reads["checked_blocks"] == report["completed"]["read"]["requests"]
+    assert (reads["unseen_blocks"], reads["lost"]) == (0, 0)
 
 
 @pytest.mark.parametrize("faulty", [False, True])

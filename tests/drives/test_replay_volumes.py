@@ -15,8 +15,8 @@ from output_schemas import follows_schema
 
 from drivelab.cli.main import main
 from drivelab.replay import native
-from drivelab.replay.data_check import FAULTS
 from drivelab.replay.outcome import read_outcome
+from drivelab.replay.verification import wrong_blocks
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 pytest_plugins = ("capture_fixtures",)
@@ -118,9 +118,14 @@ def test_each_device_keeps_the_data_of_its_volume(
     for name, device in (("log", small), ("data", large)):
         checked = report["volumes"][name]["data_check"]
         assert checked["required_blocks"] > 0
-        assert not any(checked[fault] for fault in FAULTS)
+        assert (checked["reads"]["checked_blocks"] > 0) == (name == "data"), "the other volume is only written"
+        assert not wrong_blocks(checked)
         assert main(["check-data", str(out), "--target", device, "--volume", name]) == 0
-    assert report["data_check"] is None
+    every = [part["data_check"] for part in report["volumes"].values()]
+    assert report["data_check"]["required_blocks"] == sum(checked["required_blocks"] for checked in every)
+    assert report["data_check"]["reads"]["checked_blocks"] == sum(
+        checked["reads"]["checked_blocks"] for checked in every
+    )
     capsys.readouterr()
     assert main(["check-data", str(out), "--target", large, "--volume", "log"]) == 1, "the data is of the other volume"
     assert "no data of the replay is there" in capsys.readouterr().out

@@ -11,6 +11,7 @@ from drivelab.analysis.deltas.doubts import DISTURBED
 from drivelab.criteria.taint import causes
 
 EXCLUDED = "data excluded"
+WRONG_DATA = "wrong data"
 ALSO_DIFFERS = "unintended differences"
 NOT_RECORDED = "conditions not recorded"
 IMPORTED = "imported"
@@ -29,8 +30,8 @@ VIRTUAL_CLOCK = "virtual clock"
 VIRTUAL = "virtual drive"
 REDUCED = "reduced"
 LABELS = (
-    EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED, HOST_LIMITED,
-    FEW_RECORDINGS, SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
+    WRONG_DATA, EXCLUDED, ALSO_DIFFERS, NOT_RECORDED, IMPORTED, PARTIAL, NOT_STEADY, NOT_REPEATABLE, BUSY, TAINTED,
+    HOST_LIMITED, FEW_RECORDINGS, SINGLE_RECORDING, LOSSY, SIMULATED, NOT_PURGED, VIRTUAL_CLOCK, VIRTUAL, REDUCED,
 )  # fmt: skip
 """Most severe first."""
 NO_PURGE = ("not purged", "none")

@@ -35,7 +35,7 @@ from drivelab.drives import sysfs
 from drivelab.drives.composition import settings_of
 from drivelab.plan.design import NO_PLATFORM
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
-from drivelab.plan.fitting import refuse_kind, refuse_unfit
+from drivelab.plan.fitting import refuse_clock, refuse_kind, refuse_unfit
 from drivelab.plan.grammar import Protocol, Resolved, load, protocol_path, resolve
 from drivelab.plan.growing import Growth
 from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
@@ -283,13 +283,8 @@ class Campaign:
         if choice.application is not None:
             plan = add_application(plan, choice.application, choice.source, TRACES)
         refuse_kind(plan)
-        if plan.file_system is not None and plan.clock == "virtual":
-            raise UserError(
-                f"{self.study.path}: '{plan.drive}' is a file system, but virtual drives run on the virtual clock here "
-                f"({self.clock[1]}). No kernel takes part in simulated time, so nothing can be mounted. Run the study "
-                "as root where virtual drives run in real time ('clock: wall'), or use a real drive."
-            )
         if plan.virtual:
+            refuse_clock(plan, self.clock[1], self.study.path)
             model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
             refuse_unfit(plan, model.capacity_bytes, model.logical_block_bytes)
         return plan

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
@@ -54,6 +55,24 @@ def refuse_unfit(plan: Plan, capacity_bytes: int, logical_block_bytes: int, *, t
         if plan.clock == "wall" and cell.slice_s is not None and cell.slice_s < LEAST_SLICE_S:
             raise UnfitError(plan, f"slices of {cell.slice_s:g} s are shorter than fio supports in real time",
                         f"make them {LEAST_SLICE_S:g} s or longer")  # fmt: skip
+
+
+def refuse_clock(plan: Plan, reason: str | None, study: Path) -> None:
+    """Raise UserError if a plan for the virtual clock needs real time; `reason`: why the clock is virtual."""
+    if plan.clock != "virtual":
+        return
+    remedy = "Run the study as root where virtual drives run in real time ('clock: wall'), or use a real drive"
+    if plan.file_system is not None:
+        raise UserError(
+            f"{study}: '{plan.drive}' is a file system, but virtual drives run on the virtual clock here ({reason}). "
+            f"No kernel takes part in simulated time, so nothing can be mounted. {remedy}."
+        )
+    if any(step.get("replay", {}).get("verify") for step in plan.subject["measure"]):
+        raise UserError(
+            f"{study}: the replay of {plan.measurement} verifies its data, but virtual drives run on the virtual clock "
+            f"here ({reason}). Simulated drives store no data. {remedy}, or set 'replay: {{verify: false}}' in the "
+            "measurement."
+        )
 
 
 def refuse_kind(plan: Plan) -> None:

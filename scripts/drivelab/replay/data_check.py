@@ -18,23 +18,23 @@ import numpy as np
 import numpy.typing as npt
 
 from drivelab.core.errors import UserError
-from drivelab.replay.engine_records import OPERATION_CODES
-from drivelab.replay.evaluation.requests import operation_codes
-from drivelab.replay.outcome import outcome_about, read_outcome, volumes_of
+from drivelab.replay.data_requests import (
+    DISCARD,
+    FLUSH,
+    NAMED,
+    NEVER,
+    WRITE,
+    Requests,
+    data_of,
+    requests_of,
+)
 from drivelab.replay.survey import union
 from drivelab.replay.written_data import Words, origins, pattern, uniform
-from drivelab.trace.parquet_schema import VOLUME
 from drivelab.trace.statistics.batch import Flags, Ints
 
-DATA = "data"
-"""Key of the outcome's metadata: seed and block size of the data, if the replay wrote it to be checked."""
 FAULTS = ("lost", "torn", "misdirected", "unreadable")
-_NAMED = 3
 _WINDOW_BYTES = 16 << 20
 _MOST_PAIRS = 1 << 22
-_NEVER = np.iinfo(np.int64).min
-_PENDING = np.iinfo(np.int64).max
-_WRITE, _FLUSH, _DISCARD, _ZEROES = (OPERATION_CODES[name] for name in ("write", "flush", "discard", "write-zeroes"))
 
 
 class _Changes(NamedTuple):
@@ -45,24 +45,13 @@ class _Changes(NamedTuple):
     operation: Ints
     issue_ns: Ints
     complete_ns: Ints
-    """_PENDING without a successful completion."""
+    """PENDING without a successful completion."""
     required: Flags
 
     def part(self, chosen: Flags | Ints | slice) -> _Changes:
         begin, end, operation, issue_ns, complete_ns, required = self
         return _Changes(begin[chosen], end[chosen], operation[chosen], issue_ns[chosen], complete_ns[chosen],
                         required[chosen])  # fmt: skip
-
-
-def data_of(outcome: Path) -> tuple[int, int]:
-    """Return seed and block size of a replay's data.
-
-    Raises UserError when the replay did not write data to be checked.
-    """
-    data = outcome_about(outcome).get(DATA)
-    if not data:
-        raise UserError(f"{outcome}: the replay did not write data to be checked; replay again with --verify")
-    return int(data["seed"]), int(data["block_bytes"])
 
 
 def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
@@ -74,30 +63,20 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volum
     a few times 16 MiB of data. Raises UserError when the outcome cannot be read or has no such data.
     """
     seed, block_bytes = data_of(outcome)
-    columns = ("operation", "fua", "offset_bytes", "length_bytes", "issue_ns", "complete_ns", "error")
-    every = read_outcome(outcome, columns if volume is None else (*columns, VOLUME.name))
-    here = np.ones(len(every), np.bool_) if volume is None else (every[VOLUME.name] == volume).to_numpy()
-    operation = operation_codes(every).astype(np.int64)
-    offset, length = (every[name].to_numpy(np.int64) for name in ("offset_bytes", "length_bytes"))
-    issued = here & every["issue_ns"].notna().to_numpy()
-    completed = here & every["complete_ns"].notna().to_numpy() & (every["error"].to_numpy() == 0)
-    issue_ns, complete_ns = (
-        every[name].fillna(-1).to_numpy(np.float64).astype(np.int64) for name in ("issue_ns", "complete_ns")
-    )
-    complete_ns = np.where(completed, complete_ns, _PENDING)
-    flushed_ns = int(issue_ns[(operation == _FLUSH) & completed].max(initial=_NEVER))
-    kept = every["fua"].to_numpy(np.bool_) | (complete_ns <= flushed_ns)
-    changes = np.flatnonzero(issued & (length > 0) & np.isin(operation, (_WRITE, _DISCARD, _ZEROES)))
-    changes = changes[np.argsort(offset[changes], kind="stable")]
+    requests = requests_of(outcome, volume)
+    operation, completed = requests.operation, requests.completed
+    flushed_ns = int(requests.issue_ns[(operation == FLUSH) & completed].max(initial=NEVER))
+    kept = requests.fua | (requests.complete_ns <= flushed_ns)
+    changes = np.flatnonzero(requests.changes)
+    changes = changes[np.argsort(requests.begin[changes], kind="stable")]
     check = _Check(
-        _Changes(offset, offset + length, operation, issue_ns, complete_ns, completed & (kept | (not power_cut))).part(
-            changes
-        ),
-        (here & (operation == _WRITE), offset, length, complete_ns),
+        _Changes(requests.begin, requests.end, operation, requests.issue_ns, requests.complete_ns,
+                 completed & (kept | (not power_cut))).part(changes),
+        requests,
         seed,
         block_bytes,
-    )
-    writes = check.changes.part(check.changes.operation == _WRITE)
+    )  # fmt: skip
+    writes = check.changes.part(check.changes.operation == WRITE)
     for begin, end in zip(*(edge.tolist() for edge in union(writes.begin, writes.end)), strict=True):
         for at in range(begin, end, _WINDOW_BYTES):
             check.read(descriptor, at, min(at + _WINDOW_BYTES, end))
@@ -114,11 +93,8 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volum
 def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
     """Check the data of a replay, or of one of its volumes, on a target, which is only read.
 
-    Raises UserError as `check_data` does, if the target cannot be opened, and if it is unclear which volume it has.
+    Raises UserError as `check_data` does, and if the target cannot be opened.
     """
-    if (volume is not None or volumes_of(outcome)) and volume not in volumes_of(outcome):
-        known = ", ".join(volumes_of(outcome)) or "one without a name"
-        raise UserError(f"{outcome}: the replay has these volumes: {known}; name the one of the target with --volume")
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     except OSError as error:
@@ -132,9 +108,7 @@ def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str 
 class _Check:
     """Counts of the blocks so far."""
 
-    def __init__(
-        self, changes: _Changes, requests: tuple[Flags, Ints, Ints, Ints], seed: int, block_bytes: int
-    ) -> None:
+    def __init__(self, changes: _Changes, requests: Requests, seed: int, block_bytes: int) -> None:
         self.changes, self._requests = changes, requests
         self._seed, self._block_bytes, self._pattern = seed, block_bytes, pattern(seed, block_bytes)
         self._longest = int((changes.end - changes.begin).max(initial=0))
@@ -161,38 +135,38 @@ class _Check:
         self._judge(content, addresses[:readable])
 
     def _judge(self, content: Words, addresses: Ints) -> None:
-        complete_ns = self._requests[3]
+        complete_ns = self._requests.complete_ns
         required_ns, zeroed_ns, undefined_ns = self._promised(addresses)
-        self.required += int((required_ns != _NEVER).sum())
+        self.required += int((required_ns != NEVER).sum())
         whole = uniform(content, self._pattern)
         request, place = (values[:, 0] for values in self._origins(content[:, :1]))
         written = whole & (request >= 0)
         here = written & (place == addresses)
         old = complete_ns[request] < required_ns
         zeroes = (content == 0).all(axis=1) & (zeroed_ns >= required_ns)
-        defined = (undefined_ns < required_ns) | (undefined_ns == _NEVER)
+        defined = (undefined_ns < required_ns) | (undefined_ns == NEVER)
         torn = np.zeros(addresses.size, np.bool_)
         torn[~whole] = (self._origins(content[~whole])[0] >= 0).any(axis=1)
         torn &= defined
         misdirected = defined & written & ~here
-        lost = defined & (required_ns != _NEVER) & ~torn & ~misdirected & ~zeroes & ~(here & ~old)
+        lost = defined & (required_ns != NEVER) & ~torn & ~misdirected & ~zeroes & ~(here & ~old)
         stale = np.where(here, "an older write is there", "no data of the replay is there")
         self._report("lost", addresses[lost], stale[lost])
         self._report("torn", addresses[torn], np.full(int(torn.sum()), "parts of several writes are there"))
         self._report("misdirected", addresses[misdirected],
-                     np.array([f"data of {at} B is there" for at in place[misdirected][:_NAMED]]))  # fmt: skip
+                     np.array([f"data of {at} B is there" for at in place[misdirected][:NAMED]]))  # fmt: skip
 
     def _origins(self, content: Words) -> tuple[Ints, Ints]:
         """Return the write that each word came from, -1 if none, and the address of the block that it belongs to."""
-        writes, offset, length, _ = self._requests
+        begin, length = self._requests.begin, self._requests.end - self._requests.begin
         origin = origins(content, self._pattern[: content.shape[1]], self._seed)
-        request = np.clip(origin.request, 0, offset.size - 1)
+        request = np.clip(origin.request, 0, begin.size - 1)
         within = origin.block * self._block_bytes
-        valid = (origin.request == request) & writes[request] & (within < length[request])
-        return np.where(valid, request, -1), offset[request] + within
+        valid = (origin.request == request) & self._requests.writes[request] & (within < length[request])
+        return np.where(valid, request, -1), begin[request] + within
 
     def _promised(self, addresses: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return, for each block, times in ns, _NEVER if there is none.
+        """Return, for each block, times in ns, NEVER if there is none.
 
         The last issue of a required request; the last completion that zeroes the block, or may do so; the last
         completion of a discard, after which the content is undefined.
@@ -201,7 +175,7 @@ class _Check:
         low, high = np.searchsorted(self.changes.begin, (begin - self._longest, end))
         near = self.changes.part(slice(low, high))
         near = near.part(near.end > begin)
-        times = tuple(np.full(addresses.size, _NEVER) for _ in range(3))
+        times = tuple(np.full(addresses.size, NEVER) for _ in range(3))
         first = np.maximum(near.begin - begin, 0) // self._block_bytes
         last = np.minimum((near.end - begin) // self._block_bytes, addresses.size)
         counts = np.maximum(last - first, 0)
@@ -210,10 +184,10 @@ class _Check:
             some, row = near.part(part), np.repeat(np.arange(counts[part].size), counts[part])
             skipped = first[part] - (np.cumsum(counts[part]) - counts[part])
             block = np.arange(row.size) + np.repeat(skipped, counts[part])
-            discards = some.operation == _DISCARD
+            discards = some.operation == DISCARD
             for latest, of, values in (
                 (times[0], some.required & ~discards, some.issue_ns),
-                (times[1], some.operation != _WRITE, some.complete_ns),
+                (times[1], some.operation != WRITE, some.complete_ns),
                 (times[2], discards, some.complete_ns),
             ):
                 np.maximum.at(latest, block[of[row]], values[row[of[row]]])
@@ -221,6 +195,6 @@ class _Check:
 
     def _report(self, fault: str, addresses: Ints, reasons: npt.NDArray[Any]) -> None:
         self.faults[fault] += addresses.size
-        room = max(_NAMED - sum(example.startswith(fault) for example in self.examples), 0)
+        room = max(NAMED - sum(example.startswith(fault) for example in self.examples), 0)
         named = zip(addresses[:room], reasons, strict=False)
         self.examples += [f"{fault}: block at {at} B: {reason}" for at, reason in named]

@@ -18,6 +18,7 @@ from drivelab.drives.nvme_commands import character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
+from drivelab.replay.read_origins import ORIGINS, make_origins
 
 RESULTS = "results.bin"
 MOST_THREADS = 64
@@ -53,7 +54,8 @@ class EngineOptions:
     """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
     exact_data: bool = False
     """All written data follows from the seed, for any number of threads; see drivelab.replay.written_data. Otherwise
-    only the first 8 bytes of each block do, because to write every word takes CPU time for each request."""
+    only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The engine
+    then also finds out which write the data of each read came from: see drivelab.replay.read_check."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -102,10 +104,12 @@ def command(
     results: Path,
     options: EngineOptions,
     others: Sequence[tuple[str, str]] = (),
+    origins: Path | None = None,
 ) -> list[str]:
     """Return the engine's command line; `identity` is the approved target's.
 
-    `others` are path and identity of the schedule's further targets. See target.h.
+    `others` are path and identity of the schedule's further targets. See target.h. `origins`: the file for the origins
+    of what reads return; only with exact data.
     """
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
             "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
@@ -123,6 +127,7 @@ def command(
         ("--runtime-s", options.runtime_s),
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
+        ("--origins", origins),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -162,7 +167,8 @@ def run_engine(
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code. `others`: as for `command`.
+    The files are results.bin, command.json, stdout, stderr and exit_code; with exact data also origins.bin. `others`:
+    as for `command`.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -175,7 +181,10 @@ def run_engine(
     make_results(results, options.requests or header["count"], header["checksum"])
     for path in [target_path, *(path for path, _ in others)] if options.polled else ():
         require_polling(path)
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others)
+    origins = (directory / ORIGINS).absolute() if options.exact_data else None
+    if origins:
+        make_origins(origins, schedule)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others, origins)
     (directory / "command.json").write_text(json.dumps(argv))
     watchdog = _Watchdog(results, options.watchdog_s)
 

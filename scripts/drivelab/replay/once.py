@@ -19,7 +19,7 @@ from drivelab.drives.target import Target
 from drivelab.fio.job_run import run_fio
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_iolog, native
-from drivelab.replay.data_check import DATA
+from drivelab.replay.data_requests import DATA
 from drivelab.replay.evaluation import kernel_view
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
@@ -27,6 +27,7 @@ from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.thread_choice import issuing
+from drivelab.replay.verification import together, verify
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 
@@ -101,6 +102,8 @@ def run_watched(
 
 
 _UNFINISHED = "the capture is unusable because the engine had to be killed"
+_NOT_READ_BACK = ("hung", "running")
+"""States of an engine whose target may not answer; the second one of an engine that was killed."""
 FACTS = "engine.json"
 """Written by `run` for `evaluate`, beside the results and the capture."""
 
@@ -158,15 +161,21 @@ def run(
     return natively(run_program)
 
 
-def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None = None) -> dict[str, Any]:
+def evaluate(
+    prepared: Prepared,
+    directory: Path,
+    data: Mapping[str, int] | None = None,
+    target_paths: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.
 
-    `data` is stored in the outcome for drivelab.replay.data_check. If the trace has several volumes, the report has
-    those of each as `volumes`.
+    `data` is that of a replay to be verified: it is stored in the outcome, and the report has the result as
+    `data_check`. What was written is read back from `target_paths`, by volume, unless a target hangs. If the trace has
+    several volumes, the report has those of each as `volumes`.
 
     Deletes the engine's own files.
 
-    Raises CellFailed when fio's evidence is invalid, UserError when files cannot be read or written.
+    Raises CellFailed when fio's evidence is invalid, UserError when files or the target cannot be read or written.
     """
     facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
     results, outcome = directory / RESULTS, directory / OUTCOME_FILE
@@ -177,6 +186,11 @@ def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None
     else:
         write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"], **({DATA: data} if data else {})})
         results.unlink()
+    checks: dict[str, dict[str, Any]] = {}
+    if data:
+        hangs = outcome_about(outcome)["results"]["state"] in _NOT_READ_BACK
+        checks = verify({name: None if hangs else path for name, path in (target_paths or {}).items()}, outcome)
+        facts["data_check"] = together(checks)
     if (directory / CAPTURED).exists():
         start_ns = outcome_about(outcome)["results"]["start_monotonic_ns"]
         facts["kernel"] = kernel_view.compare(directory / CAPTURED, outcome, start_ns)
@@ -184,7 +198,9 @@ def evaluate(prepared: Prepared, directory: Path, data: Mapping[str, int] | None
     replay_report = report(outcome, plan, facts)
     replay_report["marks"] += facts.get("remarks", [])
     if names := plan["mapping"].get("volumes"):
-        replay_report["volumes"] = {name: report(outcome, plan, facts, name) for name in names}
+        replay_report["volumes"] = {
+            name: report(outcome, plan, facts | {"data_check": checks.get(name)}, name) for name in names
+        }
     write_json(directory / REPORT_FILE, replay_report)
     return replay_report
 

@@ -16,7 +16,7 @@ from drivelab.trace.statistics.batch import Flags, Ints
 
 Words = npt.NDArray[np.uint64]
 
-_BLOCK_BITS = 17
+BLOCK_BITS = 17
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _SHIFTS = 30, 27, 31
@@ -51,7 +51,7 @@ def pattern(seed: int, block_bytes: int) -> Words:
 
 def blocks(seed: int, block_bytes: int, index: Ints, number: Ints) -> Words:
     """Return blocks of writes, shape (blocks, words): `number` counts from 0 in the request `index`."""
-    key = _mixed(np.uint64(seed) + ((index.astype(np.uint64) << np.uint64(_BLOCK_BITS)) | number.astype(np.uint64)))
+    key = _mixed(np.uint64(seed) + ((index.astype(np.uint64) << np.uint64(BLOCK_BITS)) | number.astype(np.uint64)))
     return pattern(seed, block_bytes) ^ key[:, None]
 
 
@@ -67,9 +67,9 @@ class Origin(NamedTuple):
 def origins(words: Words, key_pattern: Words, seed: int) -> Origin:
     """Return the origin of words; `key_pattern` has the words of the pattern at the same places."""
     numbers = _unmixed(words ^ key_pattern) - np.uint64(seed)
-    index = (numbers >> np.uint64(_BLOCK_BITS)).astype(np.int64)
+    index = (numbers >> np.uint64(BLOCK_BITS)).astype(np.int64)
     known = index < 1 << 46
-    return Origin(np.where(known, index, -1), (numbers & np.uint64((1 << _BLOCK_BITS) - 1)).astype(np.int64))
+    return Origin(np.where(known, index, -1), (numbers & np.uint64((1 << BLOCK_BITS) - 1)).astype(np.int64))
 
 
 def uniform(content: Words, key_pattern: Words) -> Flags:

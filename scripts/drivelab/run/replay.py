@@ -13,6 +13,8 @@ from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner, evaluate
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
+from drivelab.replay.verification import new_data
+from drivelab.replay.volumes import ONLY
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled
@@ -102,20 +104,23 @@ def _replay_once(
     tick(0.0)
     name = f"cells/{step}-replay{repeat}-{trace.name}"
     issued = fields.get("issued", ())
+    data = new_data(bench.device.logical_block_bytes) if fields.get("verify") else None
     options = EngineOptions(
         depth_limit=fields["depth_limit"],
         go_on=fields["on_error"] == "go-on",
         polled="polled" in issued,
         kernel_thread="kernel-thread" in issued,
         nvme="nvme" in issued,
-        seed=bench.plan.seed(name),
+        seed=bench.plan.seed(name) if data is None else data["seed"],
+        exact_data=data is not None,
     )
     manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
     try:
         directory, facts = bench.run(
             name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick), counted=not options.nvme
         )
-        report = evaluate(trace.prepared, directory)
+        data_path = bench.device.data_path()
+        report = evaluate(trace.prepared, directory, data, {} if data_path is None else {ONLY: data_path})
         if report["state"] != "finished" or report["partial"]:
             raise CellFailed("; ".join(report["marks"]))
     except CellFailed as failure:
@@ -128,7 +133,7 @@ def _replay_once(
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
         "choice": fields["choice"], "engine": report["engine"],
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
-        **replay_writes(report), **facts,
+        **({"data_check": report["data_check"]} if data else {}), **replay_writes(report), **facts,
     }  # fmt: skip
     bench.recording.append("replay", **line)
     return line

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.replay import native
-from drivelab.replay.data_check import DATA
+from drivelab.replay.data_requests import DATA
 from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.outcome import write_outcome
 from drivelab.trace.records import writable

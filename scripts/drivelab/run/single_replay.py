@@ -3,7 +3,6 @@ volumes each on one."""
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -21,6 +20,7 @@ from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare_volumes
+from drivelab.replay.verification import new_data
 from drivelab.replay.volumes import ONLY, Volumes
 from drivelab.run.replay_folder import DATA_FILE, PLAN, folder_of
 from drivelab.run.replay_targets import (
@@ -55,8 +55,8 @@ def replay(
 
     The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`, and
     `volumes` with a report of each, if the trace has several. During the replay its files lie next to `output` in a
-    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: read back what was written,
-    and add the result of drivelab.replay.data_check as `data_check`.
+    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: judge what reads return, and
+    read back what was written; see drivelab.replay.verification.
 
     Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
     cannot start. A replay that ended early is not an error: see `partial`.
@@ -76,21 +76,17 @@ def replay(
             max(each.logical_block_bytes for each in opened.values()),
         )
         prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
-        data = {"seed": secrets.randbits(64), "block_bytes": volumes.block_bytes} if verify else None
+        data = new_data(volumes.block_bytes) if verify else None
         if data:
             manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
             write_json(folder / DATA_FILE, data)
         report = _run(opened, prepared, folder, manner, data, prefill=prefill)
-        checked: dict[str, dict[str, Any] | None] = dict.fromkeys(opened)
-        if data and report["state"] not in ("hung", "killed"):
-            for volume, each in opened.items():
-                checked[volume] = read_back(each.own_path, folder / OUTCOME_FILE, volume=volume or None)
         with writable(output):
             (folder / OUTCOME_FILE).replace(output)
-    result = _on_target(report, opened.values(), checked.get(ONLY))
+    result = _on_target(report, opened.values())
     if volumes.named:
         each_report = report["volumes"]
-        result["volumes"] = {name: _on_target(each_report[name], [opened[name]], checked[name]) for name in opened}
+        result["volumes"] = {name: _on_target(each_report[name], [opened[name]]) for name in opened}
     return {**result, "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)}}
 
 
@@ -125,15 +121,13 @@ def _run(
             once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
         if manner.engine == "native" and not once.begun(folder):
             raise KeyboardInterrupt
-        return once.evaluate(prepared, folder, data)
+        return once.evaluate(prepared, folder, data, {name: each.own_path for name, each in opened.items()})
     except CellFailed as failure:
         raise UserError(f"replay on {', '.join(each.label for each in targets)}: {failure}") from None
 
 
-def _on_target(
-    report: Mapping[str, Any], targets: Collection[Target], checked: dict[str, Any] | None
-) -> dict[str, Any]:
-    """Return a report with facts of its targets, and of what the data check found."""
+def _on_target(report: Mapping[str, Any], targets: Collection[Target]) -> dict[str, Any]:
+    """Return a report with facts of its targets."""
     virtual = any(each.approved is not None and each.approved.virtual is not None for each in targets)
     kinds = dict.fromkeys(each.kind for each in targets)
     return {
@@ -145,7 +139,6 @@ def _on_target(
             "capacity_bytes": sum(each.capacity_bytes for each in targets),
             "logical_block_bytes": max(each.logical_block_bytes for each in targets),
         },
-        "data_check": checked,
         "failed_requests": sum(counts["requests"] for counts in report["failed"].values()),
     }
 

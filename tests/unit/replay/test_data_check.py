@@ -15,7 +15,8 @@ from replay_files import BLOCK, direct_io_trouble, identity
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native
-from drivelab.replay.data_check import DATA, FAULTS, read_back
+from drivelab.replay.data_check import FAULTS, read_back
+from drivelab.replay.data_requests import DATA
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import write_outcome
 from drivelab.replay.written_data import blocks

@@ -31,11 +31,12 @@ def add_parser(commands: Any) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from drivelab.cli.traces.replay import data_lines, found_faults
+    from drivelab.cli.traces.replay import data_lines
+    from drivelab.replay.verification import wrong_blocks
     from drivelab.run import single_replay
 
     checked = single_replay.check(
         options.outcome, options.target, sheet=options.drives, power_cut=options.power_cut, volume=options.volume
     )
     print(json.dumps(checked, indent=1) if options.json else "\n".join(data_lines(checked)))
-    return 1 if found_faults(checked) else 0
+    return 1 if wrong_blocks(checked) else 0

@@ -75,7 +75,9 @@ def add_parser(commands: Any) -> None:
     how = parser.add_argument_group("how they are issued")
     how.add_argument("--engine", choices=("native", "fio"), default="native", help="replay engine (default: native)")
     how.add_argument("--prefill", action="store_true", help="first write everything that the trace reads")
-    how.add_argument("--verify", action="store_true", help="afterwards read back what was written, and compare it")
+    how.add_argument(
+        "--verify", action="store_true", help="compare what reads return, and afterwards read back what was written"
+    )
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
@@ -91,6 +93,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
+    from drivelab.replay.verification import wrong_blocks
     from drivelab.run import single_replay
     from drivelab.trace import trace_catalogue
 
@@ -109,8 +112,7 @@ def _replay(options: argparse.Namespace) -> int:
     print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
     if report["state"] == "interrupted":
         return 130
-    checks = [part["data_check"] or {} for part in (report, *report.get("volumes", {}).values())]
-    return 1 if report["partial"] or report["failed_requests"] or any(map(found_faults, checks)) else 0
+    return 1 if report["partial"] or report["failed_requests"] or wrong_blocks(report["data_check"] or {}) else 0
 
 
 def _targets(options: argparse.Namespace) -> dict[str, str]:
@@ -237,17 +239,25 @@ def _part(report: Mapping[str, Any]) -> Iterator[str]:
         yield from data_lines(report["data_check"])
 
 
-def found_faults(checked: Mapping[str, Any]) -> int:
-    """Return the number of blocks that are not as the drive promised."""
-    return sum(checked.get(fault, 0) for fault in ("lost", "torn", "misdirected", "unreadable"))
-
-
 def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a summary of a data check."""
-    faults = [f"{checked[name]:,} {name}" for name in ("lost", "torn", "misdirected", "unreadable") if checked[name]]
-    when = "after a power cut" if checked["power_cut"] else "after the replay"
-    promised = f"{checked['required_blocks']:,} of {checked['checked_blocks']:,} blocks had to be there {when}"
-    yield f"data check: {promised}; {', '.join(faults) or 'all are as written'}"
+    """Yield the lines of a summary of a data check; it may lack the reads, or the check at the end."""
+    if reads := checked.get("reads"):
+        yield from _verdict("reads", reads, "read blocks had been written before")
+        if reads["unseen_blocks"]:
+            yield f"  {reads['unseen_blocks']:,} read blocks were not looked at, because the engine was killed"
+    if "power_cut" in checked:
+        when = "after a power cut" if checked["power_cut"] else "after the replay"
+        yield from _verdict("data check", checked, f"blocks had to be there {when}")
+    else:
+        yield "data check: the drive was not read afterwards, because it did not answer; use 'drivelab check-data'"
+
+
+def _verdict(title: str, checked: Mapping[str, Any], what: str) -> Iterator[str]:
+    faults = [
+        f"{checked[name]:,} {name}" for name in ("lost", "torn", "misdirected", "unreadable") if checked.get(name)
+    ]
+    counts = f"{checked['required_blocks']:,} of {checked['checked_blocks']:,} {what}"
+    yield f"{title}: {counts}; {'DATA WRONG: ' if faults else ''}{', '.join(faults) or 'all are as written'}"
     yield from (f"  {example}" for example in checked["examples"])
 
 

@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #define PAGE_BYTES 4096u
-#define BLOCK_BITS 17 /* of a block's number in its request, at most 64 MiB of 512 bytes */
 #define WRITE_AREA_BYTES ((size_t)16 << 20)
 #define READ_AREA_BYTES ((size_t)4 << 20) /* registered, so always resident, like the write area */
 /* Limit of memory beyond the registered areas, for reads and for writes each; beyond it a request waits, as it does at
@@ -20,6 +19,14 @@ static inline uint64_t mix(uint64_t x)
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
     return x ^ (x >> 31);
+}
+
+/* The inverse of `mix`. */
+static inline uint64_t unmix(uint64_t x)
+{
+    x = (x ^ (x >> 31) ^ (x >> 62)) * UINT64_C(0x319642b2d24d8ec3);
+    x = (x ^ (x >> 27) ^ (x >> 54)) * UINT64_C(0x96de1b173f119089);
+    return x ^ (x >> 30) ^ (x >> 60);
 }
 
 static size_t rounded_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -169,6 +176,22 @@ struct piece buffers_take_room(struct buffers *buffers, uint32_t bytes)
     if (take(buffers, &piece))
         piece.registered = (size_t)(piece.at - area) + bytes <= buffers->read_registered_bytes;
     return piece;
+}
+
+uint64_t buffers_number_of_word(const struct buffers *buffers, const uint64_t *block, size_t word)
+{
+    return unmix(block[word] ^ buffers->pattern[word]) - buffers->seed;
+}
+
+bool buffers_number(const struct buffers *buffers, const uint64_t *block, uint64_t *number)
+{
+    const uint64_t *restrict pattern = buffers->pattern, *restrict words = block;
+    const size_t count = buffers->block_bytes / sizeof *words;
+    uint64_t key = words[0] ^ pattern[0], others = 0;
+    for (size_t i = 1; i < count; i++)
+        others |= words[i] ^ pattern[i] ^ key;
+    *number = buffers_number_of_word(buffers, block, 0);
+    return !others;
 }
 
 void buffers_give_back(struct buffers *buffers, struct piece *piece)

@@ -61,7 +61,6 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
     if (!options->has_seed && getrandom(&engine->seed, sizeof engine->seed, 0) != sizeof engine->seed)
         return refuse(refusal, BAD_HOST, "cannot get random numbers from the kernel (%s)", strerror(errno));
     pthread_mutex_init(&engine->waiting.lock, NULL);
-    engine->pager = (struct pager){engine->schedule, engine->results, 0};
     engine->state = RUNNING;
     if (!schedule_open(engine->schedule, options->schedule, refusal) || !count_requests(engine, refusal) ||
         !results_open(engine->results, options->results, engine->total, engine->schedule->header.checksum, refusal) ||
@@ -69,6 +68,13 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
                       refusal) ||
         (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
         return false;
+    if (options->origins && options->requests > engine->schedule->header.count)
+        return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
+    if (!options->origins)
+        engine->origins = NULL;
+    else if (!origins_open(engine->origins, options->origins, engine->schedule, refusal))
+        return false;
+    engine->pager = (struct pager){engine->schedule, engine->results, engine->origins, 0};
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
         return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
@@ -169,6 +175,8 @@ static void *issue(void *argument)
     }
     pthread_barrier_wait(&all_start);
     issuer_run(issuer);
+    while (look_at_data(issuer))
+        ;
     if (issuer->watch_ns && issuer_watches(issuer))
         __atomic_fetch_add(&engine->results->header->watching, 1, __ATOMIC_RELAXED);
     if (engine_state(engine) != HUNG)
@@ -223,7 +231,9 @@ int main(int argc, char **argv)
     static struct schedule schedule;
     static struct results results;
     static struct target targets[MOST_TARGETS];
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets};
+    static struct origins origins;
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets,
+                                   .origins = &origins};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();

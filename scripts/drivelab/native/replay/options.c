@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, POSSIBLE, WAKEUPS };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -22,6 +22,7 @@ static const struct option known[] = {
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
     {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
+    {"origins", required_argument, NULL, ORIGINS},  
     {NULL, 0, NULL, 0},
 };
 
@@ -102,6 +103,7 @@ static bool take(struct options *options, int option, const char *name, struct r
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
     case EXACT: options->exact = true; return true;
+    case ORIGINS: options->origins = optarg; return true;
     case POSSIBLE: options->possible = true; return true;
     case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
@@ -121,6 +123,8 @@ bool options_read(struct options *options, int argc, char **argv, struct refusal
         return refuse(refusal, BAD_COMMAND, "'%s' is not an option", argv[optind]);
     if (options->possible)
         return true;
+    if (options->origins && !options->exact)
+        return refuse(refusal, BAD_COMMAND, "--origins: only exact data tells where it comes from; add --exact");
     const struct { const void *value; const char *name; } needed[] = {
         {options->schedule, "schedule"}, {options->results, "results"}, {options->target[0], "target"},
         {options->identity[0], "identity"}, {options->depth ? "" : NULL, "depth"},

@@ -10,7 +10,8 @@
 #define MOST_THREADS 64u
 
 struct options {
-    const char *schedule, *results, *nvme; /* nvme NULL: requests go through the block layer */
+    const char *schedule, *results;
+    const char *nvme, *origins; /* nvme NULL: requests go through the block layer; origins NULL: reads are not compared */
     const char *target[MOST_TARGETS], *identity[MOST_TARGETS]; /* one of each for a volume, in this order */
     unsigned targets, identities;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */

@@ -24,6 +24,26 @@ static void record_failure(struct issuer *issuer, uint64_t index)
         engine_stop(issuer->engine, FAILED);
 }
 
+/* Keep what a read returned until there is time to look at it; give back other memory. */
+static void give_back(struct issuer *issuer, struct slot *slot, int32_t outcome)
+{
+    struct engine *engine = issuer->engine;
+    bool is_read = slot->piece.at && slot->piece.buffer == READ_BUFFER;
+    if (engine->origins && is_read && outcome >= 0 && (uint32_t)outcome == slot->length_bytes)
+        origins_take(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule, &slot->piece, slot->index);
+    else
+        buffers_give_back(&issuer->buffers, &slot->piece);
+}
+
+bool look_at_data(struct issuer *issuer)
+{
+    struct engine *engine = issuer->engine;
+    if (!issuer->unseen.count)
+        return false;
+    origins_look(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule);
+    return true;
+}
+
 static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
 {
     struct slot *slot = &issuer->slots[number];
@@ -38,7 +58,7 @@ static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, in
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
     if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
         record_failure(issuer, slot->index);
-    buffers_give_back(&issuer->buffers, &slot->piece);
+    give_back(issuer, slot, outcome);
     issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
     if (issuer->engine->schedule->dependencies)
         release_waiters(issuer, slot->index);
@@ -76,11 +96,14 @@ uint32_t reap(struct issuer *issuer)
         return 0;
     if (!io_uring_cq_ready(ring))
         io_uring_get_events(ring);
+    /* What completes after `now` is left for the next time, so that no recorded completion is too early. */
+    uint32_t count = 0, seen = 0, ready = io_uring_cq_ready(ring);
     int64_t now = elapsed_ns(engine), last = INT64_MIN;
-    uint32_t count = 0, seen = 0;
     unsigned head;
     struct io_uring_cqe *cqe;
     io_uring_for_each_cqe(ring, head, cqe) {
+        if (seen == ready)
+            break;
         seen++;
         if (cqe->user_data == JOBS_ENDED) {
             jobs_ended = true;

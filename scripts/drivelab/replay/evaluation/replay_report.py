@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.plan.replay_choice import ReplayChoice
+from drivelab.replay.evaluation import marks
 from drivelab.replay.evaluation.fidelity import (
     bursts,
     issue_error_summary,
@@ -22,7 +23,8 @@ from drivelab.replay.evaluation.fidelity import (
     parked,
     span_ratio,
 )
-from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, overloaded, response, service
+from drivelab.replay.evaluation.marks import FINISHED, TIME_IS_UP
+from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, response, service
 from drivelab.replay.evaluation.overlaps import overlaps_in
 from drivelab.replay.evaluation.requests import (
     answered,
@@ -91,20 +93,11 @@ def counts(operation_rows: pd.DataFrame, stage: str) -> dict[str, dict[str, int]
     }
 
 
-FINISHED, KILLED, TIME_IS_UP = "finished", "killed", "time is up"
+KILLED = "killed"
 _AT_WORK = ("prepared", "running")
 """States of an engine that vanished without a final state."""
 _NAMES = {**errno.errorcode, errno.EOPNOTSUPP: "EOPNOTSUPP"}
 """Linux names: Python has another name for the last number."""
-LATE_PCT = 1.0
-"""A mark is set if a larger share of requests waited for the depth limit (our choice)."""
-RATIO_PCT = 1.0
-"""A mark is set if the duration ratio of a timed replay is further from 1 (our choice)."""
-_PLAIN = (
-    "plain buffers: the locked-memory limit is too low to register the buffers with io_uring, which costs CPU time for "
-    "each request; raise the limit (ulimit -l) or run as root"
-)
-_ISSUE_TIMES = "issue times: requests are due when the traced drive got them; latencies of the trace begin there"
 _TIMES = ("operation", "deadline_ns", "issue_ns", "waited", "trace_queue_ns")
 _SERVICE = ("operation", "length_bytes", "issue_ns", "complete_ns", "error", "preflush", "trace_latency_ns")
 _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
@@ -118,11 +111,12 @@ def report(
 
     `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
 
-    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the results'
-    state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is none),
-    `wakeup_us`, and `totals`: report values from an engine that reports no single requests. Counts are {operation:
-    {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed
-    part and has no score, as the workload differs. `marks` have the form "word: sentence".
+    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
+    results' state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is
+    none), `wakeup_us`, `data_check` (drivelab.replay.verification.verify), and `totals`: report values from an
+    engine that reports no single requests. Counts are {operation: {requests, bytes}}; `completed` succeeded,
+    `failed` returned an error. A `partial` report covers only the replayed part and has no score, as the workload
+    differs. `marks` have the form "word: sentence".
 
     Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
     keys in `totals`.
@@ -152,8 +146,9 @@ def report(
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
         "marks": [
-            *_marks(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
-            *([] if has_queue_times(prepared.get("provenance") or {}) else [_ISSUE_TIMES]),
+            *marks.of_data(engine.get("data_check")),
+            *marks.of_requests(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
+            *([] if has_queue_times(prepared.get("provenance") or {}) else [marks.ISSUE_TIMES]),
         ],
         **stages,
         **times,
@@ -168,6 +163,7 @@ def report(
         "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
         "issued_by": _issued_by(results),
         "buffers": _buffers(results),
+        "data_check": engine.get("data_check"),
         "kernel": engine.get("kernel"),
         "kernel_reason": engine.get("kernel_reason"),
     }
@@ -176,9 +172,9 @@ def report(
         raise ValueError(f"'{unknown[0]}' in the engine's totals is not a key of a report")
     body |= totals
     if body["buffers"] == "plain" and not (results or {}).get("nvme"):
-        body["marks"].append(_PLAIN)
+        body["marks"].append(marks.PLAIN)
     if choice.timing.has_deadlines:
-        body["marks"] = [*body["marks"], *_strayed(body)]
+        body["marks"] = [*body["marks"], *marks.of_times(body)]
     if body["partial"]:
         body["score"] = None
     cleaned: dict[str, Any] = jsonable(body)
@@ -244,44 +240,6 @@ def _streams(requests: pd.DataFrame) -> dict[str, Any]:
         name: by_stream[by_stream["stream_kind"] == kind].drop(columns="stream_kind").to_dict("records")
         for name, kind in (("streams", "stream"), ("processes", "process"))
     }
-
-
-def _marks(state: str, requests: Mapping[str, int], errors: Mapping[str, int], lost: int, partial: bool) -> list[str]:
-    """Return warnings about the numbers, without a final full stop."""
-    marks = []
-    if lost:
-        marks.append(f"lossy: the trace lacks {lost} events")
-    if state not in (FINISHED, TIME_IS_UP):
-        marks.append(f"{state}: the replay did not finish")
-    if partial:
-        back = requests["completed"] + requests["failed"]
-        marks.append(
-            f"partial: {back} of {requests['planned']} requests completed or failed, {requests['issued']} were issued"
-        )
-    if requests["failed"]:
-        counts_by_error = ", ".join(f"{name} {count}" for name, count in errors.items())
-        marks.append(f"errors: {requests['failed']} of {requests['issued']} requests failed ({counts_by_error})")
-    return marks
-
-
-def _strayed(body: Mapping[str, Any]) -> list[str]:
-    """Return marks of a timed replay that differs from the trace.
-
-    They are overloaded, late, slower and faster.
-    """
-    marks = []
-    if overloaded(body["in_flight"]):
-        most = {name: depth["most"] for name, depth in body["in_flight"].items()}
-        marks.append(f"overloaded: up to {most['replay']:,} in flight, {most['trace']:,} in the trace")
-    if body["lateness_by"] and body["dependencies"] != "trace":  # whose depth limit stands for dependencies
-        waited = body["lateness_by"]["depth"]["requests"]
-        pct = 100 * waited / sum(cause["requests"] for cause in body["lateness_by"].values())
-        if pct > LATE_PCT:
-            marks.append(f"late: {pct:.2g} % of the requests waited for the depth limit")
-    ratio = body["duration_ratio"]
-    if ratio is not None and abs(ratio - 1) > RATIO_PCT / 100:
-        marks.append(f"{'slower' if ratio > 1 else 'faster'}: duration ratio {ratio:.{3 if ratio < 1.1 else 2}f}")
-    return marks
 
 
 def _buffers(results: Mapping[str, Any] | None) -> str | None:

@@ -74,7 +74,7 @@ def runs_table(inputs: Inputs, key: Key) -> Table | None:
                 _issued(row, "write"),
                 _ratio(row),
                 *(value_cell(row[name]) for name in ("access_time_us", "bandwidth_mib_s", "score")),
-                Cell("; ".join(_remarks(row)) or "none", tone="bad" if row["partial"] or row["errors"] else ""),
+                Cell("; ".join(_remarks(row)) or "none", tone="bad" if _is_bad(row) else ""),
             )
             for row in runs
         ),
@@ -123,6 +123,11 @@ def _run(row: Row, runs: list[Row]) -> Cell:
 def _ratio(row: Row) -> Cell:
     value = row["duration_ratio"]
     return value_cell(value) if is_missing(value) else Cell(f"{value:.4f}")
+
+
+def _is_bad(row: Row) -> bool:
+    wrong = row.get("wrong_blocks")
+    return bool(row["partial"] or row["errors"] or (not is_missing(wrong) and wrong))
 
 
 def _remarks(row: Row) -> list[str]:

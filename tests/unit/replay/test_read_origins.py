@@ -1,0 +1,199 @@
+"""What the engine finds in the data that reads return, and faults of a target that it finds."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_traces import Row
+from prepared_replays import prepare_rows
+from replay_files import BLOCK, direct_io_trouble, identity
+
+from drivelab.core.errors import CellFailed, UserError
+from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
+from drivelab.replay import native
+from drivelab.replay.data_requests import DATA
+from drivelab.replay.engine_records import open_results
+from drivelab.replay.native import RESULTS, EngineOptions
+from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
+from drivelab.replay.prepare import Prepared
+from drivelab.replay.read_origins import (
+    FOREIGN,
+    MIXED,
+    ORIGINS,
+    ZEROES,
+    make_origins,
+    read_origins,
+    written_by,
+)
+from drivelab.replay.verification import first_example, verified_blocks, verify, wrong_blocks
+from drivelab.replay.volumes import ONLY
+from drivelab.replay.written_data import blocks
+
+SEED = 2**63 + 11
+MIB = 1 << 20
+OPTIONS = EngineOptions(watchdog_s=60, seed=SEED, exact_data=True)
+IN_ORDER = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
+
+
+class Bench:
+    """Runs verified replays on one file."""
+
+    def __init__(self, folder: Path, content: bytes) -> None:
+        self.folder, self.target = folder, folder / "target"
+        self.target.write_bytes(content)
+
+    def prepare(self, rows: list[Row], choice: ReplayChoice, block_bytes: int = BLOCK) -> Prepared:
+        return prepare_rows(self.folder, rows, choice, self.target.stat().st_size, block_bytes)
+
+    def run(self, prepared: Prepared, options: EngineOptions = OPTIONS, **more: Any) -> None:
+        native.run_engine(str(self.target), identity(self.target), prepared.schedule, self.folder, options, **more)
+
+    def words(self, prepared: Prepared) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        return read_origins(self.folder / ORIGINS, prepared.requests)
+
+    def verified(self, prepared: Prepared, block_bytes: int = BLOCK) -> dict[str, Any]:
+        about = {"engine": "native", DATA: {"seed": SEED, "block_bytes": block_bytes}}
+        write_outcome(prepared.planned, self.folder / RESULTS, self.folder / OUTCOME_FILE, about)
+        return verify({ONLY: str(self.target)}, self.folder / OUTCOME_FILE)[ONLY]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
+        pytest.skip(reason)
+    return Bench(tmp_path, bytes(4 * MIB))
+
+
+def row(n: int, operation: str, block: int, count: int = 1) -> Row:
+    return Row(n * 10, None, n * 10 + 1, operation, block * BLOCK, count * BLOCK)
+
+
+def data(request: int, number: int) -> bytes:
+    return blocks(SEED, BLOCK, np.array([request]), np.array([number])).tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_each_block_that_is_read_names_its_write(bench: Bench, threads: int) -> None:
+    content = b"x" * BLOCK + data(0, 1)[:512] + bytes(BLOCK - 512) + data(0, 1)[:-8] + bytes(8)
+    bench.target.write_bytes(content + bytes(4 * MIB - 3 * BLOCK))
+    prepared = bench.prepare(
+        [row(1, "write", 4, 3), row(2, "write", 5), row(3, "read", 4, 3), row(4, "read", 0, 4), row(5, "flush", 0, 0),
+         row(6, "read", 4)],
+        IN_ORDER,
+    )  # fmt: skip
+    bench.run(prepared, replace(OPTIONS, threads=threads))
+    words = bench.words(prepared)
+    known, request, number = written_by(words)
+    assert known.tolist() == [True] * 3 + [False] * 4 + [True]
+    assert request[known].tolist() == [0, 1, 0, 0]
+    assert number[known].tolist() == [0, 0, 2, 0]
+    assert words[3:7].tolist() == [FOREIGN, MIXED, MIXED, ZEROES]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("block_bytes", [512, BLOCK])
+def test_overlapping_requests_in_flight_together_are_no_faults(bench: Bench, threads: int, block_bytes: int) -> None:
+    kinds = ("write", "read", "read", "write", "write-zeroes", "read", "write", "discard", "read")
+    rows = [
+        Row(n, None, n + 50, kinds[n * 5 % 9 if n % 90 else 7], (n * 7 % 11) * BLOCK, (1 + n % 4) * BLOCK)
+        for n in range(3000)
+    ]
+    prepared = bench.prepare(rows, ReplayChoice(TimingChoice("asap", depth=32)), block_bytes)
+    bench.run(prepared, replace(OPTIONS, threads=threads))
+    checked = bench.verified(prepared, block_bytes)
+    reads = checked["reads"]
+    assert wrong_blocks(checked) == 0, first_example(checked)
+    assert reads["unseen_blocks"] == 0
+    assert reads["checked_blocks"] == sum(r.length_bytes for r in rows if r.operation == "read") // block_bytes
+    assert verified_blocks(checked) > reads["required_blocks"] > 0
+    assert not (bench.folder / ORIGINS).exists()
+
+
+def test_reads_are_looked_at_when_more_are_complete_than_the_memory_holds(bench: Bench) -> None:
+    rows = [row(n, "write" if n < 64 else "read", 16 * (n % 64), 16) for n in range(6000)]
+    prepared = bench.prepare(rows, ReplayChoice(TimingChoice("asap", depth=64), conflicts="ordered"))
+    bench.run(prepared)
+    checked = bench.verified(prepared)
+    assert wrong_blocks(checked) == 0
+    assert checked["reads"]["required_blocks"] == checked["reads"]["checked_blocks"] == 16 * (6000 - 64)
+
+
+@pytest.mark.parametrize(
+    ("content", "fault", "returned"),
+    [
+        (data(0, 3), "lost", "returned the write of"),
+        (bytes(BLOCK), "lost", "returned zeroes"),
+        (data(0, 0), "misdirected", "to the block at 0 B"),
+        (data(0, 3)[:512] + data(1, 0)[512:], "torn", "returned parts of several writes"),
+    ],
+)
+def test_data_that_changes_during_the_replay_is_found(bench: Bench, content: bytes, fault: str, returned: str) -> None:
+    """Another program changes a block behind the replay's back, and repairs it when a read has seen that."""
+    rows = [row(0, "write", 0, 8), row(1, "write", 3), *(row(n, "read", 2, 4) for n in range(2, 20_000))]
+    choice = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
+    prepared = bench.prepare(rows, choice)
+    replayed = threading.Thread(target=bench.run, args=(prepared,), kwargs={"on_tick": lambda elapsed_s: None})
+    replayed.start()
+    while not (bench.folder / RESULTS).exists() or completed(bench.folder) < 100:
+        assert replayed.is_alive()
+    overwrite(bench.target, 3, content)
+    before = completed(bench.folder)
+    while completed(bench.folder) < before + 100:
+        assert replayed.is_alive(), "the replay ended before the fault was repaired; give it more reads"
+    overwrite(bench.target, 3, data(1, 0))
+    replayed.join()
+    checked = bench.verified(prepared)
+    assert checked["reads"][fault] >= 98
+    assert wrong_blocks(checked) == sum(checked["reads"][kind] for kind in ("lost", "torn", "misdirected"))
+    assert not any(checked[kind] for kind in ("lost", "torn", "misdirected", "unreadable")), "it was repaired"
+    example = next(words for words in checked["reads"]["examples"] if words.startswith(fault))
+    assert f"{fault}: block at {3 * BLOCK} B, read at " in example
+    assert "(request 1) or newer data" in example
+    assert returned in example
+
+
+def completed(folder: Path) -> int:
+    try:
+        return int(open_results(folder / RESULTS).header["completed"])
+    except UserError:  # being created
+        return 0
+
+
+def overwrite(target: Path, block: int, content: bytes) -> None:
+    """Write a block with direct I/O, so that no page cache comes between."""
+    descriptor = os.open(target, os.O_WRONLY | os.O_DIRECT)
+    try:
+        with mmap.mmap(-1, BLOCK) as buffer:
+            buffer.write(content)
+            assert os.pwritev(descriptor, [buffer], block * BLOCK) == BLOCK
+    finally:
+        os.close(descriptor)
+
+
+def test_the_engine_refuses_the_file_of_another_schedule(bench: Bench) -> None:
+    one = bench.prepare([row(0, "write", 0), row(1, "read", 0)], IN_ORDER)
+    (bench.folder / "other").mkdir()
+    other = prepare_rows(bench.folder / "other", [row(0, "read", 0, 2), row(1, "read", 0)], IN_ORDER, 4 * MIB, BLOCK)
+    make_origins(bench.folder / ORIGINS, other.schedule)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native, "make_origins", lambda path, schedule: None)
+        with pytest.raises(CellFailed, match="belongs to another schedule"):
+            bench.run(one)
+
+
+def test_missing_space_is_refused_before_the_replay(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = bench.prepare([row(0, "write", 0), row(1, "read", 0)], IN_ORDER)
+
+    def full(descriptor: int, offset: int, length: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("drivelab.replay.read_origins.os.posix_fallocate", full)
+    with pytest.raises(UserError, match="needs 64 KiB here"):
+        make_origins(bench.folder / ORIGINS, prepared.schedule)
