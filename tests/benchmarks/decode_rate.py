@@ -4,8 +4,8 @@
 
 The comparison is blkparse to CSV to pyarrow to Parquet; both run on one core. Makes its traces with make_trace.py and
 removes them. The bars: 20 times the rate of the comparison in the same run; 8 million events per second on one core for
-30 million events, with a peak below 500 MB. The speed-up on two cores is printed too. Its goal of 1.8 is not part of the
-exit status, as it needs an idle machine.
+30 million events, with a peak below 500 MB. The speed-up on two cores is printed too. Its goal of 1.8 is not part of
+the exit status, as it needs an idle machine.
 """
 
 from __future__ import annotations
