@@ -6,6 +6,7 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -55,8 +56,7 @@ def decode(
         Decoder(list(files.values()), processes, first_sector, number, from_dispatch=bool(begins)) as decoder,
     ):
         with TraceWriter(first_pass) as writer:
-            for batch in decoder.batches():
-                writer.write(batch)
+            _write(writer, decoder)
             counts = decoder.counts()
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
@@ -71,6 +71,18 @@ def decode(
         finally:
             first_pass.unlink(missing_ok=True)
     return summary
+
+
+def _write(writer: TraceWriter, decoder: Decoder) -> None:
+    """Write all batches in a thread, each while the next is decoded: both release Python's lock."""
+    with ThreadPoolExecutor(1) as pool:
+        writing: Future[None] | None = None
+        for batch in decoder.batches():
+            if writing is not None:
+                writing.result()
+            writing = pool.submit(writer.write, batch)
+        if writing is not None:
+            writing.result()
 
 
 def _is_queued(files: Iterable[Path], first_sector: int, device: int | None) -> bool:

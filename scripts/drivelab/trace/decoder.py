@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -39,6 +40,8 @@ _INT64 = ("queue", "dispatch", "complete", "offset", "length", "dispatch_id")
 _BITMAPS = (*(f"has_{name}" for name in _NULLABLE), *FLAGS)
 _INT32 = ("process", "pid", "cpu", "error", "pieces", "requeues")
 _FIELDS = (*_INT64, *_BITMAPS, "operation", *_INT32)
+
+_Buffers = dict[str, npt.NDArray[Any]]
 
 
 class _Columns(ctypes.Structure):
@@ -110,7 +113,7 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._buffers = _buffers()
+        self._buffers = (_buffers(), _buffers())
 
     def __enter__(self) -> Self:
         return self
@@ -121,18 +124,18 @@ class Decoder:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield requests of the schema REQUESTS in `queue_ns` order.
 
-        A batch is valid until the next. Raises UserError for files not of blktrace, unknown versions, another byte
-        order, and events of several devices.
+        A batch is valid until the second one after it. Raises UserError for files not of blktrace, unknown versions,
+        another byte order, and events of several devices.
         """
-        pointers = _Columns(*(self._buffers[name].ctypes.data for name in _FIELDS))
-        while True:
+        for buffers in cycle(self._buffers):
+            pointers = _Columns(*(buffers[name].ctypes.data for name in _FIELDS))
             rows = self._library.decoder_next(self._decoder, ctypes.byref(pointers), BATCH_ROWS)
             if rows < 0:
                 raise self._error()
             self._refuse_several_devices()
             if rows == 0:
                 return
-            yield self._batch(rows)
+            yield self._batch(buffers, rows)
 
     def counts(self) -> Counts:
         """Return totals; complete after the last batch."""
@@ -177,10 +180,10 @@ class Decoder:
         _, last = np.unique(rows["row"][::-1], return_index=True)
         return rows[len(rows) - 1 - last]
 
-    def _batch(self, rows: int) -> pa.RecordBatch:
+    def _batch(self, buffers: _Buffers, rows: int) -> pa.RecordBatch:
         def column(name: str, kind: pa.DataType) -> pa.Array:
-            valid = pa.py_buffer(self._buffers[f"has_{name}"]) if name in _NULLABLE else None
-            return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(self._buffers[name])])
+            valid = pa.py_buffer(buffers[f"has_{name}"]) if name in _NULLABLE else None
+            return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(buffers[name])])
 
         arrays: dict[str, pa.Array] = {_COLUMNS.get(name, name): column(name, pa.int64()) for name in _INT64}
         arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
@@ -236,7 +239,7 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
 
 
-def _buffers() -> dict[str, npt.NDArray[Any]]:
+def _buffers() -> _Buffers:
     sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (BATCH_ROWS, np.int64))
     sizes |= dict.fromkeys(_INT32, (BATCH_ROWS, np.int32))
     sizes |= dict.fromkeys(_BITMAPS, (BATCH_ROWS // 8, np.uint8)) | {"operation": (BATCH_ROWS, np.int8)}

@@ -236,6 +236,15 @@ def test_chains_as_soon_as_possible(engine: Engine) -> None:
     assert (ran.results["waited"][64:] == 2).all()
 
 
+def test_requests_whose_dependencies_are_complete_keep_the_order_of_the_file(engine: Engine) -> None:
+    """They are not read far ahead and sorted by the ends of their dependencies."""
+    count = 400
+    rows = [{"after": 0 if index < 4 else index - 3 if index % 2 else index, "depth": 1} for index in range(count)]
+    ran = engine.run(make_records(rows), EngineOptions(watchdog_s=60, threads=1))
+    assert ran.report["state"] == "finished"
+    assert (np.diff(ran.results["issue_ns"].astype(np.int64)) > 0).all()
+
+
 def test_memory_is_bounded(engine: Engine) -> None:
     """Schedule and results are 64 MB, but only a small part is resident at any time."""
     records = np.zeros(1_000_000, SCHEDULE_RECORD)
