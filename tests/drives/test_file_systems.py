@@ -134,7 +134,7 @@ def test_the_drive_is_held_and_locked_against_others_while_it_is_mounted(tmp_pat
     assert mounted() == []
 
 
-@pytest.mark.skipif(missing("btrfs") is not None, reason="no btrfs here")
+@pytest.mark.skipif(missing("btrfs") is not None, reason=str(missing("btrfs")))
 def test_a_btrfs_left_on_the_drive_does_not_lock_it_out(tmp_path: Path) -> None:
     """A btrfs of one drive belongs to no other drive, so the guard approves the drive for the next measurement."""
     plan = plan_of(tmp_path, "btrfs")
@@ -149,8 +149,8 @@ def test_a_btrfs_left_on_the_drive_does_not_lock_it_out(tmp_path: Path) -> None:
 
 def test_a_re_made_file_system_is_the_only_one(tmp_path: Path) -> None:
     """The mark of an earlier btrfs lies where mkfs.ext4 does not write."""
-    if missing("btrfs") is not None:
-        pytest.skip("no btrfs here")
+    if (reason := missing("btrfs")) is not None:
+        pytest.skip(reason)
     plan = plan_of(tmp_path, "btrfs")
     for kind in ("btrfs", "ext4"):
         subject = {**plan.subject, "file_system": FileSystem(kind).to_mapping()}

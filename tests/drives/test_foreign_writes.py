@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stages import run_stages
@@ -49,9 +50,9 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Let dd write to the drive's node during the step with this number, counted from 0."""
     original, calls = Bench.run, iter(range(10**6))
 
-    def run(bench: Bench, name: str, act: object) -> object:
+    def run(bench: Bench, name: str, act: object, **options: Any) -> object:
         if next(calls) != number:
-            return original(bench, name, act)  # type: ignore[arg-type]
+            return original(bench, name, act, **options)  # type: ignore[arg-type]
 
         def attacked(folder: Path) -> object:
             (drive,) = [drive for drive in manage.status() if drive.serial == bench.device.serial]
@@ -70,7 +71,7 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             attacker.join()
             return timing
 
-        return original(bench, name, attacked)  # type: ignore[arg-type]
+        return original(bench, name, attacked, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Bench, "run", run)
 
