@@ -242,7 +242,10 @@ def _part(report: Mapping[str, Any]) -> Iterator[str]:
 def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
     """Yield the lines of a summary of a data check; it may lack the reads, or the check at the end."""
     if reads := checked.get("reads"):
-        yield from _verdict("reads", reads, "read blocks had been written before")
+        if reads["required_blocks"] or reads["examples"]:
+            yield from _verdict("reads", reads, "read blocks had been written before")
+        else:
+            yield "reads: no block was written before it was read, so there was nothing to compare"
         if reads["unseen_blocks"]:
             yield f"  {reads['unseen_blocks']:,} read blocks were not looked at, because the engine was killed"
     if "power_cut" in checked:
