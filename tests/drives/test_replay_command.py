@@ -20,7 +20,7 @@ from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.criteria.taint import KERNEL, foreign_writes
 from drivelab.drives import sysfs
-from drivelab.replay import native
+from drivelab.replay import native, verification
 from drivelab.replay.data_check import FAULTS
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
@@ -133,6 +133,31 @@ def test_written_data_is_read_back_and_can_be_checked_again(
     assert 0 < lost["lost"] <= lost["required_blocks"] <= checked["required_blocks"]
     assert main(["check-data", str(out), "--target", str(tmp_path / "none")]) == 2
     assert "cannot be read (No such file or directory)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [UserError("the target is gone"), KeyboardInterrupt()])
+def test_a_verification_that_ends_early_keeps_the_requests(
+    error: BaseException,
+    trace: Path,
+    file: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    out = tmp_path / "out.parquet"
+
+    def fail(path: str, outcome: Path, **options: object) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(verification, "read_back", fail)
+        assert main(["replay", str(trace), "--target", str(file), "-o", str(out), "--yes", "--verify"]) in (2, 130)
+    assert f"the requests are in {out}" in capsys.readouterr().err
+    assert not (tmp_path / ".out.parquet.replay").exists()
+    assert main(["check-data", str(out), "--target", str(file)]) == 0
+    assert "all are as written" in capsys.readouterr().out
+    assert main(["check-data", str(out), "--target", str(file), "--volume", "log"]) == 2
+    assert "has one volume, without a name; remove --volume" in capsys.readouterr().err
 
 
 def test_unwritten_parts_of_the_target_stay_unchanged(
@@ -367,7 +392,7 @@ def test_damaged_leftovers_are_reported_and_removed(
     for name in ("results.bin", "trace.schedule", "trace.planned.parquet"):
         (folder / name).write_bytes(b"x")
     assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(tmp_path / "out.parquet")]) == 0
-    assert "its results are unusable" in capsys.readouterr().out
+    assert "its results are unusable" in capsys.readouterr().err
     assert not folder.exists()
 
 
@@ -392,8 +417,11 @@ def test_a_killed_replay_keeps_finished_requests(
             break
         assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]) == 0
         out.unlink()
-    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(out)]) == 0
-    assert "out.interrupted-2.parquet" in capsys.readouterr().out
+    capsys.readouterr()
+    assert main(["replay", str(trace), "--target", str(file), "--yes", "-o", str(out), "--json"]) == 0
+    printed = capsys.readouterr()
+    assert "out.interrupted-2.parquet" in printed.err
+    assert json.loads(printed.out)["state"] == "finished"
     for number in (1, 2):
         kept = read_outcome(tmp_path / f"out.interrupted-{number}.parquet", ["complete_ns"])
         assert len(kept) == 100_000

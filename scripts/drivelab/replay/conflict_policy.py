@@ -50,12 +50,12 @@ class ConflictPolicy:
         operation, offset, length = (
             records[name].astype(np.int64) for name in ("operation", "offset_bytes", "length_bytes")
         )
-        volume = target_numbers(records)
+        volume = target_numbers(records).astype(np.int64)
         accesses = accesses_of(operation, offset + self._volumes.bases_bytes[volume], length)
         if self._overlaps is not None:
             overlap = self._overlaps.of(accesses, queue_ns, complete_ns)
             self._overlapping += np.bincount(volume[overlap], minlength=self._overlapping.size)
-            self._name(overlap, queue_ns, offset, length)
+            self._name(overlap, queue_ns, offset, length, volume)
         index = self._first + np.arange(len(records))
         self._first += len(records)
         return None if self._order is None else self._link(records, index, *self._order.of(accesses, index))
@@ -81,9 +81,11 @@ class ConflictPolicy:
         volumes = {"volumes": dict(zip(self._volumes.names, each, strict=True))} if self._volumes.named else {}
         return {"policy": self._policy, **together, **volumes}
 
-    def _name(self, overlap: Flags, queue_ns: Ints, offset: Ints, length: Ints) -> None:
+    def _name(self, overlap: Flags, queue_ns: Ints, offset: Ints, length: Ints, volume: Ints) -> None:
         for row in np.flatnonzero(overlap)[: _NAMED - len(self._named)]:
-            self._named.append(f"{format_size(int(length[row]))} at {int(offset[row])} B, {queue_ns[row] / 1e9:.6f} s")
+            name = f"volume {self._volumes.names[volume[row]]}: " if self._volumes.named else ""
+            place = f"{format_size(int(length[row]))} at {int(offset[row])} B"
+            self._named.append(f"{name}{place}, {queue_ns[row] / 1e9:.6f} s")
 
     def _link(self, records: Records, index: Ints, later: Ints, earlier: Ints) -> Records:
         """Store the first dependency of each record in the record, and return the others."""

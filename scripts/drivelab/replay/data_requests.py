@@ -77,8 +77,10 @@ def requests_of(outcome: Path, volume: str | None = None) -> Requests:
     Raises UserError when the outcome cannot be read, and if it is unclear which volume is to be checked.
     """
     names = volumes_of(outcome)
-    if (volume is not None or names) and volume not in names:
-        known = ", ".join(names) or "one without a name"
+    if volume is not None and not names:
+        raise UserError(f"{outcome}: the replay has one volume, without a name; remove --volume")
+    if names and volume not in names:
+        known = ", ".join(names)
         raise UserError(f"{outcome}: the replay has these volumes: {known}; name the one of the target with --volume")
     columns = ("operation", "fua", "offset_bytes", "length_bytes", "issue_ns", "complete_ns", "error")
     every = read_outcome(outcome, columns if volume is None else (*columns, VOLUME.name))

@@ -150,7 +150,9 @@ class Mapper:
     def _scale(self, first: Ints, end: Ints, cuttable: Flags) -> tuple[Ints, Ints]:
         # Blocks times blocks overflow 64 bits; the fraction of a long double alone has 64.
         product = first.astype(np.longdouble) * np.longdouble(self.range_blocks)
-        scaled = np.floor(product / np.longdouble(max(self._survey.span_blocks, 1)))
+        # One volume of several may have neither reads nor writes.
+        span_blocks = max(self._survey.span_blocks or self._survey.reach_blocks, 1)
+        scaled = np.floor(product / np.longdouble(span_blocks))
         start = np.minimum(scaled, np.longdouble(self.range_blocks)).astype(np.int64)
         return self._moved_back(start, end - first, cuttable)
 
@@ -168,6 +170,8 @@ class Mapper:
 
     def _rank(self, block: Ints) -> Ints:
         """Return the number of kept blocks below each block."""
+        if not self._begin.size:  # one volume of several, with neither reads nor writes
+            return np.zeros_like(block)
         # Sorted blocks are found several times faster, as the CPU's cache holds what the next search reads.
         order = np.argsort(block)
         at = np.empty(block.size, np.int64)

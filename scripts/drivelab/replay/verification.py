@@ -28,8 +28,8 @@ def verify(targets: Mapping[str, str | None], outcome: Path) -> dict[str, dict[s
     """Judge the reads of a replay, read back what it wrote, and delete the file of origins beside the outcome.
 
     `targets`: path of each volume's target, by its name; ONLY for a trace of one volume. The result has the same keys.
-    None: do not read back, because the target does not answer; the result has the reads only. Raises UserError when a
-    file or a target cannot be read.
+    None: do not read back, because it may not answer; the result has the reads only. Raises UserError when a file or a
+    target cannot be read.
     """
     origins = outcome.with_name(ORIGINS)
     checks = {}

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -132,9 +133,14 @@ def _save(folder: Path, output: Path) -> None:
         about = {DATA: json.loads(data.read_text(encoding="utf-8"))} if data.exists() else {}
         write_outcome(planned, results, kept, {"engine": "native", **about})
     except UserError as error:
-        print(f"an earlier replay was interrupted, but its results are unusable: {error}")
+        _say(f"an earlier replay was interrupted, but its results are unusable: {error}")
     else:
-        print(f"an earlier replay was interrupted; its completed part is in {kept}")
+        _say(f"an earlier replay was interrupted; its completed part is in {kept}")
+
+
+def _say(text: str) -> None:
+    """Print a message beside the report, which may be JSON."""
+    print(f"drivelab: {text}", file=sys.stderr)
 
 
 def _free_name(output: Path) -> Path:

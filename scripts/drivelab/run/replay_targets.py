@@ -26,7 +26,9 @@ def refuse_volumes(trace: Path, targets: Mapping[str, str], skipped: Sequence[st
         volumes = list(file.volumes)
     named = ONLY not in targets
     if not volumes and (named or skipped):
-        raise UserError(f"{trace}: has one volume, without a name; give its target with --target, without --volume")
+        raise UserError(
+            f"{trace}: has one volume, without a name; give its target with --target, without --volume or --skip-volume"
+        )
     if volumes and not named:
         raise UserError(
             f"{trace}: has {len(volumes)} volumes ({', '.join(volumes)}), and one target is for one volume; give a "

@@ -3,6 +3,7 @@ volumes each on one."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -59,7 +60,8 @@ def replay(
     read back what was written; see drivelab.replay.verification.
 
     Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
-    cannot start. A replay that ended early is not an error: see `partial`.
+    cannot start. Raises it after the replay when the data cannot be read back; `output` is kept. A replay that ended
+    early is not an error: see `partial`.
     """
     if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
         raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
@@ -80,14 +82,24 @@ def replay(
         if data:
             manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
             write_json(folder / DATA_FILE, data)
-        report = _run(opened, prepared, folder, manner, data, prefill=prefill)
-        with writable(output):
-            (folder / OUTCOME_FILE).replace(output)
+        try:
+            report = _run(opened, prepared, folder, manner, data, prefill=prefill)
+        except BaseException:
+            if manner.engine == "native" and (folder / OUTCOME_FILE).exists():
+                _keep(folder, output)
+                print(f"drivelab: the evaluation did not finish; the requests are in {output}", file=sys.stderr)
+            raise
+        _keep(folder, output)
     result = _on_target(report, opened.values())
     if volumes.named:
         each_report = report["volumes"]
         result["volumes"] = {name: _on_target(each_report[name], [opened[name]]) for name in opened}
     return {**result, "trace": {"name": trace.stem, "path": str(trace), "sha256": sha256_of(trace)}}
+
+
+def _keep(folder: Path, output: Path) -> None:
+    with writable(output):
+        (folder / OUTCOME_FILE).replace(output)
 
 
 def _refuse_manner(manner: Manner, targets: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ from replay_outcomes import request, write_results
 
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import MappingChoice, ReplayChoice, TimingChoice
-from drivelab.replay.engine_records import open_schedule, target_numbers
+from drivelab.replay.engine_records import OPERATION_CODES, open_schedule, target_numbers
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.outcome import OUTCOME_OF_VOLUMES, read_outcome, volumes_of, write_outcome
 from drivelab.replay.prepare import Prepared, prepare_volumes
@@ -64,6 +64,20 @@ def test_each_volume_is_mapped_to_the_capacity_of_its_target(tmp_path: Path) -> 
         prepared_volumes(tmp_path, rows, ReplayChoice(mapping=MappingChoice("exact")))
 
 
+@pytest.mark.parametrize("method", ["exact", "modulo", "scale", "compact"])
+def test_a_volume_may_have_neither_reads_nor_writes(tmp_path: Path, method: str) -> None:
+    rows = [("data", Row(n, operation="write", offset_bytes=4096 * n)) for n in range(3)]
+    rows += [("log", Row(3, operation="discard", offset_bytes=0)), ("log", Row(4, operation="flush", length_bytes=0))]
+    rows += [("log", Row(5 + n, operation="discard", offset_bytes=8192 * n)) for n in range(1, 3)]
+    mapping = MappingChoice(method)  # type: ignore[arg-type]
+    records = records_of(prepared_volumes(tmp_path, rows, ReplayChoice(mapping=mapping)))
+    log = records[target_numbers(records) == 0]
+    discards = log["offset_bytes"][log["operation"] == OPERATION_CODES["discard"]].tolist()
+    assert log["operation"].tolist().count(OPERATION_CODES["flush"]) == 1
+    in_place, scaled = [0, 8192, 16384], [0, 838656, 1677312]
+    assert discards == {"exact": in_place, "modulo": in_place, "scale": scaled, "compact": []}[method]
+
+
 def test_requests_of_one_address_on_two_volumes_do_not_conflict(tmp_path: Path) -> None:
     rows = [
         ("data", Row(0, None, 100, "write", 0)), ("log", Row(10, None, 90, "write", 0)),
@@ -77,6 +91,8 @@ def test_requests_of_one_address_on_two_volumes_do_not_conflict(tmp_path: Path) 
     }  # fmt: skip
     apart = [rows[0], rows[1], rows[3]]
     assert prepared_volumes(tmp_path, apart, ReplayChoice(conflicts="refused")).conflicts["overlapping"] == 0
+    with pytest.raises(UserError, match="the data: volume log: 4KiB at 0 B, "):
+        prepared_volumes(tmp_path, rows, ReplayChoice(conflicts="refused"))
 
 
 @pytest.mark.parametrize("kind", ["process", "trace"])

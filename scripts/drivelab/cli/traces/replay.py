@@ -252,7 +252,7 @@ def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
         when = "after a power cut" if checked["power_cut"] else "after the replay"
         yield from _verdict("data check", checked, f"blocks had to be there {when}")
     else:
-        yield "data check: the drive was not read afterwards, because it did not answer; use 'drivelab check-data'"
+        yield "data check: not read back, because a drive hung or the engine was killed; use 'drivelab check-data'"
 
 
 def _verdict(title: str, checked: Mapping[str, Any], what: str) -> Iterator[str]:

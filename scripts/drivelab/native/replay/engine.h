@@ -24,8 +24,8 @@
 
 #define NEVER INT64_MAX
 /* user_data of the read that completes when jobs of the threads end; requests have their slot's number. */
-#define TURNS 2u
 #define JOBS_ENDED UINT64_MAX
+#define TURNS 2u /* of a trial */
 #define OWN_LINE _Alignas(64) /* of the cache, so that threads do not wait for each other's stores */
 
 /* Times are ns after the start, negative before it. */
