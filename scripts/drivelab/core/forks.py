@@ -1,9 +1,9 @@
 """Run scripts in forks of one Python process that has imported their modules.
 
 A new Python needs longer to import pandas and matplotlib than most scripts of the workflow run. The server waits at
-almost no cost for the first script, then imports the modules, and forks for each script. Each script is still a process
-with its own memory, but starts in milliseconds. Scripts end with the server, and the server ends with its client, in
-any way: no leftover script may write the files of the next client's scripts.
+almost no cost for the first script, then imports the modules, may use them once, and forks for each script. Each script
+is still a process with its own memory, but starts in milliseconds. Scripts end with the server, and the server ends
+with its client, in any way: no leftover script may write the files of the next client's scripts.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Forks:
     """The client's side of the server; make it in the main thread, because the server ends with it (prctl(2))."""
 
     def __init__(self, modules: Sequence[str]) -> None:
-        """Start the server, which imports `modules` before the first script."""
+        """Start the server, which imports `modules` before the first script.
+
+        The name `module:function` also calls the function.
+        """
         with (
             tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # only its owner can read it
             socket.socket(socket.AF_UNIX) as listener,
@@ -102,8 +105,12 @@ class _Server(ForkingMixIn, UnixStreamServer):
     pid = 0
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
-        for module in self.modules:
-            import_module(module)
+        for name in self.modules:
+            module, _, function = name.partition(":")
+            imported = import_module(module)
+            if function:
+                getattr(imported, function)()
+        self.modules = ()
         gc.freeze()  # a garbage collection over the imports in each fork would copy them
         gc.set_threshold(20_000)  # the default collects hundreds of times while a script draws one figure
         super().process_request(request, client_address)

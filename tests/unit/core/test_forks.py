@@ -48,6 +48,17 @@ def test_script_finds_imported_modules_and_changes_nothing_for_the_next(forks: F
         assert (tmp_path / name).read_text() == "True False"
 
 
+def test_function_runs_once_before_the_scripts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = tmp_path / "log"
+    (tmp_path / "prepares.py").write_text(f"def prepare(): open({str(log)!r}, 'a').write('prepared ')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    forks = Forks(["prepares:prepare"])
+    for _ in range(2):
+        forks.run(script(tmp_path, f"open({str(log)!r}, 'a').write('script ')"))
+    forks.end()
+    assert log.read_text() == "prepared script script "
+
+
 @pytest.mark.parametrize(
     ("text", "status"),
     [
