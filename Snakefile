@@ -8,7 +8,7 @@ from snakemake.utils import min_version, validate
 from drivelab.workflow.code_digest import code_digest, files_digest
 from drivelab.core.programs import shell_function
 from drivelab.workflow import snakemake_internals
-from drivelab.workflow.load import IMPORTS, load
+from drivelab.workflow.load import IMPORTS, WARM_UP, load
 
 min_version("9.27")
 validate(config, "workflow/config.schema.yaml")
@@ -48,7 +48,7 @@ for name in (
 
 onstart:
     layout.claim()
-    snakemake_internals.start(workflow, IMPORTS)
+    snakemake_internals.start(workflow, IMPORTS, WARM_UP)
 
 
 onsuccess:

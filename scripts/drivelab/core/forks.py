@@ -45,11 +45,8 @@ class Usage(NamedTuple):
 class Forks:
     """The client's side of the server; make it in the main thread, because the server ends with it (prctl(2))."""
 
-    def __init__(self, modules: Sequence[str]) -> None:
-        """Start the server, which imports `modules` before the first script.
-
-        The name `module:function` also calls the function.
-        """
+    def __init__(self, modules: Sequence[str], warm_up: str = "") -> None:
+        """Start the server, which imports `modules` and calls `warm_up`, a `module:function`, before the first script."""
         with (
             tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # only its owner can read it
             socket.socket(socket.AF_UNIX) as listener,
@@ -61,7 +58,7 @@ class Forks:
             self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, so no file is left
             os.close(place)
             self._server = programs.start(
-                [sys.executable, "-m", __name__, str(listener.fileno()), *modules],
+                [sys.executable, "-m", __name__, str(listener.fileno()), warm_up, *modules],
                 signal="TERM", pass_fds=[listener.fileno()], env={**os.environ, **_ONE_THREAD},
             )  # fmt: skip
         atexit.register(self.end)
@@ -102,15 +99,16 @@ class _Handler(StreamRequestHandler):
 class _Server(ForkingMixIn, UnixStreamServer):
     max_children = sys.maxsize  # the client limits the number of concurrent scripts
     modules: Sequence[str] = ()
+    warm_up = ""
     pid = 0
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # type: ignore[override]
         for name in self.modules:
-            module, _, function = name.partition(":")
-            imported = import_module(module)
-            if function:
-                getattr(imported, function)()
-        self.modules = ()
+            import_module(name)
+        if self.warm_up:
+            module, _, function = self.warm_up.partition(":")
+            getattr(import_module(module), function)()
+            self.warm_up = ""
         gc.freeze()  # a garbage collection over the imports in each fork would copy them
         gc.set_threshold(20_000)  # the default collects hundreds of times while a script draws one figure
         super().process_request(request, client_address)
@@ -147,7 +145,7 @@ def _usage() -> Usage:
 
 
 def main() -> None:
-    """Serve on a listening socket; the arguments are its descriptor and the modules."""
+    """Serve on a listening socket; the arguments are its descriptor, the warm-up and the modules."""
     client = os.getppid()
 
     def end(*_: object) -> None:
@@ -161,7 +159,7 @@ def main() -> None:
     with _Server("", _Handler, bind_and_activate=False) as server:
         server.socket.close()
         server.socket = socket.socket(fileno=int(sys.argv[1]))
-        server.modules = sys.argv[2:]
+        server.warm_up, *server.modules = sys.argv[2:]
         server.pid = os.getpid()
         server.serve_forever()
 

@@ -15,9 +15,9 @@ from drivelab.workflow.locks import held, require_writable
 from drivelab.workflow.scheduling import Scheduling
 
 IMPORTS = ("drivelab.collect.collect", "drivelab.collect.inventory", "drivelab.analysis.detectors", "ruptures",
-           "drivelab.analysis.values.saturation_table", "drivelab.tables.windows", "pandas.core.reshape.reshape",
-           *DRAWING, "drivelab.workflow.warm_up:warm_up")  # fmt: skip
-"""What the scripts of each recording use, for a process that forks for each of them."""
+           "drivelab.analysis.values.saturation_table", "drivelab.tables.windows", *DRAWING)  # fmt: skip
+"""Modules that the scripts of each recording import, some of them only when a function needs them."""
+WARM_UP = "drivelab.workflow.warm_up:warm_up"
 
 
 def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling, Fleet | None]:

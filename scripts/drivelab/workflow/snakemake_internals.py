@@ -57,11 +57,14 @@ def prepare(workflow: Any, locks: Path) -> None:
     escape_texts()
 
 
-def start(workflow: Any, imports: Sequence[str]) -> None:
-    """Prepare a run before its first job; scripts run in forks of a process that has imported the modules `imports`."""
+def start(workflow: Any, imports: Sequence[str], warm_up: str) -> None:
+    """Prepare a run before its first job; scripts run in forks of a process that has imported and used `imports`.
+
+    `warm_up` as for `drivelab.core.forks.Forks`.
+    """
     end_in_thread()
     if workflow.local_exec and workflow.is_main_process:
-        run_in_forks(Forks(["snakemake.script", *imports]))
+        run_in_forks(Forks(["snakemake.script", *imports], warm_up))
         lift_rate_limit(workflow.scheduler)
 
 

@@ -33,7 +33,7 @@ def _table() -> None:
     with TemporaryDirectory(prefix="drivelab-") as folder:
         path = Path(folder) / "table.parquet"
         io.write(pd.DataFrame([row, row]), path, "trace_sizes")
-        io.read(path, "trace_sizes").groupby("operation", sort=False)["requests"].sum()
+        io.read(path, "trace_sizes").groupby(["operation", "length_bytes"], sort=False)["requests"].sum().unstack()
 
 
 @style.styled

@@ -52,7 +52,7 @@ def test_function_runs_once_before_the_scripts(tmp_path: Path, monkeypatch: pyte
     log = tmp_path / "log"
     (tmp_path / "prepares.py").write_text(f"def prepare(): open({str(log)!r}, 'a').write('prepared ')")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    forks = Forks(["prepares:prepare"])
+    forks = Forks([], "prepares:prepare")
     for _ in range(2):
         forks.run(script(tmp_path, f"open({str(log)!r}, 'a').write('script ')"))
     forks.end()

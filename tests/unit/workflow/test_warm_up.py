@@ -31,7 +31,7 @@ def modules_after(*statements: str) -> set[str]:
 SERVER = (
     "from importlib import import_module",
     "from drivelab.workflow.load import IMPORTS",
-    "[import_module(name.partition(':')[0]) for name in IMPORTS]",
+    "[import_module(name) for name in IMPORTS]",
 )
 """What the server does before the first script, without the warm-up."""
 WARM = ("from drivelab.workflow import warm_up", "warm_up.warm_up()")
