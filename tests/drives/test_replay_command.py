@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
 from output_schemas import follows_schema
+from replay_commands import refusal, replay
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
@@ -65,18 +65,6 @@ def trace(tmp_path: Path) -> Path:
         for n in range(200)
     ]
     return write(tmp_path / "trace.parquet", rows)
-
-
-def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
-    report = dict(json.loads(capsys.readouterr().out))
-    follows_schema(report, "replay")
-    return report
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    assert main(["replay", *map(str, arguments)]) == 2
-    return capsys.readouterr().err
 
 
 def test_every_kind_of_request_is_issued_as_planned(
@@ -146,11 +134,11 @@ def test_a_verification_that_ends_early_keeps_the_requests(
 ) -> None:
     out = tmp_path / "out.parquet"
 
-    def fail(path: str, outcome: Path, **options: object) -> None:
+    def fail(*_: object) -> None:
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(verification, "read_back", fail)
+        patched.setattr(verification, "check_target", fail)
         assert main(["replay", str(trace), "--target", str(file), "-o", str(out), "--yes", "--verify"]) in (2, 130)
     assert f"the requests are in {out}" in capsys.readouterr().err
     assert not (tmp_path / ".out.parquet.replay").exists()

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from made_traces import Row, write, write_volumes
-from output_schemas import follows_schema
+from replay_commands import refusal, replay
 
 from drivelab.cli.main import main
 from drivelab.replay import native
@@ -58,18 +56,6 @@ def trace(tmp_path: Path) -> Path:
         row = Row(begin_ns, None, begin_ns + MS // 4, operation, 8192 * (n % 300), 8192 if name == "data" else 4096)
         rows.append((name, row._replace(process="db", pid=1)))
     return write_volumes(tmp_path / "trace.parquet", rows)
-
-
-def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
-    report = dict(json.loads(capsys.readouterr().out))
-    follows_schema(report, "replay")
-    return report
-
-
-def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:
-    assert main(["replay", *map(str, arguments)]) == 2
-    return capsys.readouterr().err
 
 
 def stat(device: str) -> list[int]:
