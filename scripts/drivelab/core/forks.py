@@ -46,7 +46,7 @@ class Forks:
     """The client's side of the server; make it in the main thread, because the server ends with it (prctl(2))."""
 
     def __init__(self, modules: Sequence[str], warm_up: str = "") -> None:
-        """Start the server, which imports `modules` and calls `warm_up`, a `module:function`, before the first script."""
+        """Start the server; before the first script it imports `modules` and calls `warm_up`, a `module:function`."""
         with (
             tempfile.TemporaryDirectory(prefix="drivelab-") as folder,  # only its owner can read it
             socket.socket(socket.AF_UNIX) as listener,

@@ -19,7 +19,7 @@ from drivelab.drives.sysfs import read_text
 DATA_UNIT_BYTES = 512_000
 """Unit of the counters data_units_read and data_units_written: 1000 blocks of 512 bytes."""
 _KELVIN = 273
-_NAMESPACE = re.compile(r"nvme\d+n\d+")
+NAMESPACE = re.compile(r"nvme\d+n\d+")
 _CONTROLLER = re.compile(r"nvme\d+")
 RELATIVE_PERFORMANCE = ("best", "better", "good", "degraded")
 """Relative performance of an LBA format, indexed by its two bits."""
@@ -61,7 +61,7 @@ def controller_of(name: str, sys_root: Path = Path("/sys")) -> str | None:
 
 def controller_dir(name: str, sys_root: Path = Path("/sys")) -> Path | None:
     """Return the controller's directory in sysfs, whose `device` is the PCI function."""
-    if not _NAMESPACE.fullmatch(name):
+    if not NAMESPACE.fullmatch(name):
         return None
     parent = (sysfs.block_dir(name, sys_root) / "device").resolve()
     if _CONTROLLER.fullmatch(parent.name):
@@ -82,7 +82,7 @@ def namespaces(name: str, sys_root: Path = Path("/sys")) -> list[str]:
     names = [
         path.name
         for path in (sys_root / "class/block").glob("nvme*")
-        if _NAMESPACE.fullmatch(path.name) and _subsystem(path.name, sys_root) == subsystem
+        if NAMESPACE.fullmatch(path.name) and _subsystem(path.name, sys_root) == subsystem
     ]
     return sorted(names, key=lambda name: [int(number) for number in re.findall(r"\d+", name)])
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
+from drivelab.drives.nvme import NAMESPACE
 
 NVME_IOCTL_ID = 0x4E40
 """linux/nvme_ioctl.h: _IO('N', 0x40), which returns the namespace's number."""
@@ -23,9 +24,7 @@ def character_name(name: str) -> str | None:
 
     A partition has none.
     """
-    number = name.removeprefix("nvme")
-    controller, _, namespace = number.partition("n")
-    return f"ng{number}" if number != name and controller.isdecimal() and namespace.isdecimal() else None
+    return f"ng{name.removeprefix('nvme')}" if NAMESPACE.fullmatch(name) else None
 
 
 def open_character_device(held: HeldDevice, dev: Path = Path("/dev"), sys_root: Path = Path("/sys")) -> int:

@@ -11,9 +11,7 @@ import numpy.typing as npt
 
 from drivelab import native
 from drivelab.core.errors import UserError
-from drivelab.trace.statistics.batch import UNKNOWN, Flags, Ints
-
-Words = npt.NDArray[np.uint64]
+from drivelab.trace.statistics.batch import UNKNOWN, Flags, Ints, Words
 
 
 def overlaps(begin: Ints, end: Ints, changes: Flags, until_ns: Ints, start_ns: Ints) -> Flags:

@@ -24,13 +24,14 @@ from drivelab.replay.data_requests import (
     NAMED,
     NEVER,
     WRITE,
+    Data,
     Requests,
     data_of,
     requests_of,
 )
 from drivelab.replay.survey import union
-from drivelab.replay.written_data import Words, origins, pattern, uniform
-from drivelab.trace.statistics.batch import Flags, Ints
+from drivelab.replay.written_data import origins, pattern, uniform
+from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 FAULTS = ("lost", "torn", "misdirected", "unreadable")
 _WINDOW_BYTES = 16 << 20
@@ -54,16 +55,33 @@ class _Changes(NamedTuple):
                         required[chosen])  # fmt: skip
 
 
-def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
-    """Compare all blocks that a replay wrote with the target, which is open for direct I/O; return counts, JSON-able.
+def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
+    """Check the data of a replay, or of one of its volumes, on a target; see check_target.
 
-    `volume`: the volume whose target it is, of a replay of several. Data of other volumes is data of no replay.
-    `power_cut`: the drive lost power after the replay began, so it may have lost its volatile cache. Of each kind of
-    FAULTS there is the number of blocks; `examples` describes the first. Memory: about 100 B for each request, and
-    a few times 16 MiB of data. Raises UserError when the outcome cannot be read or has no such data.
+    Raises UserError also when the outcome cannot be read or has no such data.
     """
-    seed, block_bytes = data_of(outcome)
-    requests = requests_of(outcome, volume)
+    return check_target(path, requests_of(outcome, volume), data_of(outcome), power_cut=power_cut)
+
+
+def check_target(path: str, requests: Requests, data: Data, *, power_cut: bool = False) -> dict[str, Any]:
+    """Compare all blocks that a replay wrote with a target, which is only read; return counts, JSON-able.
+
+    Data of another volume than that of `requests` is data of no replay. `power_cut`: the drive lost power after the
+    replay began, so it may have lost its volatile cache. Of each kind of FAULTS there is the number of blocks;
+    `examples` describes the first. Memory: about 100 B for each request, and a few times 16 MiB of data. Raises
+    UserError if the target cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}); check the path and your permissions") from None
+    try:
+        return _check(descriptor, requests, data, power_cut)
+    finally:
+        os.close(descriptor)
+
+
+def _check(descriptor: int, requests: Requests, data: Data, power_cut: bool) -> dict[str, Any]:
     operation, completed = requests.operation, requests.completed
     flushed_ns = int(requests.issue_ns[(operation == FLUSH) & completed].max(initial=NEVER))
     kept = requests.fua | (requests.complete_ns <= flushed_ns)
@@ -73,8 +91,7 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volum
         _Changes(requests.begin, requests.end, operation, requests.issue_ns, requests.complete_ns,
                  completed & (kept | (not power_cut))).part(changes),
         requests,
-        seed,
-        block_bytes,
+        data,
     )  # fmt: skip
     writes = check.changes.part(check.changes.operation == WRITE)
     for begin, end in zip(*(edge.tolist() for edge in union(writes.begin, writes.end)), strict=True):
@@ -82,7 +99,7 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volum
             check.read(descriptor, at, min(at + _WINDOW_BYTES, end))
     return {
         "power_cut": power_cut,
-        "block_bytes": block_bytes,
+        "block_bytes": data.block_bytes,
         "checked_blocks": check.blocks,
         "required_blocks": check.required,
         **check.faults,
@@ -90,27 +107,12 @@ def check_data(descriptor: int, outcome: Path, *, power_cut: bool = False, volum
     }
 
 
-def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str | None = None) -> dict[str, Any]:
-    """Check the data of a replay, or of one of its volumes, on a target, which is only read.
-
-    Raises UserError as `check_data` does, and if the target cannot be opened.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); check the path and your permissions") from None
-    try:
-        return check_data(descriptor, outcome, power_cut=power_cut, volume=volume)
-    finally:
-        os.close(descriptor)
-
-
 class _Check:
     """Counts of the blocks so far."""
 
-    def __init__(self, changes: _Changes, requests: Requests, seed: int, block_bytes: int) -> None:
+    def __init__(self, changes: _Changes, requests: Requests, data: Data) -> None:
         self.changes, self._requests = changes, requests
-        self._seed, self._block_bytes, self._pattern = seed, block_bytes, pattern(seed, block_bytes)
+        self._seed, self._block_bytes, self._pattern = *data, pattern(*data)
         self._longest = int((changes.end - changes.begin).max(initial=0))
         self.blocks = self.required = 0
         self.faults = dict.fromkeys(FAULTS, 0)

@@ -60,15 +60,22 @@ class Requests(NamedTuple):
         return np.asarray(changing & (self.issue_ns != NEVER), np.bool_)
 
 
-def data_of(outcome: Path) -> tuple[int, int]:
-    """Return seed and block size of a replay's data.
+class Data(NamedTuple):
+    """What determines the data that a replay wrote."""
+
+    seed: int
+    block_bytes: int
+
+
+def data_of(outcome: Path) -> Data:
+    """Return what determines a replay's data.
 
     Raises UserError when the replay did not write data to be checked.
     """
     data = outcome_about(outcome).get(DATA)
     if not data:
         raise UserError(f"{outcome}: the replay did not write data to be checked; replay again with --verify")
-    return int(data["seed"]), int(data["block_bytes"])
+    return Data(int(data["seed"]), int(data["block_bytes"]))
 
 
 def requests_of(outcome: Path, volume: str | None = None) -> Requests:

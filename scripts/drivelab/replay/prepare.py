@@ -25,7 +25,7 @@ from drivelab.replay.timing import Clock, Depths
 from drivelab.replay.volumes import ONLY, Chosen, Placements, Volumes, surveys
 from drivelab.trace.parquet_schema import REQUESTS, TraceFile, open_trace
 from drivelab.trace.records import refuse_source, writable
-from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, ints
+from drivelab.trace.statistics.batch import UNKNOWN, Batch, Flags, Ints, Words, ints
 
 _GROUPING = ("dispatch_id", "pieces", "length_bytes", "preflush", "fua")
 _EXTENT = ("queue_ns", "complete_ns", "operation", "offset_bytes", "length_bytes")
@@ -64,7 +64,7 @@ class Dispatched:
             if merged.num_rows:
                 yield merged
 
-    def _repeated_ids(self) -> compiled.Words:
+    def _repeated_ids(self) -> Words:
         """Return a bit for each `dispatch_id` modulo their number: whether several mergeable requests may share it."""
         places = 64 << max(0, (self._trace.rows * _PLACES_PER_ROW - 1) // 64).bit_length()
         seen, repeated = np.zeros(places // 64, np.uint64), np.zeros(places // 64, np.uint64)
@@ -72,7 +72,7 @@ class Dispatched:
             compiled.mark_repeats(*_ids(requests), seen, repeated)
         return repeated
 
-    def _group(self, repeated: compiled.Words) -> None:
+    def _group(self, repeated: Words) -> None:
         parts: list[dict[str, Ints]] = []
         row = 0
         for requests in self._trace.batches(dict.fromkeys((*_GROUPING, *_EXTENT)), _ROWS):

@@ -9,7 +9,6 @@ whole.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,34 +21,24 @@ from drivelab.replay.data_requests import (
     WRITE,
     ZEROES,
     Requests,
-    data_of,
-    requests_of,
 )
-from drivelab.replay.read_origins import MIXED, UNSEEN, first_blocks, read_origins, written_by
+from drivelab.replay.read_origins import MIXED, UNSEEN, first_blocks, written_by
 from drivelab.replay.read_origins import ZEROES as ONLY_ZEROES
-from drivelab.replay.written_data import Words
-from drivelab.trace.statistics.batch import Flags, Ints
+from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 READ_FAULTS = ("lost", "torn", "misdirected")
 _MOST_PAIRS = 1 << 21
 """Pairs of a request and a block of it that are judged together, as far as one block has no more."""
 
 
-def check_reads(outcome: Path, origins: Path, volume: str | None = None) -> dict[str, Any]:
+def judge_reads(requests: Requests, origins: Words, block_bytes: int) -> dict[str, Any]:
     """Judge the data of all reads of a verified replay, or of one of its volumes; return counts, JSON-able.
 
-    `checked_blocks` were read, with repeats; `required_blocks` of them had been written before in this replay.
-    `unseen_blocks` were read as well, but the engine was killed before it looked at them. Each of READ_FAULTS is a
-    number of blocks; `examples` describes the first of each. Memory: about 100 B for each request, and for each
-    request of the most used block. Raises UserError when a file cannot be read, or the replay wrote no such data.
+    `origins` is the content of the file of origins. `checked_blocks` were read, with repeats; `required_blocks` of them
+    had been written before in this replay. `unseen_blocks` were read as well, but the engine was killed before it
+    looked at them. Each of READ_FAULTS is a number of blocks; `examples` describes the first of each. Memory: about
+    100 B for each request, and for each request of the most used block.
     """
-    _, block_bytes = data_of(outcome)
-    requests = requests_of(outcome, volume)
-    return judge_reads(requests, read_origins(origins, requests.begin.size), block_bytes)
-
-
-def judge_reads(requests: Requests, origins: Words, block_bytes: int) -> dict[str, Any]:
-    """Judge the blocks that reads returned; see check_reads. `origins` is the content of the file of origins."""
     check = _Check(requests, origins, block_bytes)
     rows = np.flatnonzero(check.reads | requests.changes)
     if check.reads.any():

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.replay.data_check import FAULTS, read_back
-from drivelab.replay.read_check import READ_FAULTS, check_reads
-from drivelab.replay.read_origins import ORIGINS
+from drivelab.replay.data_check import FAULTS, check_target
+from drivelab.replay.data_requests import data_of, requests_of
+from drivelab.replay.read_check import READ_FAULTS, judge_reads
+from drivelab.replay.read_origins import ORIGINS, read_origins
 from drivelab.replay.volumes import ONLY
 
 READS = "reads"
@@ -31,12 +32,11 @@ def verify(targets: Mapping[str, str | None], outcome: Path) -> dict[str, dict[s
     None: do not read back, because it may not answer; the result has the reads only. Raises UserError when a file or a
     target cannot be read.
     """
-    origins = outcome.with_name(ORIGINS)
-    checks = {}
+    origins, data, checks = outcome.with_name(ORIGINS), data_of(outcome), {}
     for name, target in targets.items():
-        volume = name or None
-        reads = check_reads(outcome, origins, volume)
-        checks[name] = {**({} if target is None else read_back(target, outcome, volume=volume)), READS: reads}
+        requests = requests_of(outcome, name or None)
+        reads = judge_reads(requests, read_origins(origins, requests.begin.size), data.block_bytes)
+        checks[name] = {**({} if target is None else check_target(target, requests, data)), READS: reads}
     origins.unlink()
     return checks
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from drivelab.trace.statistics.batch import Flags, Ints
-
-Words = npt.NDArray[np.uint64]
+from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 BLOCK_BITS = 17
 _STEP = np.uint64(0x9E3779B97F4A7C15)

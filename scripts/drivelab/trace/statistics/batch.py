@@ -17,6 +17,7 @@ from drivelab.trace.parquet_schema import LONGEST_REQUEST_BYTES, OPERATIONS, has
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.uint64]
 UNKNOWN = int(np.iinfo(np.int64).min)
 """Replaces null in an array of times or identifiers."""
 READ, WRITE = OPERATIONS.index("read"), OPERATIONS.index("write")

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints
+from drivelab.trace.statistics.batch import READ, WRITE, Batch, Ints, Words
 from drivelab.trace.statistics.bins import whole_sum
 
 PIECE = 1 << 18
@@ -62,7 +61,6 @@ WORD_SHIFT = 6
 MOST_WORDS = 1 << 22
 """Most touched words, anywhere on the device: 1 TiB in 4 KiB blocks; four arrays of 32 MiB."""
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
-Words = npt.NDArray[np.uint64]
 
 
 class TouchedWords:
