@@ -20,10 +20,6 @@ from hypothesis import settings
 from progress import Progress
 from project_folders import FolderWatch
 
-# No deadline per example: other tests load the host too.
-settings.register_profile("shared-host", deadline=None)
-settings.load_profile("shared-host")
-
 # A shell without job control ignores SIGINT in its background jobs, and nohup ignores SIGHUP. Programs inherit that, so
 # tests could not end them by these signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -31,6 +27,11 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
+
+# No deadline per example: other tests load the host too. `.ci/run` judges a change, so it has the same examples each
+# time; other runs look for new ones.
+settings.register_profile("shared-host", deadline=None, derandomize=STRICT)
+settings.load_profile("shared-host")
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -92,8 +92,7 @@ def test_write_error_fails_the_job(faulty: Machine, hanging: manage.VirtualDrive
 def test_drive_removed_during_writes_fails_the_job(faulty: Machine) -> None:
     node = faulty.run(f"readlink -f {by_id('EMU-REMOVED')}").stdout.strip()
     start_writes(faulty, "pulled", "EMU-REMOVED")
-    faulty.monitor.execute("device_del", id="nvme-removed")
-    faulty.monitor.wait_for("DEVICE_DELETED")
+    faulty.unplug("nvme-removed")
     result = faulty.finish("pulled")
     assert result.status != 0
     assert job(result)["error"] != 0

@@ -18,6 +18,7 @@ from emulation.qmp import Monitor
 
 BOOT_S = 300.0
 COMMAND_S = 180.0
+MONITOR_S = 30.0
 _SLACK_S = 20.0
 """Extra time for the guest beyond a command's own time before the machine counts as hung."""
 _PATIENCE = 5
@@ -112,8 +113,16 @@ class Machine:
     @property
     def monitor(self) -> Monitor:
         if self._monitor is None:
-            self._monitor = Monitor(self._path("monitor"))
+            self._monitor = Monitor(self._path("monitor"), _PATIENCE * MONITOR_S)
         return self._monitor
+
+    def unplug(self, device: str) -> None:
+        """Remove a device, and wait until the guest gives it up; raises GuestError if it does not."""
+        self.monitor.execute("device_del", id=device)
+        try:
+            self.monitor.wait_for("DEVICE_DELETED")
+        except TimeoutError:
+            raise GuestError(f"the guest does not give up {device}; its log:\n{self._log_end()}") from None
 
     def kernel_log(self) -> str:
         return self._path("kernel.log").read_text(errors="replace")

@@ -11,7 +11,7 @@ from typing import Any
 class Monitor:
     """A connection to a running QEMU."""
 
-    def __init__(self, path: Path, timeout_s: float = 30.0) -> None:
+    def __init__(self, path: Path, timeout_s: float) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout_s)
         self._socket.connect(str(path))
@@ -31,7 +31,7 @@ class Monitor:
                 raise RuntimeError(f"QEMU refuses {command}: {answer['error']['desc']}")
 
     def wait_for(self, event: str) -> None:
-        """Wait for an event, which may have come before this call."""
+        """Wait for an event, which may have come before this call; raises TimeoutError."""
         while event not in self._events:
             self._read()
         self._events.remove(event)

@@ -242,6 +242,9 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
         result["state"] = None if state is None else state.words
         if built.kind == "array" and state is not None and len(built.members) > 2:
             run("mdadm", "--quiet", "/dev/md0", "--fail", built.members[-1])
+            # The kernel looks for a spare, and says `recover` meanwhile (md_error in drivers/md/md.c).
+            while Path("/sys/block/md0/md/sync_action").read_text() != "idle\n":
+                time.sleep(0.01)
             failed = array_state(opened.name)
             result["failed"] = [None if failed is None else failed.words, verdict(built, serial, built.members)]
         result |= use(built, serial)
