@@ -32,7 +32,7 @@ def add_parser(commands: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from drivelab.cli.traces.replay import data_lines
-    from drivelab.replay.verification import wrong_blocks
+    from drivelab.replay.verify.verification import wrong_blocks
     from drivelab.run import single_replay
 
     checked = single_replay.check(

@@ -93,7 +93,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.replay.verification import wrong_blocks
+    from drivelab.replay.verify.verification import wrong_blocks
     from drivelab.run import single_replay
     from drivelab.trace import trace_catalogue
 
