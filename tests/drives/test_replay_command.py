@@ -26,8 +26,8 @@ from drivelab.replay.outcome import read_outcome
 from drivelab.replay.verify import verification
 from drivelab.replay.verify.data_check import FAULTS
 from drivelab.replay.verify.read_check import READ_FAULTS
-from drivelab.run import replay_folder
-from drivelab.run.replay import replay_writes
+from drivelab.run.replays import replay_folder
+from drivelab.run.replays.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 

@@ -23,8 +23,8 @@ from drivelab.replay.prepare import Prepared, prepare_volumes
 from drivelab.replay.verify.data_check import read_back
 from drivelab.replay.verify.verification import new_data
 from drivelab.replay.volumes import ONLY, Volumes
-from drivelab.run.replay_folder import DATA_FILE, PLAN, folder_of
-from drivelab.run.replay_targets import (
+from drivelab.run.replays.replay_folder import DATA_FILE, PLAN, folder_of
+from drivelab.run.replays.replay_targets import (
     device_of,
     free,
     is_path,
