@@ -21,7 +21,6 @@ from capture_cost import SIZE, loop_device
 from drivelab.core import programs
 from drivelab.drives.target import named
 from drivelab.replay import native
-from drivelab.replay.data_requests import NEVER, PENDING, Requests
 from drivelab.replay.engine_records import (
     OPERATION_CODES,
     SCHEDULE_RECORD,
@@ -32,8 +31,9 @@ from drivelab.replay.engine_records import (
     open_schedule,
 )
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.read_check import judge_reads
-from drivelab.replay.read_origins import make_origins, read_origins
+from drivelab.replay.verify.data_requests import NEVER, PENDING, Requests
+from drivelab.replay.verify.read_check import judge_reads
+from drivelab.replay.verify.read_origins import make_origins, read_origins
 
 BLOCK = 4096
 KIB = 1024

@@ -20,13 +20,14 @@ from drivelab.cli.main import main
 from drivelab.core.errors import UserError
 from drivelab.criteria.taint import KERNEL, foreign_writes
 from drivelab.drives import sysfs
-from drivelab.replay import native, verification
-from drivelab.replay.data_check import FAULTS
+from drivelab.replay import native
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.outcome import read_outcome
-from drivelab.replay.read_check import READ_FAULTS
-from drivelab.run import replay_folder
-from drivelab.run.replay import replay_writes
+from drivelab.replay.verify import verification
+from drivelab.replay.verify.data_check import FAULTS
+from drivelab.replay.verify.read_check import READ_FAULTS
+from drivelab.run.replays import replay_folder
+from drivelab.run.replays.replay import replay_writes
 from drivelab.virtual import manage
 from drivelab.virtual.faults import Fault
 

@@ -14,7 +14,7 @@ from replay_commands import refusal, replay
 from drivelab.cli.main import main
 from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
-from drivelab.replay.verification import wrong_blocks
+from drivelab.replay.verify.verification import wrong_blocks
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 pytest_plugins = ("capture_fixtures",)

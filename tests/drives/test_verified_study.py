@@ -13,8 +13,8 @@ from drivelab.collect.collect import collect
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.replay import native
-from drivelab.replay.data_requests import DATA
 from drivelab.replay.outcome import OUTCOME_FILE, outcome_about
+from drivelab.replay.verify.data_requests import DATA
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.virtual import manage

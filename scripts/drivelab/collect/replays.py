@@ -20,7 +20,7 @@ from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
 from drivelab.replay.evaluation.over_time import over_time
 from drivelab.replay.evaluation.passes import passes
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
-from drivelab.replay.verification import first_example, verified_blocks, wrong_blocks
+from drivelab.replay.verify.verification import first_example, verified_blocks, wrong_blocks
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 

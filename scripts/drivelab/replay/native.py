@@ -18,7 +18,7 @@ from drivelab.drives.nvme_commands import character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
-from drivelab.replay.read_origins import ORIGINS, make_origins
+from drivelab.replay.verify.read_origins import ORIGINS, make_origins
 
 RESULTS = "results.bin"
 MOST_THREADS = 64
@@ -53,9 +53,9 @@ class EngineOptions:
     seed: int | None = None
     """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
     exact_data: bool = False
-    """All written data follows from the seed, for any number of threads; see drivelab.replay.written_data. Otherwise
-    only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The engine
-    then also finds out which write the data of each read came from: see drivelab.replay.read_check."""
+    """All written data follows from the seed, for any number of threads; see drivelab.replay.verify.written_data.
+    Otherwise only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The
+    engine then also finds out which write the data of each read came from: see drivelab.replay.verify.read_check."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""

@@ -19,7 +19,6 @@ from drivelab.drives.target import Target
 from drivelab.fio.job_run import run_fio
 from drivelab.recording.writer import write_json
 from drivelab.replay import fio_iolog, native
-from drivelab.replay.data_requests import DATA
 from drivelab.replay.evaluation import kernel_view
 from drivelab.replay.evaluation.replay_report import report
 from drivelab.replay.fio_iolog import MOST_LANES, FioIolog
@@ -27,7 +26,8 @@ from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.thread_choice import issuing
-from drivelab.replay.verification import together, verify
+from drivelab.replay.verify.data_requests import DATA
+from drivelab.replay.verify.verification import together, verify
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 

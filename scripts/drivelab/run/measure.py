@@ -154,7 +154,7 @@ def _run_step(kind: str, bench: Bench, progress: Progress, number: int, fields: 
         yield from run_loop(bench, progress, number, fields)
         return
     if kind == "replay":
-        from drivelab.run.replay import run_replay as run  # imports pandas, which loops and soaks do not need
+        from drivelab.run.replays.replay import run_replay as run  # imports pandas, which loops and soaks do not need
     elif kind == "application":
         from drivelab.run.application import run_application as run
     elif kind == "load":

@@ -32,7 +32,7 @@ from replay_semantics import Rules, violations
 from drivelab.core import capabilities
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
-from drivelab.replay import native, written_data
+from drivelab.replay import native
 from drivelab.replay.engine_records import (
     COMPLETED,
     LONGEST_TRANSFER_BYTES,
@@ -42,6 +42,7 @@ from drivelab.replay.engine_records import (
     Records,
 )
 from drivelab.replay.native import EngineOptions
+from drivelab.replay.verify import written_data
 
 MIB = 1 << 20
 MS = 1_000_000

@@ -13,10 +13,11 @@ from replay_files import BLOCK, Engine, direct_io_trouble, direct_read, identity
 from replay_semantics import Rules, violations
 
 from drivelab.core.errors import CellFailed
-from drivelab.replay import native, written_data
+from drivelab.replay import native
 from drivelab.replay.engine_records import TARGET_SHIFT, Records, ScheduleWriter, open_schedule, target_numbers
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prefill import prefill_schedule
+from drivelab.replay.verify import written_data
 
 MIB = 1 << 20
 SIZES = (4 * MIB, MIB, 2 * MIB)

@@ -15,11 +15,11 @@ from replay_files import BLOCK, direct_io_trouble, identity
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native
-from drivelab.replay.data_check import FAULTS, read_back
-from drivelab.replay.data_requests import DATA
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import write_outcome
-from drivelab.replay.written_data import blocks
+from drivelab.replay.verify.data_check import FAULTS, read_back
+from drivelab.replay.verify.data_requests import DATA
+from drivelab.replay.verify.written_data import blocks
 
 SEED = 2**63 + 5
 MIB = 1 << 20

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from drivelab.replay import read_check
-from drivelab.replay.data_requests import DISCARD, FLUSH, NEVER, PENDING, READ, WRITE, ZEROES, Requests
-from drivelab.replay.read_check import READ_FAULTS, judge_reads
-from drivelab.replay.read_origins import FOREIGN, MIXED, UNSEEN
-from drivelab.replay.read_origins import ZEROES as ONLY_ZEROES
-from drivelab.replay.written_data import BLOCK_BITS
+from drivelab.replay.verify import read_check
+from drivelab.replay.verify.data_requests import DISCARD, FLUSH, NEVER, PENDING, READ, WRITE, ZEROES, Requests
+from drivelab.replay.verify.read_check import READ_FAULTS, judge_reads
+from drivelab.replay.verify.read_origins import FOREIGN, MIXED, UNSEEN
+from drivelab.replay.verify.read_origins import ZEROES as ONLY_ZEROES
+from drivelab.replay.verify.written_data import BLOCK_BITS
 
 BLOCK = 512
 BLOCKS = 6

@@ -18,12 +18,12 @@ from replay_files import BLOCK, direct_io_trouble, identity
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native
-from drivelab.replay.data_requests import DATA
 from drivelab.replay.engine_records import open_results
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
 from drivelab.replay.prepare import Prepared
-from drivelab.replay.read_origins import (
+from drivelab.replay.verify.data_requests import DATA
+from drivelab.replay.verify.read_origins import (
     FOREIGN,
     MIXED,
     ORIGINS,
@@ -32,9 +32,9 @@ from drivelab.replay.read_origins import (
     read_origins,
     written_by,
 )
-from drivelab.replay.verification import first_example, verified_blocks, verify, wrong_blocks
+from drivelab.replay.verify.verification import first_example, verified_blocks, verify, wrong_blocks
+from drivelab.replay.verify.written_data import blocks
 from drivelab.replay.volumes import ONLY
-from drivelab.replay.written_data import blocks
 
 SEED = 2**63 + 11
 MIB = 1 << 20
@@ -194,6 +194,6 @@ def test_missing_space_is_refused_before_the_replay(bench: Bench, monkeypatch: p
     def full(descriptor: int, offset: int, length: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("drivelab.replay.read_origins.os.posix_fallocate", full)
+    monkeypatch.setattr("drivelab.replay.verify.read_origins.os.posix_fallocate", full)
     with pytest.raises(UserError, match="needs 64 KiB here"):
         make_origins(bench.folder / ORIGINS, prepared.schedule)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.replay.written_data import blocks, origins, pattern, uniform
+from drivelab.replay.verify.written_data import blocks, origins, pattern, uniform
 
 
 @given(st.integers(0, 2**64 - 1), st.lists(st.tuples(st.integers(0, 2**32), st.integers(0, 2**17 - 1)), min_size=1))

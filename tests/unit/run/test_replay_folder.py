@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.run.replay_folder import folder_of
+from drivelab.run.replays.replay_folder import folder_of
 
 
 @pytest.fixture

@@ -32,8 +32,8 @@ def add_parser(commands: Any) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from drivelab.cli.traces.replay import data_lines
-    from drivelab.replay.verification import wrong_blocks
-    from drivelab.run import single_replay
+    from drivelab.replay.verify.verification import wrong_blocks
+    from drivelab.run.replays import single_replay
 
     checked = single_replay.check(
         options.outcome, options.target, sheet=options.drives, power_cut=options.power_cut, volume=options.volume

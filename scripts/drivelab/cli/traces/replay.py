@@ -93,8 +93,8 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.replay.verification import wrong_blocks
-    from drivelab.run import single_replay
+    from drivelab.replay.verify.verification import wrong_blocks
+    from drivelab.run.replays import single_replay
     from drivelab.trace import trace_catalogue
 
     report = single_replay.replay(

@@ -2,8 +2,8 @@
 
    Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
    With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed,
-   and each word tells which write it came from (drivelab/replay/written_data.py). Otherwise only the first word is
-   the key, and the rest is the random data of the area, which costs no time: to write all words takes about 1 us for
+   and each word tells which write it came from (drivelab/replay/verify/written_data.py). Otherwise only the first word
+   is the key, and the rest is the random data of the area, which costs no time: to write all words takes about 1 us for
    4 KiB. To find out which write the data of a read came from takes about 0.1 us for 4 KiB. */
 #ifndef DRIVELAB_REPLAY_BUFFERS_H
 #define DRIVELAB_REPLAY_BUFFERS_H

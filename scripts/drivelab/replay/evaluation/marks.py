@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drivelab.replay.evaluation.metrics import overloaded
-from drivelab.replay.verification import first_example, wrong_blocks
+from drivelab.replay.verify.verification import first_example, wrong_blocks
 
 FINISHED, TIME_IS_UP = "finished", "time is up"
 """States of an engine that issued all that it should."""

@@ -113,7 +113,7 @@ def report(
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
     results' state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is
-    none), `wakeup_us`, `data_check` (drivelab.replay.verification.verify), and `totals`: report values from an
+    none), `wakeup_us`, `data_check` (drivelab.replay.verify.verification.verify), and `totals`: report values from an
     engine that reports no single requests. Counts are {operation: {requests, bytes}}; `completed` succeeded,
     `failed` returned an error. A `partial` report covers only the replayed part and has no score, as the workload
     differs. `marks` have the form "word: sentence".

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from drivelab.replay.data_requests import (
+from drivelab.replay.verify.data_requests import (
     DISCARD,
     NAMED,
     NEVER,
@@ -22,8 +22,8 @@ from drivelab.replay.data_requests import (
     ZEROES,
     Requests,
 )
-from drivelab.replay.read_origins import MIXED, UNSEEN, first_blocks, written_by
-from drivelab.replay.read_origins import ZEROES as ONLY_ZEROES
+from drivelab.replay.verify.read_origins import MIXED, UNSEEN, first_blocks, written_by
+from drivelab.replay.verify.read_origins import ZEROES as ONLY_ZEROES
 from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 READ_FAULTS = ("lost", "torn", "misdirected")

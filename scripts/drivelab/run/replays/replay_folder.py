@@ -14,9 +14,9 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.replay import native
-from drivelab.replay.data_requests import DATA
 from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.outcome import write_outcome
+from drivelab.replay.verify.data_requests import DATA
 from drivelab.trace.records import writable
 
 DATA_FILE = "data.json"

@@ -15,7 +15,7 @@ import numpy as np
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
 from drivelab.replay.engine_records import OPERATION_CODES, open_schedule
-from drivelab.replay.written_data import BLOCK_BITS
+from drivelab.replay.verify.written_data import BLOCK_BITS
 from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 ORIGINS = "origins.bin"

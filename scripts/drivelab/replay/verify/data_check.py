@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from drivelab.core.errors import UserError
-from drivelab.replay.data_requests import (
+from drivelab.replay.survey import union
+from drivelab.replay.verify.data_requests import (
     DISCARD,
     FLUSH,
     NAMED,
@@ -29,8 +30,7 @@ from drivelab.replay.data_requests import (
     data_of,
     requests_of,
 )
-from drivelab.replay.survey import union
-from drivelab.replay.written_data import origins, pattern, uniform
+from drivelab.replay.verify.written_data import origins, pattern, uniform
 from drivelab.trace.statistics.batch import Flags, Ints, Words
 
 FAULTS = ("lost", "torn", "misdirected", "unreadable")

@@ -15,16 +15,16 @@ from drivelab.drives.target import Target
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
-from drivelab.replay.data_check import read_back
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare_volumes
-from drivelab.replay.verification import new_data
+from drivelab.replay.verify.data_check import read_back
+from drivelab.replay.verify.verification import new_data
 from drivelab.replay.volumes import ONLY, Volumes
-from drivelab.run.replay_folder import DATA_FILE, PLAN, folder_of
-from drivelab.run.replay_targets import (
+from drivelab.run.replays.replay_folder import DATA_FILE, PLAN, folder_of
+from drivelab.run.replays.replay_targets import (
     device_of,
     free,
     is_path,
@@ -57,7 +57,7 @@ def replay(
     The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`, and
     `volumes` with a report of each, if the trace has several. During the replay its files lie next to `output` in a
     folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: judge what reads return, and
-    read back what was written; see drivelab.replay.verification.
+    read back what was written; see drivelab.replay.verify.verification.
 
     Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
     cannot start. Raises it after the replay when the data cannot be read back; `output` is kept. A replay that ended

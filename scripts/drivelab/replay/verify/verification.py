@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from drivelab.replay.data_check import FAULTS, check_target
-from drivelab.replay.data_requests import data_of, requests_of
-from drivelab.replay.read_check import READ_FAULTS, judge_reads
-from drivelab.replay.read_origins import ORIGINS, read_origins
+from drivelab.replay.verify.data_check import FAULTS, check_target
+from drivelab.replay.verify.data_requests import data_of, requests_of
+from drivelab.replay.verify.read_check import READ_FAULTS, judge_reads
+from drivelab.replay.verify.read_origins import ORIGINS, read_origins
 from drivelab.replay.volumes import ONLY
 
 READS = "reads"
-"""Key of the result for the reads during the replay; the other keys are those of drivelab.replay.data_check."""
+"""Key of the result for the reads during the replay; the other keys are those of drivelab.replay.verify.data_check."""
 
 
 def new_data(block_bytes: int) -> dict[str, int]:

@@ -13,7 +13,7 @@ from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner, evaluate
 from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
-from drivelab.replay.verification import new_data
+from drivelab.replay.verify.verification import new_data
 from drivelab.replay.volumes import ONLY
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress

@@ -1,0 +1,1 @@
+"""Run replays: as a step of a study, or one alone."""
