@@ -240,6 +240,27 @@ def test_a_drive_with_errors(
     assert sum(counts["requests"] for counts in report["issued"].values()) == 200
 
 
+def test_chosen_cpus_are_kept_and_give_the_number_of_threads(
+    project: Path,
+    drive: manage.VirtualDrive,
+    trace: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enter(project)
+    commands: list[list[str]] = []
+    make = native.command
+    monkeypatch.setattr(native, "command", lambda *values: commands.append(make(*values)) or commands[-1])
+    arguments = (trace, "--target", "test", "-o", tmp_path / "out.parquet")
+    cpus = sorted(os.sched_getaffinity(0))[:2]
+    replay(capsys, *arguments, "--cpus", ",".join(map(str, cpus)))
+    command = commands[-1]
+    assert command[command.index("--threads") + 1] == str(len(cpus))
+    assert command[command.index("--cpus") + 1] == ",".join(map(str, cpus))
+    assert "--cpus '': give a CPU for each thread" in refusal(capsys, *arguments, "--cpus", "")
+
+
 def test_a_drive_that_loses_writes(
     project: Path, drive: manage.VirtualDrive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -23,8 +23,8 @@ _BURST = 1000
 
 
 def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOptions:
-    """Return the options with threads and CPUs, if no number of threads was chosen."""
-    if options.threads is not None:
+    """Return the options with threads and CPUs, if neither was chosen."""
+    if options.threads is not None or options.cpus:
         return options
     device = None if target.device is None else Path(target.device).name
     return chosen(options, wanted_threads(schedule, options.depth_limit), topology(Machine(), device))

@@ -119,6 +119,7 @@ def test_after_a_power_cut_only_durable_writes_are_required(
 def test_a_target_that_became_shorter_is_unreadable_there(replayed: Replayed) -> None:
     os.truncate(replayed.target, 17 * BLOCK)
     assert replayed.faults() == {"unreadable": 1}
+    assert read_back(str(replayed.target), replayed.outcome)["required_blocks"] == 10
 
 
 @pytest.mark.parametrize(("conflicts", "threads"), [("as-traced", 3), ("ordered", 1)])

@@ -83,7 +83,7 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
     how.add_argument("--threads", type=int, metavar="N",
                      help="threads that issue requests (default: as many as rate and CPUs need)")  # fmt: skip
-    how.add_argument("--cpus", metavar="LIST", help="a CPU for each thread, such as 2,3")
+    how.add_argument("--cpus", metavar="LIST", help="a CPU for each thread, such as 2,3, which also gives their number")
     how.add_argument("--polled", action="store_true", help="poll the drive for completions, without interrupts")
     how.add_argument("--kernel-thread", action="store_true", help="a thread of the kernel submits (SQPOLL)")
     how.add_argument("--nvme", action="store_true", help="send NVMe commands, past the block layer (/dev/ngXnY)")
@@ -151,12 +151,13 @@ def _manner(options: argparse.Namespace) -> Manner:
     from drivelab.replay.native import EngineOptions
     from drivelab.replay.once import Manner
 
+    cpus = _cpus(options.cpus)
     engine = EngineOptions(
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
-        threads=options.threads,
-        cpus=_cpus(options.cpus),
+        threads=len(cpus) if cpus and options.threads is None else options.threads,
+        cpus=cpus,
         polled=options.polled,
         kernel_thread=options.kernel_thread,
         nvme=options.nvme,
@@ -167,9 +168,9 @@ def _manner(options: argparse.Namespace) -> Manner:
 
 def _cpus(text: str | None) -> tuple[int, ...]:
     try:
-        return tuple(map(int, text.split(","))) if text else ()
+        return () if text is None else tuple(map(int, text.split(",")))
     except ValueError:
-        raise UserError(f"--cpus {text}: give a CPU for each thread, such as 2,3") from None
+        raise UserError(f"--cpus '{text}': give a CPU for each thread, such as 2,3") from None
 
 
 def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:

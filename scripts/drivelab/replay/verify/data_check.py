@@ -134,12 +134,12 @@ class _Check:
             content = np.frombuffer(buffer[:done], np.uint64).reshape(-1, self._block_bytes // 8)
         readable = len(content)
         self._report("unreadable", addresses[readable:], np.full(count - readable, reason))
-        self._judge(content, addresses[:readable])
+        promised = self._promised(addresses)
+        self.required += int((promised[0] != NEVER).sum())
+        self._judge(content, addresses[:readable], *(times_ns[:readable] for times_ns in promised))
 
-    def _judge(self, content: Words, addresses: Ints) -> None:
+    def _judge(self, content: Words, addresses: Ints, required_ns: Ints, zeroed_ns: Ints, undefined_ns: Ints) -> None:
         complete_ns = self._requests.complete_ns
-        required_ns, zeroed_ns, undefined_ns = self._promised(addresses)
-        self.required += int((required_ns != NEVER).sum())
         whole = uniform(content, self._pattern)
         request, place = (values[:, 0] for values in self._origins(content[:, :1]))
         written = whole & (request >= 0)
