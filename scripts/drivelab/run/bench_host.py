@@ -147,8 +147,7 @@ def advice(
     if wakeups is not None and wakeups["p99"] > LATE_US:
         yield (
             f"A sleeping thread wakes up {format_factor(wakeups['p99'])} µs late or more in 1 of 100 cases. Latencies "
-            f"of single I/Os contain this. Turn deep idle states off ('cpupower idle-set -D 2'), stop other programs, "
-            "and give a virtual machine CPUs of its own."
+            "of single I/Os contain this. Stop other programs, and give a virtual machine CPUs of its own."
         )
     for row in settings:
         if row["deviation"] and row["name"] != _VIRTUAL:

@@ -1,4 +1,4 @@
-"""`drivelab virtual`: start, stop and list the virtual drives of the configuration."""
+"""`drivelab virtual`: start and stop the virtual drives of the configuration, and show those that run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DEFAULT_CONFIG = ROOT / "config/virtual_drives.yaml"
 
 def add_parser(commands: Any) -> None:
     """Register `virtual start|stop|status`."""
-    parser = commands.add_parser("virtual", help="start, stop and list virtual drives")
+    parser = commands.add_parser("virtual", help="start and stop virtual drives, and show those that run")
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     start = actions.add_parser("start", help="start a drive of the configuration and print its device")
     start.add_argument("name", help="name in config/virtual_drives.yaml")
