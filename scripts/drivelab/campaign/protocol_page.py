@@ -161,7 +161,9 @@ def imagined(capacity: str, write_mib_s: float, traces: tuple[Trace, ...] = ()) 
         capacity_bytes = parse_size(capacity)
     if not capacity_bytes:
         raise UserError(f"a drive of {capacity} has no capacity; give a capacity such as 1TB")
-    words = f"a drive of {capacity} that writes {write_mib_s:g} MiB/s, with {OVER_PROVISIONING:.0%} over-provisioning"
+    spaced = re.sub(r"(?<=\d)(?=[A-Z])", " ", capacity)
+    spare = f"{100 * OVER_PROVISIONING:.0f} % over-provisioning"
+    words = f"a drive of {spaced} that writes {write_mib_s:g} MiB/s, with {spare}"
     return words, Subject(f"of {capacity}", capacity_bytes, write_mib_s, OVER_PROVISIONING, traces)
 
 

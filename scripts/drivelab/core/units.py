@@ -117,9 +117,11 @@ def counted(number: int, thing: str) -> str:
 
 
 def format_span(least: _Value, most: _Value, words: Callable[[_Value], str]) -> str:
-    """Return `LEAST to MOST` in words, or one of them if both are the same in words."""
+    """Return `LEAST to MOST` in words, `up to MOST` if the least is 0, or one of them if both are the same in words."""
     low, high = words(least), words(most)
-    return low if low == high else f"{low} to {high}"
+    if low == high:
+        return low
+    return f"{low} to {high}" if least else f"up to {high}"
 
 
 def some(names: Sequence[str], most: int) -> str:

@@ -68,7 +68,7 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     """
     roots = [root for home in homes(folder) if (root := home / "tables").is_dir()]
     if not roots:
-        raise UserError(f"{folder}: holds no tables; name a study's results folder with --results")
+        raise UserError(f"{folder} has no tables of a study; name a study's results folder with --results")
     files: dict[str, list[str]] = {name: [] for name in SCHEMAS if names is None or name in names}
     outdated = 0
     for path in (path for root in roots for path in sorted(root.rglob("*.parquet"))):

@@ -155,7 +155,7 @@ def catalogue(results: Path) -> pd.DataFrame:
     manifests = [path for folder in homes(results) for path in sorted(folder.glob(f"recordings/*/*/*/{MANIFEST}"))]
     paths = [manifest.parent for manifest in manifests if not UNFINISHED.search(manifest.parent.name)]
     if not paths:
-        raise UserError(f"{results}: has no finished recordings; name a results folder as FOLDER:SELECTOR")
+        raise UserError(f"{results} has no finished recordings; name a results folder as FOLDER:SELECTOR")
     for path in paths:
         check_place(path)
     return recording_facts(paths).assign(**pd.DataFrame([_more(path) for path in paths]))[list(COLUMNS)]

@@ -38,13 +38,14 @@ class TimingChoice:
 
     def __post_init__(self) -> None:
         _known("timing", self.mode, TIMINGS)
-        for mode, name in (("scaled", "factor"), ("idle-capped", "idle_cap_s")):
-            value = getattr(self, name)
+        for mode, what, value in (("scaled", "a factor", self.factor), ("idle-capped", "an idle cap", self.idle_cap_s)):
             if mode != self.mode:
                 if value is not None:
-                    raise UserError(f"replay timing '{self.mode}' does not use {name}; remove it, or choose '{mode}'")
+                    raise UserError(f"replay timing '{self.mode}' does not use {what}; remove it, or choose '{mode}'")
+            elif value is None:
+                raise UserError(f"replay timing '{mode}' needs {what}; give it, or choose another timing")
             elif not _is_number(value) or not 0 < value <= LONGEST_CAP_S:
-                raise UserError(f"replay timing '{mode}' needs {name}, a number above 0, not {value}")
+                raise UserError(f"replay timing '{mode}' needs {what} above 0, not {value}")
         if self.depth is not None and self.mode != "asap":
             raise UserError(f"replay timing '{self.mode}' does not use a depth; remove it, or choose 'asap'")
         if self.depth is not None and not (_is_whole(self.depth) and 1 <= self.depth <= MOST_IN_FLIGHT):

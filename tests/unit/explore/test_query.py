@@ -231,7 +231,7 @@ def test_files_of_another_version_are_left_out_and_counted(results: Path) -> Non
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no tables"):
+    with pytest.raises(UserError, match="has no tables"):
         open_results(tmp_path)
 
 

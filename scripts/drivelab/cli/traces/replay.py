@@ -178,8 +178,10 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     yield from map(_mark, report["marks"])
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
     yield from _host(report)
-    yield from _part(report)
-    for name, part in report.get("volumes", {}).items():
+    volumes = report.get("volumes", {})
+    if len(volumes) != 1:  # the results of one volume are those of the whole replay
+        yield from _part(report)
+    for name, part in volumes.items():
         yield f"volume {name} on {part['target']['label']}:"
         own_marks = [_mark(mark) for mark in part["marks"] if mark not in report["marks"]]
         yield from (f"  {line}" for line in [*own_marks, *_part(part)])
@@ -253,7 +255,7 @@ def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
         when = "after a power cut" if checked["power_cut"] else "after the replay"
         yield from _verdict("data check", checked, f"blocks had to be there {when}")
     else:
-        yield "data check: not read back, because a drive hung or the engine was killed; use 'drivelab check-data'"
+        yield "data check: not read back, because a drive hung or the engine was killed; 'drivelab check-data' does it"
 
 
 def _verdict(title: str, checked: Mapping[str, Any], what: str) -> Iterator[str]:

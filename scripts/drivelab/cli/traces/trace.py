@@ -55,7 +55,7 @@ def _decode(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from drivelab.core.units import format_size
+    from drivelab.core.units import format_amount
     from drivelab.trace import trace_catalogue
 
     entries = trace_catalogue.load().values()
@@ -63,5 +63,6 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps([{**asdict(entry), "path": str(entry.path)} for entry in entries], indent=1))
         return 0
     for entry in entries:
-        print(f"{entry.name}: {entry.title} ({entry.requests} requests, drive of {format_size(entry.capacity_bytes)})")
+        capacity = format_amount(entry.capacity_bytes)
+        print(f"{entry.name}: {entry.title} ({entry.requests:,} requests, drive of {capacity})")
     return 0

@@ -82,7 +82,7 @@ def _origin(facts: pd.Series) -> str:
     parts = (
         f"application {facts['application']}" if facts["application"] else None,
         f"captured with {facts['backend']}" if facts["backend"] else None,
-        f"drive of {format_size(int(capacity))}" if _known(capacity) else None,
+        f"drive of {format_amount(int(capacity))}" if _known(capacity) else None,
         f"kernel {facts['kernel']}" if facts["kernel"] else None,
         f"begins {facts['first_event']}" if facts["first_event"] else None,
     )

@@ -35,7 +35,7 @@ def test_a_shipped_trace_on_one_screen(capsys: pytest.CaptureFixture[str], monke
     assert info("sqlite-inserts") == 0
     printed = capsys.readouterr().out
     assert printed.count("\n") <= 24
-    for phrase in ("sqlite-inserts: SQLite", "drive of 64MiB", "13.3 MiB", "nothing in flight", "SEQ 4KiB W"):
+    for phrase in ("sqlite-inserts: SQLite", "drive of 64 MiB", "13.3 MiB", "nothing in flight", "SEQ 4KiB W"):
         assert phrase in " ".join(printed.split())
     for operation in ("read ", "write ", "flush "):
         assert f"\n{operation}" in printed

@@ -18,7 +18,11 @@ BLOCK_BYTES = 4 << 20
 LONGEST_LINE = 1 << 20
 HEAD_BYTES = 1 << 16
 _CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2"}
-_FOREIGN = {b"\xfd7zXZ\0": "an xz file", b"PK\x03\x04": "a zip archive", b"PAR1": "a Parquet file"}
+_FOREIGN = {
+    b"\xfd7zXZ\0": "an xz file, which cannot be imported; unpack it first",
+    b"PK\x03\x04": "a zip archive, which cannot be imported; unpack it first",
+    b"PAR1": "a Parquet file, which needs no import if it is a trace of drivelab; see 'drivelab trace info'",
+}
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -101,6 +105,6 @@ def open_source(path: Path) -> Iterator[Source]:
     with raw:
         for magic, what in _FOREIGN.items():
             if begin.startswith(magic):
-                raise UserError(f"{path}: is {what}, which cannot be imported; unpack or convert it first")
+                raise UserError(f"{path} is {what}")
         codec = next((codec for magic, codec in _CODECS.items() if begin.startswith(magic)), None)
         yield Source(path, raw if codec is None else pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec))
