@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from made_traces import Row, write
+from mini_project import Project
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
 from drivelab.plan.plan import Plan
+from drivelab.plan.yaml_file import load_yaml
 from drivelab.recording.writer import read_journal
 from drivelab.replay import native
 from drivelab.replay.outcome import OUTCOME_FILE, outcome_about
@@ -18,6 +21,7 @@ from drivelab.replay.verify.data_requests import DATA
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.virtual import manage
+from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 STUDY = """\
@@ -34,13 +38,17 @@ measurements:
 """
 
 
+def configure(folder: Path) -> None:
+    rows = [Row(n * 500_000, operation=("write", "read")[n % 2], offset_bytes=4096 * (n // 2 % 40)) for n in range(200)]
+    write(folder / "pairs.parquet", rows)
+    (folder / "config/one.yaml").write_text(STUDY)
+
+
 @pytest.fixture
 def plan(project: Path, run_directory: Path) -> Plan:
     if (reason := native.possible()) is not None:
         pytest.skip(reason)
-    rows = [Row(n * 500_000, operation=("write", "read")[n % 2], offset_bytes=4096 * (n // 2 % 40)) for n in range(200)]
-    write(Path("pairs.parquet"), rows)
-    Path("config/one.yaml").write_text(STUDY)
+    configure(Path())
     return Campaign.load("config/one.yaml").plans[0].plan
 
 
@@ -80,3 +88,17 @@ def test_lost_writes_are_in_the_journal_and_taint_the_tables(plan: Plan) -> None
     assert rows["taint_reason"].str.startswith("wrong data: ").all()
     assert rows["counted"].tolist() == [False, True, True]
     assert rows["wrong_data"].str.contains("lost: block at ").all()
+
+
+@pytest.mark.long
+def test_a_run_whose_data_is_wrong_is_complete_and_fails(run_directory: Path, tmp_path: Path) -> None:
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
+    project = Project(tmp_path / "project")
+    configure(project.folder)
+    manage.start("op7", model_among(load_yaml(VIRTUAL_DRIVES), "op7", "a test"))
+    manage.set_fault("op7", manage.Fault("lose", "write", 8 * 4096, 4 * 4096))
+    done = project.drivelab("run", "config/one.yaml")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"DATA WRONG: op7, trace-replay: \d+ blocks in 3 replays, such as: lost: block at ", done.stdout)
+    assert (project.folder / "results/report/index.html").exists()

@@ -32,8 +32,9 @@ from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import launch
 from drivelab.native import built_barrier_path
 
-_LIMIT_S = 30.0
-"""Limit of the time that a released fio may need to reach the barrier on a busy host."""
+_LIMIT_S = 300.0
+"""Limit of the time that a fio may need to reach the barrier. It ends what hangs: a busy emulated processor needs many
+times the usual 0.3 s."""
 _ENDING_S = 5.0
 """Limit of the time from the end of a failed fio's output to the end of its process."""
 
@@ -135,6 +136,7 @@ def can_prepare() -> bool:
             trial = Prepared(["fio", "--output=fio.json", "job.fio"], Path(folder), str(file))
         except UserError:
             return False
+        trial._leave_idle_class()
         try:
             return trial.is_held(_LIMIT_S)
         finally:

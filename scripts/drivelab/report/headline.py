@@ -9,6 +9,7 @@ from typing import Any
 from drivelab.analysis.exclusions import WHOLE
 from drivelab.analysis.limits import limited
 from drivelab.core.units import counted, some
+from drivelab.recording.folders import home
 from drivelab.report.inputs import Inputs
 from drivelab.report.verdict import headline_deltas, headlines
 from drivelab.tables import io
@@ -52,6 +53,19 @@ def _caveats(inputs: Inputs, *value: str) -> str:
     rows = summary[(summary[["measurement", "cell_label", "metric"]] == list(value)).all(axis="columns")]
     caveats = ", ".join(limited(rows, inputs.frame("conditions")))
     return f" ({caveats})" if caveats else ""
+
+
+def wrong_data_words(results: Path, recordings: Sequence[str]) -> list[str]:
+    """Return a sentence for each recording whose verified replays found data that is not as last written."""
+    sentences = []
+    for recording in recordings:
+        replays = io.read([home(results, recording) / "tables" / recording / "replays.parquet"], "replays")
+        wrong = replays[replays["wrong_blocks"].fillna(0) > 0]
+        if len(wrong):
+            drive, measurement = recording.split("/")[:2]
+            count = f"{counted(int(wrong['wrong_blocks'].sum()), 'block')} in {counted(len(wrong), 'replay')}"
+            sentences.append(f"DATA WRONG: {drive}, {measurement}: {count}, such as: {wrong['wrong_data'].iloc[0]}")
+    return sentences
 
 
 def left_out_words(exclusions: Path) -> str:

@@ -52,7 +52,7 @@ _RELEASE_S = 30.0
 
 
 def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, when_busy: str = CONTINUE) -> int:
-    """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed.
+    """Run the unfinished part of a study; return 0 if all is up to date, 1 if something failed or data is wrong.
 
     With the `profile` of a cluster, jobs run on the hosts that hold the drives. Raises UserError before any change if
     the configuration is invalid or consent is missing. `when_busy` is one of `drivelab.cli.measure.run.WHEN_BUSY`.
@@ -83,9 +83,12 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
             while complete and (grown := _grown(campaign, path)) is not None:
                 campaign = grown
                 complete = _run(campaign, path, cores, profile, submission)
-    if complete:
-        _print_result(campaign, time.monotonic() - started_s)
-    return 0 if complete else 1
+    if not complete:
+        return 1
+    _print_result(campaign, time.monotonic() - started_s)
+    for sentence in (wrong := _wrong_data(campaign)):
+        say(sentence)
+    return 1 if wrong else 0
 
 
 def _run(
@@ -272,3 +275,9 @@ def _print_result(campaign: Campaign, seconds: float) -> None:
     for line in first_headlines(headline_inputs(tables, recordings, campaign.study.basis)):
         say(f"  {line}")
     say(left_out_words(tables / "exclusions.parquet"))
+
+
+def _wrong_data(campaign: Campaign) -> list[str]:
+    from drivelab.report.headline import wrong_data_words
+
+    return wrong_data_words(campaign.study.results, [planned.plan.recording for planned in campaign.plans])
