@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -25,6 +26,16 @@ def character_name(name: str) -> str | None:
     A partition has none.
     """
     return f"ng{name.removeprefix('nvme')}" if NAMESPACE.fullmatch(name) else None
+
+
+def may_poll_in_threads(release: str | None = None) -> bool:
+    """Return whether several threads may poll for the completions of NVMe commands: from Linux 6.5 on.
+
+    Before, the kernel polls the memory of a command that the poll of another thread may have freed, and crashes
+    (drivers/nvme/host/ioctl.c, nvme_ns_chr_uring_cmd_iopoll; since 6.5 it polls the request, which stays).
+    """
+    version = re.match(r"(\d+)\.(\d+)", release or os.uname().release)
+    return version is not None and (int(version[1]), int(version[2])) >= (6, 5)
 
 
 def open_character_device(held: HeldDevice, dev: Path = Path("/dev"), sys_root: Path = Path("/sys")) -> int:

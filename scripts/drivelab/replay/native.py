@@ -14,7 +14,7 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.drives import sysfs
-from drivelab.drives.nvme_commands import character_name
+from drivelab.drives.nvme_commands import character_name, may_poll_in_threads
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
@@ -181,6 +181,11 @@ def run_engine(
     make_results(results, options.requests or header["count"], header["checksum"])
     for path in [target_path, *(path for path, _ in others)] if options.polled else ():
         require_polling(path)
+    if options.polled and options.nvme and (options.threads or 1) > 1 and not may_poll_in_threads():
+        raise UserError(
+            f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
+            "thread, or no polling. Nothing was written"
+        )
     origins = (directory / ORIGINS).absolute() if options.exact_data else None
     if origins:
         make_origins(origins, schedule)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from drivelab.drives.nvme_commands import may_poll_in_threads
 from drivelab.drives.target import Target
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Topology, placement_on, topology
@@ -27,7 +28,9 @@ def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOpt
     if options.threads is not None or options.cpus:
         return options
     device = None if target.device is None else Path(target.device).name
-    return chosen(options, wanted_threads(schedule, options.depth_limit), topology(Machine(), device))
+    one = options.polled and options.nvme and not may_poll_in_threads()
+    wanted = 1 if one else wanted_threads(schedule, options.depth_limit)
+    return chosen(options, wanted, topology(Machine(), device))
 
 
 def wanted_threads(schedule: Path, depth_limit: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.nvme_commands import character_name, open_character_device
+from drivelab.drives.nvme_commands import character_name, may_poll_in_threads, open_character_device
 
 
 @pytest.fixture
@@ -31,6 +31,14 @@ def held(name: str, descriptor: int) -> HeldDevice:
 )
 def test_only_a_namespace_has_one(block: str, character: str | None) -> None:
     assert character_name(block) == character
+
+
+@pytest.mark.parametrize(
+    ("release", "may"),
+    [("6.1.0-56-amd64", False), ("6.4.16", False), ("6.5.0", True), ("6.18.44-x", True), ("10.0", True), ("x", False)],
+)
+def test_polling_in_threads_needs_a_kernel(release: str, may: bool) -> None:
+    assert may_poll_in_threads(release) == may
 
 
 @pytest.mark.parametrize(

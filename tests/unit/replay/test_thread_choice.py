@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from drivelab.host.placement import Topology
+from drivelab.replay import thread_choice
 from drivelab.replay.engine_records import SCHEDULE_RECORD, ScheduleWriter
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.thread_choice import chosen, wanted_threads
@@ -62,3 +64,13 @@ def test_a_cpu_stays_free(
     monkeypatch.setattr("os.cpu_count", lambda: len(topology.cpus))
     options = chosen(EngineOptions(), wanted, topology)
     assert (options.threads, options.cpus) == (threads, cpus)
+
+
+def test_one_thread_polls_for_commands_of_an_older_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr(thread_choice, "topology", lambda machine, device: seen(8))
+    target, path = SimpleNamespace(device=None), schedule(tmp_path, 0, 512)
+    for may, threads in ((False, 1), (True, 4)):
+        monkeypatch.setattr(thread_choice, "may_poll_in_threads", lambda may=may: may)
+        options = thread_choice.issuing(EngineOptions(nvme=True, polled=True), target, path)  # type: ignore[arg-type]
+        assert options.threads == threads
