@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
 from drivelab.trace.formats import importable
-from drivelab.trace.formats.common import source
+from drivelab.trace.formats.common import lines, source
 from drivelab.trace.formats.common.importing import import_trace, list_volumes
 from drivelab.trace.parquet_schema import read_trace
 
@@ -59,7 +59,8 @@ def check(data: bytes, name: str | None, limit: int) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "HEAD_BYTES", 512)
         patch.setattr(source, "BLOCK_BYTES", 100)
-        patch.setattr(source, "LONGEST_LINE", 200)
+        for module in (source, lines):  # `lines` must not be imported while the limit of `source` is changed
+            patch.setattr(module, "LONGEST_LINE", 200)
         path, output = Path(folder) / "file", Path(folder) / "t.parquet"
         path.write_bytes(data)
         try:
