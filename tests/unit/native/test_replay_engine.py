@@ -313,10 +313,10 @@ def policies(pid: int) -> dict[int, int]:
 
 
 def test_the_think_time_is_kept(engine: Engine) -> None:
-    ran = engine.run_rows({}, {"after": 1, "think_ns": 30 * MS}, {"after": 1, "think_ns": 10 * MS}, {})
+    ran = engine.run_rows({}, {"after": 1, "think_ns": 2000 * MS}, {"after": 1, "think_ns": 500 * MS}, {})
     issue, complete = ran.results["issue_ns"].astype(np.int64), ran.results["complete_ns"].astype(np.int64)
-    assert issue[1] >= complete[0] + 30 * MS
-    assert complete[0] + 10 * MS <= issue[2] < issue[1]
+    assert issue[1] >= complete[0] + 2000 * MS
+    assert complete[0] + 500 * MS <= issue[2] < issue[1]
     assert issue[3] < issue[2]
     assert ran.results["waited"].tolist() == [0, 2, 2, 0]
 
