@@ -59,7 +59,7 @@ measurements:
       settle: 10ms
       fill: {capacity_multiple: 0.5}
       loop:
-        runtime: 250ms
+        runtime: 1s
         cells: {read_share: [65], block_size: [4KiB]}
         until:
           steady_state:
