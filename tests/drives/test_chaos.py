@@ -44,7 +44,7 @@ def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(study.folder)
     study.shorten_watchdog()
     path = study.folder / "config/one.yaml"
-    text = path.read_text().partition("        until:")[0]
+    text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
     path.write_text(text + f"        until: {{rounds: {ROUNDS}}}\n")
     yield study
     manage.stop(force=True)

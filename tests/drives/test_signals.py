@@ -178,7 +178,7 @@ def study(tmp_path: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) 
     study = FaultStudy(tmp_path / "project")
     monkeypatch.chdir(study.folder)
     path = study.folder / "config/one.yaml"
-    text = path.read_text().partition("        until:")[0]
+    text = path.read_text().partition("        until:")[0].replace("runtime: 250ms", "runtime: 1s")
     path.write_text(text + "        until: {rounds: 20}\n")
     yield study
     manage.stop(force=True)

@@ -59,18 +59,21 @@ measurements:
       settle: 10ms
       fill: {capacity_multiple: 0.5}
       loop:
-        runtime: 1s
+        runtime: 250ms
         cells: {read_share: [65], block_size: [4KiB]}
         until:
           steady_state:
-            window: 4
-            max_rounds: 4
-            data_excursion: 500%
-            slope_excursion: 500%
+            window: 10
+            max_rounds: 10
+            data_excursion: 1000%
+            slope_excursion: 1000%
             track: [{read_share: 65, block_size: 4KiB, metric: iops}]
 """
-CELLS = 4
-"""Cells of a whole recording: four rounds of one cell."""
+CELLS = 10
+"""Cells of a whole recording: ten rounds of one cell, so that it still runs when a test disturbs it.
+
+They are shorter than the time after which the next fio would be prepared, so there is one fio to disturb.
+"""
 
 
 @dataclass(frozen=True)
