@@ -31,7 +31,7 @@ CELL: dict[str, Any] = {"pattern": "random", "read_share": 50, "block_size_bytes
 LIMIT_S = 600.0
 """A fio that is being prepared runs only when the CPUs have nothing else to do."""
 LONG_S = 5.0
-"""Runtime of a cell that certainly still runs at its first tick, in which its successor is prepared."""
+"""Runtime of a cell that still runs at its first tick, which prepares the next cell."""
 SIZE = 1 << 24
 
 

@@ -121,7 +121,7 @@ from drivelab.run.soak import SteadySlices
 SteadySlices.__call__ = lambda *_: None
 sys.exit(main())
 """
-"""The drivelab command, in which a soak only ends when it is killed."""
+"""The drivelab command; its soaks never become steady."""
 
 
 def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: Path) -> None:
