@@ -47,7 +47,7 @@ def chromium() -> Iterator[Browser]:
         pytest.exit(f"the report could not be tested in a browser here: {reason}", COULD_NOT_RUN)
     with sync_playwright() as playwright:
         # root may not use the browser's sandbox, and the page is trusted
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=_PATIENCE_MS)
         yield browser
         browser.close()
 
@@ -105,6 +105,7 @@ def open_page(chromium: Browser) -> Iterator[Callable[..., Page]]:
     def opened(path: Path, anchor: str = "", **options: Any) -> Page:
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
         contexts.append(context)
+        context.set_default_timeout(_PATIENCE_MS)
         page = context.new_page()
         page.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from accessibility import violations
 from made_fleet import made_fleet
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Page, expect
 
 from drivelab.analysis.fleet_parts import by_measurement
 from drivelab.report.content import build
@@ -16,14 +17,15 @@ from drivelab.report.html import render
 
 
 @pytest.mark.parametrize("width", [1280, 390])
-def test_many_drives_are_filtered_opened_and_meet_wcag_2_2_aa(chromium: Browser, tmp_path: Path, width: int) -> None:
+def test_many_drives_are_filtered_opened_and_meet_wcag_2_2_aa(
+    open_page: Callable[..., Page], tmp_path: Path, width: int
+) -> None:
     summary = pd.concat(by_measurement(made_fleet(tmp_path, 9, cells=1)), ignore_index=True)
     summary = summary[summary["measurement"].isin(("pts-iops", "pts-latency"))]
     study = {"name": "many", "title": "Many", "basis": "d1", "margin_pct": 5.0}
     file = tmp_path / "report.html"
     file.write_text(render(build({"summary": summary}, study, [], [], None)), encoding="utf-8")
-    page = chromium.new_page(viewport={"width": width, "height": 900})
-    page.goto(file.as_uri())
+    page = open_page(file, viewport={"width": width, "height": 900})
     assert page.evaluate("document.documentElement.scrollWidth") == width
     rows = page.locator("#drives tbody tr:visible")
     page.get_by_label("Filter the rows: All drives, best first").fill("outlier")
@@ -33,4 +35,3 @@ def test_many_drives_are_filtered_opened_and_meet_wcag_2_2_aa(chromium: Browser,
     expect(page.locator("#d8-pts-iops")).not_to_be_attached()
     assert violations(page) == []
     expect(page.locator("#d8-pts-iops")).to_be_attached()
-    page.close()

@@ -140,6 +140,7 @@ def test_two_results_are_chosen_with_the_keyboard(open_page: Callable[..., Page]
 
 def test_a_report_of_somebody_else_runs_no_script(chromium: Browser, site: Path) -> None:
     page = chromium.new_page()
+    page.set_default_timeout(60_000)
     page.goto((site / json.loads((site / "index.json").read_text())["studies"][0]["report"]).as_uri())
     page.locator("a").click()
     assert page.locator("#p").inner_text() == "report"

@@ -73,7 +73,8 @@ SelectTypeParameters=CR_Core
 SlurmdParameters=config_overrides
 GresTypes=nvme
 ReturnToService=2
-SlurmdTimeout=15
+SlurmdTimeout=60
+MessageTimeout=60
 KillWait=2
 SchedulerParameters=sched_interval=1,batch_sched_delay=0
 {nodes}PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP

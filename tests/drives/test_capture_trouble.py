@@ -126,8 +126,16 @@ def test_a_ring_that_is_read_in_time_has_no_losses(
     monkeypatch.setattr(ftrace, "MOST_KIB", 256)
     monkeypatch.setattr(ftrace, "LEAST_KIB", 256)
     monkeypatch.setattr(ftrace.Ftrace, "interval_s", 0.001)
-    report = capture.capture(device, dd(device, 5000), tmp_path / "raw", backend="ftrace")
-    assert report.lost == {}
+    half_bytes = 256 * 1024 // 2
+    # The command waits for each reading of the ring, however late that is: 100 writes need less than half of it.
+    script = f"""
+        for round in $(seq 50); do
+            {" ".join(dd(device, 100))} || exit
+            until awk '$1 == "bytes:" && $2 > {half_bytes} {{ full = 1 }} END {{ exit full }}' {TRACING}/per_cpu/*/stats
+            do sleep 0.01; done
+        done"""
+    report = capture.capture(device, ["timeout", "600", "sh", "-c", script], tmp_path / "raw", backend="ftrace")
+    assert (report.exit_status, report.lost) == (0, {})
     assert report.cost.drains is not None
     assert report.cost.drains > 1
     assert report.events >= 5000 * 6

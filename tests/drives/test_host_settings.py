@@ -42,7 +42,7 @@ def loop(run_directory: Path, tmp_path: Path) -> Iterator[Path]:
     yield queue
     for path, value in before.items():
         path.write_text(value or "")
-    assert fuse.detach_loop(device, file, timeout_s=5.0)
+    assert fuse.detach_loop(device, file, timeout_s=120.0)
 
 
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])

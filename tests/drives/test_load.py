@@ -52,7 +52,9 @@ def test_requests_are_issued_when_due(attach: Callable[[int, int], str], tmp_pat
     assert np.isfinite(requests.complete).all()
     assert (requests.issue >= requests.due).all()
     assert (requests.complete > requests.issue).all()
-    assert facts["achieved_iops"] == pytest.approx(1e6 * 899 / (requests.due[-1] - requests.due[100]), rel=0.05)
+    begin_us, end_us = requests.due[[100, -1]]
+    completions = ((requests.complete > begin_us) & (requests.complete <= end_us)).sum()
+    assert facts["achieved_iops"] == pytest.approx(1e6 * completions / (end_us - begin_us))
     assert facts["outcome"] != FAILS, "a busy host leaves it undecided at most"
     assert facts["depth_limited_pct"] == 0
 
@@ -98,7 +100,7 @@ def test_a_load_of_a_virtual_drive_in_real_time_has_an_answer(project: Path, run
     rates = collect(plan.recording_path, reduced=True)["load_rates"]
     (found,) = load_answers(rates)
     assert len(rates) >= 2
-    assert found.found.failing_iops is not None, "no server in Python keeps 50,000 IOPS"
+    assert found.found.failing_iops is not None or found.found.host_limited, "no server in Python keeps 50,000 IOPS"
     assert (rates["load_pct"].notna() | rates["cpu_pct"].notna()).all(), "the host's telemetry belongs to each rate"
     for line in lines:
         files = {file.name for file in (plan.recording_path / line["directory"]).iterdir()}

@@ -26,14 +26,17 @@ from drivelab.run.measure import measure
 
 pytestmark = pytest.mark.device
 
-CELL = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 1, "queue_depth": 2,
+CELL: dict[str, Any] = {"pattern": "random", "read_share": 50, "block_size_bytes": 4096, "threads": 1, "queue_depth": 2,
         "runtime_s": 1.6}  # fmt: skip
-LIMIT_S = 30.0
+LIMIT_S = 600.0
+"""A fio that is being prepared runs only when the CPUs have nothing else to do."""
+LONG_S = 5.0
+"""Runtime of a cell that still runs at its first tick, which prepares the next cell."""
 SIZE = 1 << 24
 
 
-def plan_of(folder: Path, until: dict[str, Any]) -> Plan:
-    cells = [CELL, {**CELL, "read_share": 100}]
+def plan_of(folder: Path, until: dict[str, Any], runtime_s: float = CELL["runtime_s"]) -> Plan:
+    cells = [{**CELL, "runtime_s": runtime_s, "read_share": read_share} for read_share in (50, 100)]
     return made_plan(folder, [{"loop": {"cells": cells, "until": until}}], {"settle_s": 0.0}, clock="wall")
 
 
@@ -95,7 +98,7 @@ def test_a_held_fio_does_not_touch_its_loop_device(tmp_path: Path, loop_device: 
 
 @pytest.mark.usefixtures("run_directory")
 def test_all_cells_but_the_first_are_prepared(tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, {"rounds": 2})
+    plan = plan_of(tmp_path, {"rounds": 2}, LONG_S)
     measure(plan, conditioned(plan, tmp_path))
     assert [line.get("prepared", False) for line in cells(plan)] == [False, True, True, True]
     for line in cells(plan):
@@ -142,7 +145,7 @@ def test_a_killed_measurement_leaves_no_prepared_fio_and_resumes(tmp_path: Path)
 
 @pytest.mark.usefixtures("run_directory")
 def test_prepared_cells_may_register_buffers_and_submit_batches(tmp_path: Path) -> None:
-    cell = {**CELL, "queue_depth": 8, "registered": True, "batch": 4}
+    cell = {**CELL, "runtime_s": LONG_S, "queue_depth": 8, "registered": True, "batch": 4}
     loop = {"loop": {"cells": [cell], "until": {"rounds": 2}}}
     plan = made_plan(tmp_path, [loop], {"settle_s": 0.0}, clock="wall")
     measure(plan, conditioned(plan, tmp_path))

@@ -229,7 +229,7 @@ def test_dependents_of_a_failed_request_are_issued(on_drive: Engine) -> None:
 @pytest.mark.parametrize("operation", ["read", "discard"])
 def test_a_hang_is_detected(on_drive: Engine, operation: str) -> None:
     records = random_requests(30_000, MS, operation)
-    process = on_drive.start(records, EngineOptions(watchdog_s=1))
+    process = on_drive.start(records, EngineOptions(watchdog_s=5))
     wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
     wait_for(lambda: on_drive.live_header()["state"] > 1, process)
@@ -257,14 +257,15 @@ def test_run_engine_ends_a_hanging_engine(on_drive: Engine, monkeypatch: pytest.
         manage.clear_faults("test")
 
     native.run_engine(on_drive.target, identity(on_drive.target), schedule, on_drive.folder,
-                      EngineOptions(watchdog_s=1), on_tick=tick, on_hang=on_hang)  # fmt: skip
+                      EngineOptions(watchdog_s=5), on_tick=tick, on_hang=on_hang)  # fmt: skip
     assert events[0] == "hang"
     assert native.engine_report(on_drive.folder)["state"] == "hung"
 
 
 @pytest.mark.parametrize("go_on", [False, True])
 def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
-    process = on_drive.start(random_requests(2000, MS), EngineOptions(watchdog_s=30, go_on=go_on))
+    count = 10_000 if go_on else 30_000  # more than are due before this process sees the first ones
+    process = on_drive.start(random_requests(count, MS), EngineOptions(watchdog_s=30, go_on=go_on))
     wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("gone"))
     ran = on_drive.ended(process)
@@ -272,11 +273,11 @@ def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
     assert ran.report["failed"] == (ran.results["result"] < 0).sum() > 0
     assert ran.report["first_failed"] >= 50
     if go_on:
-        assert ran.report["completed"] == 2000
+        assert ran.report["completed"] == count
 
 
 def test_a_signal_while_the_drive_hangs(on_drive: Engine) -> None:
-    process = on_drive.start(random_requests(30_000, MS), EngineOptions(watchdog_s=2))
+    process = on_drive.start(random_requests(30_000, MS), EngineOptions(watchdog_s=10))
     wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
     wait_for(lambda: on_drive.live_header()["issued"] > on_drive.live_header()["completed"] + 5, process)

@@ -32,7 +32,7 @@ from drivelab.workflow.layout import Layout
 pytestmark = pytest.mark.device
 
 ROOT = Path(__file__).resolve().parents[2]
-SLOWNESS = 4
+SLOWNESS = 8
 """The drives are op7-512e, so much slower and smaller: they change as fast, and need less of the processor."""
 CAPACITY_BYTES = 64 * 2**20 // SLOWNESS
 ARTEFACTS = ROOT / "build/test-artefacts"

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.device
 
 SIZE_BYTES = 32 << 20
 SLICE_S = 1.0  # fio's minimum
-ANY = {"every_s": SLICE_S, "window": 3, "data_excursion": 1.9, "slope_excursion": 1.9, "metric": "iops"}
-"""Criteria that every drive meets, so that tests do not depend on other load."""
+ANY = {"every_s": SLICE_S, "window": 3, "data_excursion": 5.0, "slope_excursion": 5.0, "metric": "iops"}
+"""Criteria that every drive meets, so that tests do not depend on other load: the excursion of n values is below n."""
 
 
 @pytest.fixture
@@ -64,7 +64,9 @@ def test_an_early_end_leaves_complete_evidence(file: Path, tmp_path: Path) -> No
     slices = read_slices(folder, cell)
     assert sum(result.ios for result in slices) == whole.ios
     assert sum(result.runtime_s for result in slices) == pytest.approx(whole.runtime_s)
-    assert list(rule.window) == [1, 2, 3]
+    last = max(rule.window)
+    assert list(rule.window) == [last - 2, last - 1, last], "the last slices at that time; a stall adds some before"
+    assert last <= len(slices)
     assert read_result(folder).ios == whole.ios
 
 
@@ -87,18 +89,23 @@ def test_there_is_no_pause_between_slices(file: Path, tmp_path: Path) -> None:
     done_s = logged(random_writes(runtime_s=5.0, slice_s=SLICE_S), file, tmp_path / "slices")
     again_s = logged(random_writes(runtime_s=1.0), file, tmp_path / "again")
     printed = [document["timestamp_ms"] / 1000 for document in documents((tmp_path / "slices/fio.json").read_text())]
-    near, elsewhere = [0.0], [0.0]
+    ends_s = [end_s for end_s in printed[:-1] if done_s[0] < end_s < done_s[-1]]
+    near: dict[float, float] = dict.fromkeys(ends_s, 0.0)
+    elsewhere = 0.0
     for before_s, after_s in pairwise(done_s):
-        at_an_end = any(before_s - 0.05 < end_s < after_s + 0.05 for end_s in printed[:-1])
-        (near if at_an_end else elsewhere).append(after_s - before_s)
+        at = [end_s for end_s in ends_s if before_s - 0.05 < end_s < after_s + 0.05]
+        near |= {end_s: max(near[end_s], after_s - before_s) for end_s in at}
+        elsewhere = elsewhere if at else max(elsewhere, after_s - before_s)
     between_processes_s = again_s[0] - done_s[-1]
     print(
-        f"longest time without a completion: {1000 * max(near):.0f} ms at the ends of {len(printed) - 1} slices, "
-        f"{1000 * max(elsewhere):.0f} ms elsewhere, {1000 * between_processes_s:.0f} ms between two processes "
+        f"longest time without a completion: {[round(1000 * gap_s) for gap_s in near.values()]} ms at the ends of "
+        f"slices, {1000 * elsewhere:.0f} ms elsewhere, {1000 * between_processes_s:.0f} ms between two processes "
         "that log every I/O"
     )
-    assert len(printed) >= 5
-    assert max(near) <= max(max(elsewhere), between_processes_s / 5)
+    assert len(ends_s) >= 2
+    assert min(near.values()) > 0
+    # fio would pause at every end; the host does not stall at every one.
+    assert min(near.values()) <= max(elsewhere, between_processes_s / 5)
 
 
 def steady_soak(folder: Path) -> Plan:
@@ -107,13 +114,23 @@ def steady_soak(folder: Path) -> Plan:
     return made_plan(folder, [{"soak": soak}], {"purge": "auto", "rest_s": 0.1}, clock="wall")
 
 
+NEVER_STEADY = """
+import sys
+from drivelab.cli.main import main
+from drivelab.run.soak import SteadySlices
+SteadySlices.__call__ = lambda *_: None
+sys.exit(main())
+"""
+"""The drivelab command; its soaks never become steady."""
+
+
 def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: Path) -> None:
     plan = steady_soak(tmp_path)
     seals = tmp_path / "purged.json", tmp_path / "conditioned.json"
     purge(plan, seals[0])
     precondition(plan, *seals)
     (tmp_path / "plan.json").write_text(plan.to_json())
-    command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
+    command = [sys.executable, "-c", NEVER_STEADY]
     running = subprocess.Popen([*command, "measure", str(tmp_path / "plan.json"), "--after", str(seals[1])])
     status = plan.recording_path.with_name(plan.recording_path.name + ".part") / "cells/0-soak-part1/fio.json"
     while not status.exists() or status.read_text().count("\n}\n") < 3:
@@ -121,7 +138,7 @@ def test_a_killed_soak_is_judged_by_later_slices(run_directory: Path, tmp_path: 
         time.sleep(0.01)
     running.send_signal(signal.SIGKILL)
     running.wait()
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while manage.status()[0].device in open_by_fio():
         assert time.monotonic() < deadline, "fio outlives the process that started it"
         time.sleep(0.01)

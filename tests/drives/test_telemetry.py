@@ -103,10 +103,14 @@ def test_telemetry_spans_the_cells(project: Path, run_directory: Path) -> None:
     assert all(a["at_s"] <= b["at_s"] for a, b in pairwise(samples))
     table = collect(recording, reduced=True)["cells"]
     for cell, row in zip(cells, table.to_dict("records"), strict=True):
-        inside = [s for s in samples if cell["started_s"] - 0.1 <= s["at_s"] <= cell["ended_s"] + 0.1]
-        written = 512 * (inside[-1]["sectors_written"] - inside[0]["sectors_written"])
-        assert written >= row["bytes_written"], "the device's counter misses writes of fio"
+        before = [sample for sample in samples if sample["at_s"] <= cell["started_s"]][-1]
+        after = next(sample for sample in samples if sample["at_s"] >= cell["ended_s"])
+        written_bytes = 512 * (after["sectors_written"] - before["sectors_written"])
+        assert written_bytes >= row["bytes_written"], "the device's counter misses writes of fio"
         assert 0 <= row["load_pct"] <= row["cpu_pct"] <= 100
+    # The samples around one cell may be so far apart that they include writes of other cells.
+    written_bytes = 512 * (samples[-1]["sectors_written"] - samples[0]["sectors_written"])
+    assert written_bytes >= table["bytes_written"].sum() > 0
     assert table["temperature_max_c"].isna().all(), "this virtual drive reports no temperature"
     assert table["throttled"].isna().all()
     assert not collect(recording, reduced=True)["telemetry"].empty

@@ -162,7 +162,7 @@ def faulty(ground: Ground, make_file: Callable[[str, int], Path], hanging: manag
             *_nvme("removed", make_file("removed", 64), "EMU-REMOVED"),
             "-drive", f"file={make_file('swapped', 16)},if=none,id=swapped,format=raw",
         ],
-        ["nvme_core.io_timeout=3", "nvme_core.max_retries=0"],
+        ["nvme_core.io_timeout=10", "nvme_core.max_retries=0"],
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from drivelab.virtual.faults import Fault
 
 pytestmark = pytest.mark.emulated
 
-TIMEOUT_S = 3
+TIMEOUT_S = 10
 """nvme_core.io_timeout of the machine."""
 MEDIUM_ERROR = 61
 """ENODATA, the errno of a medium error (errno_to_blk_status in the kernel's block/blk-core.c)."""

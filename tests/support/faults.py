@@ -27,8 +27,10 @@ DRIVE = "tiny"
 SERIAL = "VIRTUAL-TINY"
 GENEROUS_S = 120.0
 """Timeout of tests for events that are immediate on an idle machine."""
-SHORT_GRACE_S = 2.0
-"""Longest time without a completion in a copy with a shortened watchdog."""
+SHORT_GRACE_S = 10.0
+"""Longest time without a completion in a copy with a shortened watchdog; enough for a sound drive on a busy host."""
+SHORT_GRACE = f"{SHORT_GRACE_S:g} s"
+"""The same in messages."""
 CLOSING = "drivelab: the study is not complete"
 """Start of the line that `drivelab run` adds to the messages of its stages."""
 
@@ -61,14 +63,17 @@ measurements:
         cells: {read_share: [65], block_size: [4KiB]}
         until:
           steady_state:
-            window: 4
-            max_rounds: 4
-            data_excursion: 500%
-            slope_excursion: 500%
+            window: 10
+            max_rounds: 10
+            data_excursion: 1000%
+            slope_excursion: 1000%
             track: [{read_share: 65, block_size: 4KiB, metric: iops}]
 """
-CELLS = 4
-"""Cells of a whole recording: four rounds of one cell."""
+CELLS = 10
+"""Cells of a whole recording: ten rounds of one cell, so that it still runs when a test disturbs it.
+
+They are shorter than the time after which the next fio would be prepared, so there is one fio to disturb.
+"""
 
 
 @dataclass(frozen=True)

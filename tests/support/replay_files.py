@@ -151,6 +151,18 @@ class Engine:
         return open_results(self.folder / f"run{self._runs}" / native.RESULTS).header
 
 
+def engines_of(schedule: Path) -> list[int]:
+    """Return the processes with this schedule in their command."""
+    return [int(process.name) for process in Path("/proc").glob("[0-9]*") if str(schedule) in _command_of(process)]
+
+
+def _command_of(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
+
+
 def start(words: list[str]) -> subprocess.Popen[str]:
     return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 

@@ -55,7 +55,8 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
     """
     with ExitStack() as stack:
         opened = stack.enter_context(_opened(row, device))
-        stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device))
+        # udev locks a drive while it reads it, after the stage before has closed it.
+        stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device, patience_s=PASSING_S))
         siblings = composed.lock_below(row, opened.name, stack) if is_composed(row.kind) else []
         erasing.wait_until_ended(opened)
         _refuse_other(row, opened)

@@ -135,7 +135,7 @@ def _part(file: Path) -> Path:
     return file.with_name(f"{file.name}.part")
 
 
-_PROBE_TIMEOUT_S = 5.0
+_PROBE_TIMEOUT_S = 30.0
 _WRITE_TIMEOUT_S = 60.0
 _DEATHS = (ECONNABORTED, ENODEV, ENOTCONN)
 """Errors of a request whose server has ended; a server also ends after it has saved the drive."""

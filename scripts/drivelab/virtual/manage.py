@@ -32,7 +32,7 @@ from drivelab.virtual.model import DriveModel
 from drivelab.virtual.server import XATTR
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
-_START_TIMEOUT_S = 30.0
+_START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 5.0
 
 

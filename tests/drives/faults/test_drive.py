@@ -8,6 +8,7 @@ import signal
 import pytest
 from faults import (
     DRIVE,
+    SHORT_GRACE,
     FaultStudy,
     cells_of,
     check_complete,
@@ -56,7 +57,9 @@ def test_a_hang(study: FaultStudy) -> None:
     wait_until(lambda: in_the_middle(plan), running)
     kept = kept_cells(plan)
     manage.set_fault(DRIVE, Fault("hang"))
-    check_failed(outcome(running), "drive 'tiny', pts-iops", "the drive completed nothing for 2 s", "run again")
+    check_failed(
+        outcome(running), "drive 'tiny', pts-iops", f"the drive completed nothing for {SHORT_GRACE}", "run again"
+    )
     check_nothing_left()
     # Stopping the drive by force lost its data, so the measurement restarts, next to the old evidence.
     check_complete(plan, study.drivelab_run(), kept, gaps=0)
@@ -67,7 +70,7 @@ def test_a_hang(study: FaultStudy) -> None:
 def test_a_hang_between_two_stages(conditioned: FaultStudy) -> None:
     conditioned.shorten_watchdog()
     manage.set_fault(DRIVE, Fault("hang"))
-    check_failed(conditioned.measure(), "drive 'tiny'", "did not answer within 2 s")
+    check_failed(conditioned.measure(), "drive 'tiny'", f"did not answer within {SHORT_GRACE}")
     manage.clear_faults(DRIVE)
     check_complete(conditioned.plan(), conditioned.measure(), {}, gaps=0)
 

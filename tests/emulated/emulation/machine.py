@@ -145,7 +145,7 @@ class Machine:
 
     def reap(self) -> None:
         """Wait for a killed QEMU."""
-        self._process.wait(timeout=30)
+        self._process.wait(timeout=120)
         if self._commands is not None:
             self._commands.close()
         if self._monitor is not None:

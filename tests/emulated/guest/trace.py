@@ -16,6 +16,7 @@ import types
 from pathlib import Path
 
 from drivelab.trace import capturing
+from drivelab.trace.capturing import blktrace
 from drivelab.trace.capturing.blktrace import Blktrace
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
@@ -23,6 +24,7 @@ from drivelab.trace.capturing.ftrace import Ftrace
 disk = Disk(Path(sys.argv[1]).resolve().name)
 queue = Path(f"/sys/class/block/{disk.name}/queue")
 output = Path("/tmp/trace")
+blktrace.START_S = 120.0  # this machine may be very slow
 
 
 def dd(*arguments: str) -> None:

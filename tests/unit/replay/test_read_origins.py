@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import mmap
 import os
+import signal
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ import numpy as np
 import pytest
 from made_traces import Row
 from prepared_replays import prepare_rows
-from replay_files import BLOCK, direct_io_trouble, identity
+from replay_files import BLOCK, direct_io_trouble, engines_of, identity
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
@@ -136,18 +140,20 @@ def test_reads_are_looked_at_when_more_are_complete_than_the_memory_holds(bench:
 )
 def test_data_that_changes_during_the_replay_is_found(bench: Bench, content: bytes, fault: str, returned: str) -> None:
     """Another program changes a block behind the replay's back, and repairs it when a read has seen that."""
-    rows = [row(0, "write", 0, 8), row(1, "write", 3), *(row(n, "read", 2, 4) for n in range(2, 20_000))]
+    rows = [row(0, "write", 0, 8), row(1, "write", 3), *(row(n, "read", 2, 4) for n in range(2, 60_000))]
     choice = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
     prepared = bench.prepare(rows, choice)
     replayed = threading.Thread(target=bench.run, args=(prepared,), kwargs={"on_tick": lambda elapsed_s: None})
     replayed.start()
     while not (bench.folder / RESULTS).exists() or completed(bench.folder) < 100:
         assert replayed.is_alive()
-    overwrite(bench.target, 3, content)
-    before = completed(bench.folder)
+    with stopped(prepared.schedule):
+        overwrite(bench.target, 3, content)
+        before = completed(bench.folder)
     while completed(bench.folder) < before + 100:
         assert replayed.is_alive(), "the replay ended before the fault was repaired; give it more reads"
-    overwrite(bench.target, 3, data(1, 0))
+    with stopped(prepared.schedule):
+        overwrite(bench.target, 3, data(1, 0))
     replayed.join()
     checked = bench.verified(prepared)
     assert checked["reads"][fault] >= 98
@@ -157,6 +163,19 @@ def test_data_that_changes_during_the_replay_is_found(bench: Bench, content: byt
     assert f"{fault}: block at {3 * BLOCK} B, read at " in example
     assert "(request 1) or newer data" in example
     assert returned in example
+
+
+@contextmanager
+def stopped(schedule: Path) -> Iterator[None]:
+    """Stop the engine that replays a schedule, so that it does not get ahead of this process."""
+    (pid,) = engines_of(schedule)
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.001)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def completed(folder: Path) -> int:

@@ -41,6 +41,7 @@ def events(recording: Path) -> list[str]:
 
 def test_a_fresh_sample_is_the_start_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FRESH_S", 600.0)
+    monkeypatch.setattr(module, "FAST_S", 600.0)
     counted, thorough = Counted(), Counted()
     sources = [Source("a", counted.read, period_s=600, prompt=True), Source("b", thorough.read, period_s=None)]
     with Sampler(sources, tmp_path) as sampler:
@@ -53,6 +54,7 @@ def test_a_fresh_sample_is_the_start_of_a_cell(tmp_path: Path, monkeypatch: pyte
 
 def test_samples_from_entering_to_leaving(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_FRESH_S", -1.0)
+    monkeypatch.setattr(module, "FAST_S", 600.0)
     counted = Counted()
     with Sampler([Source("a", counted.read, period_s=0.01, prompt=True)], tmp_path) as sampler:
         before_s = sampler.now_s()
