@@ -20,8 +20,7 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 
 SOURCES = Path(__file__).parent
-COMPILER = ("cc", "-std=c11", "-O3", "-fPIC", "-shared", "-pthread", "-Wall", "-Wextra",
-            "-Werror=incompatible-pointer-types")  # fmt: skip
+COMPILER = ("cc", "-std=c11", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror=incompatible-pointer-types")
 ENGINE_SOURCES = SOURCES / "replay"
 ENGINE_COMPILER = ("cc", "-std=c11", "-O3", "-D_GNU_SOURCE", "-pthread", "-Wall", "-Wextra",
                    "-Werror=incompatible-pointer-types")  # fmt: skip

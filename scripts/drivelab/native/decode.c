@@ -1,7 +1,7 @@
 /* Decode a capture into columns, batch by batch; the interface for Python. Process names are stored once and referred
    to by number. They come from the caller (decoder_name) and from notes in the capture. */
-#include "ahead.h"
 #include "match.h"
+#include "merge.h"
 
 #include <stdlib.h>
 
@@ -35,7 +35,6 @@ struct process {
 
 struct decoder {
     struct merge *merge;
-    struct ahead *ahead; /* NULL: this thread reads the files itself */
     struct matcher *matcher;
     struct counts counts;
     uint64_t first_sector;
@@ -46,7 +45,7 @@ struct decoder {
 };
 
 struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
-                             bool from_dispatch, bool ahead);
+                             bool from_dispatch);
 void decoder_close(struct decoder *);
 bool decoder_name(struct decoder *, uint32_t pid, const char *name);
 int64_t decoder_next(struct decoder *, const struct columns *, uint64_t capacity);
@@ -57,10 +56,9 @@ unsigned decoder_error(const struct decoder *, unsigned *file, uint64_t *byte, u
 const struct correction *decoder_corrections(const struct decoder *, uint64_t *count);
 
 /* Offsets are relative to `first_sector`. `device` is the device to decode (0: that of the first event). With
-   `from_dispatch`, requests begin with their dispatch, for a trace without queue events. With `ahead`, another thread
-   reads and merges the files. */
+   `from_dispatch`, requests begin with their dispatch, for a trace without queue events. */
 struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t first_sector, uint32_t device,
-                             bool from_dispatch, bool ahead)
+                             bool from_dispatch)
 {
     struct decoder *d = calloc(1, sizeof *d);
     if (!d)
@@ -73,9 +71,7 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
     d->counts.names = 1;
     d->merge = merge_open(paths, count);
     d->matcher = matcher_new(from_dispatch);
-    if (d->merge && ahead)
-        d->ahead = ahead_start(d->merge);
-    if (d->processes && d->names && d->merge && d->matcher && (d->ahead || !ahead))
+    if (d->processes && d->names && d->merge && d->matcher)
         return d;
     decoder_close(d);
     return NULL;
@@ -83,8 +79,6 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
 
 void decoder_close(struct decoder *d)
 {
-    if (d->ahead)
-        ahead_stop(d->ahead);
     if (d->merge)
         merge_close(d->merge);
     if (d->matcher)
@@ -246,7 +240,7 @@ int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t 
             put(d, columns, filled++, row);
         if (filled == capacity || d->ended)
             return (int64_t)filled;
-        if (d->ahead ? ahead_next(d->ahead, &event) : merge_next(d->merge, &event)) {
+        if (merge_next(d->merge, &event)) {
             if (!handle_event(d, &event)) {
                 d->no_memory = true;
                 return -1;

@@ -106,8 +106,7 @@ class Decoder:
         self._device = device
         self._library = _library()
         paths = (ctypes.c_char_p * len(files))(*(os.fsencode(path) for path in files))
-        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0, from_dispatch,
-                                                   len(os.sched_getaffinity(0)) > 1)  # fmt: skip
+        self._decoder = self._library.decoder_open(paths, len(files), first_sector, device or 0, from_dispatch)
         if not self._decoder:
             raise UserError("too little memory to decode a trace; close other programs")
         for pid, name in (processes or {}).items():
@@ -251,7 +250,7 @@ def _library() -> ctypes.CDLL:
     library = native.load()
     pointer = ctypes.c_void_p
     signatures: dict[str, tuple[Any, tuple[Any, ...]]] = {
-        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32, *2 * [ctypes.c_bool])),
+        "decoder_open": (pointer, (pointer, ctypes.c_uint, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_bool)),
         "decoder_close": (None, (pointer,)),
         "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
         "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),

@@ -14,7 +14,7 @@ from decoded import decoded_folder
 from trace_files import Event, record_bytes, write_capture
 
 from drivelab.core.errors import UserError
-from drivelab.trace import decoder, records
+from drivelab.trace import records
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
 
@@ -54,20 +54,6 @@ def test_rows_are_queued_requests_of_all_cpus_in_time_order(tmp_path: Path) -> N
     assert summary["lost"] == {}
     assert table["dispatch_id"].to_pylist() == [0, 0, 1, None, 2, None]
     assert table["pieces"].to_pylist() == [1, 1, 1, 0, 2, 0]
-
-
-def test_one_cpu_decodes_the_same_as_two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of so many events that the thread that reads ahead waits for the other one."""
-    queued: list[Event] = [(1000 + 10 * n, "Q", "WS", 8 * n, 4096) for n in range(30_000)]
-    completed: list[Event] = [(1005 + 10 * n, "C", "WS", 8 * n, 4096) for n in range(30_000)]
-    capture = write_capture(tmp_path / "c", queued, completed)
-    decoded = []
-    for cpus in ({0}, {0, 1}):
-        monkeypatch.setattr(decoder.os, "sched_getaffinity", lambda _, cpus=cpus: cpus)
-        summary = decode(capture, tmp_path / "t.parquet")
-        decoded.append((summary, read_trace(tmp_path / "t.parquet")[0]))
-    assert decoded[0] == decoded[1]
-    assert decoded[0][0]["requests"] == 30_000
 
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
