@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from writers import leaderless_writer, mapping, own_table_writer, writer
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, holders
 from drivelab.drives.openers import Host
@@ -120,6 +124,26 @@ def test_a_drive_swapped_while_the_guard_waits_is_refused(
     with pytest.raises(UserError, match="Nothing was written"), guard.held(row, drive.device):
         pass
     assert manage.counters("other")["host_write_bytes"] == 0
+
+
+def test_a_reader_that_locks_the_drive_is_waited_for(
+    drive: manage.VirtualDrive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """udev holds a shared lock while it reads a drive that the stage before has closed."""
+    row = SheetRow("test", "virtual:test", drive.serial, True, "", "drives.tsv line 2")
+    reader = os.open(drive.device, os.O_RDONLY)
+    try:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with monkeypatch.context() as patch:
+            patch.setattr(guard, "PASSING_S", 0.0)
+            with pytest.raises(UserError, match="is being used by another"), guard.held(row, drive.device):
+                pass
+        ends = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fcntl.flock(reader, fcntl.LOCK_UN))
+        monkeypatch.setattr(lock, "time", ends)
+        with guard.held(row, drive.device):
+            pass
+    finally:
+        os.close(reader)
 
 
 def test_a_held_drive_keeps_its_number(drive: manage.VirtualDrive, tmp_path: Path) -> None:
