@@ -97,7 +97,7 @@ class Result:
     """Shares of comparisons, or of studies."""
 
     coverage: float
-    """Of the true ratios by intervals with the confidence alone."""
+    """Share of true ratios inside the intervals that are not adjusted for several comparisons."""
     verdicts_beside: float
     """Expected share of adjusted intervals of verdicts that miss the true ratio (0 for a study without verdicts)."""
     studies_with_a_false_call: float

@@ -1,4 +1,4 @@
-"""What a chart of the report tells of a figure: its values as the page's script (`charts.js`) words them."""
+"""The values that a chart of the report shows, in the words of the page's script (`charts.js`)."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Planner:
         self._conflicts = conflicts
         self._has_deadlines = has_deadlines
         self.schema = PLANNED_OF_VOLUMES if placements.volumes.named else PLANNED
-        """Of the rows."""
+        """Schema of the rows."""
         self._records = 0
         self._first_ns: int | None = None
         self._last_ns = 0

@@ -57,14 +57,14 @@ def _caveats(inputs: Inputs, *value: str) -> str:
 
 def wrong_data_words(results: Path, recordings: Sequence[str]) -> list[str]:
     """Return a sentence for each recording whose verified replays found data that is not as last written."""
+    paths = [home(results, recording) / "tables" / recording / "replays.parquet" for recording in recordings]
+    columns = ("recording", "drive", "measurement", "wrong_blocks", "wrong_data")
+    replays = io.read_columns(paths, "replays", columns)
     sentences = []
-    for recording in recordings:
-        replays = io.read([home(results, recording) / "tables" / recording / "replays.parquet"], "replays")
-        wrong = replays[replays["wrong_blocks"].fillna(0) > 0]
-        if len(wrong):
-            drive, measurement = recording.split("/")[:2]
-            count = f"{counted(int(wrong['wrong_blocks'].sum()), 'block')} in {counted(len(wrong), 'replay')}"
-            sentences.append(f"DATA WRONG: {drive}, {measurement}: {count}, such as: {wrong['wrong_data'].iloc[0]}")
+    for _, wrong in replays[replays["wrong_blocks"] > 0].groupby("recording", sort=False):
+        count = f"{counted(int(wrong['wrong_blocks'].sum()), 'block')} in {counted(len(wrong), 'replay')}"
+        first = wrong.iloc[0]
+        sentences.append(f"DATA WRONG: {first.drive}, {first.measurement}: {count}, such as: {first.wrong_data}")
     return sentences
 
 

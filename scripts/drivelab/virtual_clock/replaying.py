@@ -1,8 +1,8 @@
 """Replay a schedule on the virtual clock: same issue order as the native engine, but the drive is a model.
 
 The model returns the completion time of a request when it is issued, so nothing needs simulation between two issues.
-Of all requests with a known due time, the earliest is next. It is issued when fewer requests than the limit are in
-flight.
+The next request is the earliest of those with a known due time. It is issued when fewer requests than the limit are
+in flight.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     if not complete:
         return 1
     _print_result(campaign, time.monotonic() - started_s)
-    for sentence in (wrong := _wrong_data(campaign)):
+    wrong = _wrong_data(campaign)
+    for sentence in wrong:
         say(sentence)
     return 1 if wrong else 0
 

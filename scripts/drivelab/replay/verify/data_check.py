@@ -67,7 +67,7 @@ def check_target(path: str, requests: Requests, data: Data, *, power_cut: bool =
     """Compare all blocks that a replay wrote with a target, which is only read; return counts, JSON-able.
 
     Data of another volume than that of `requests` is data of no replay. `power_cut`: the drive lost power after the
-    replay began, so it may have lost its volatile cache. Of each kind of FAULTS there is the number of blocks;
+    replay began, so it may have lost its volatile cache. The result has the number of blocks of each kind of FAULTS;
     `examples` describes the first. Memory: about 100 B for each request, and a few times 16 MiB of data. Raises
     UserError if the target cannot be opened.
     """
