@@ -59,7 +59,7 @@ struct slot {
     struct piece piece;
 };
 
-/* Trial of the ways to wait for completions: asleep [0], then watching the ring [1]. */
+/* Trial of the ways to wait for completions: watching the ring [1], then asleep [0]. */
 struct trial {
     unsigned turn; /* TURNS: over */
     bool counts; /* whether requests that complete now count for the way in use */
