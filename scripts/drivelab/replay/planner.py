@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.replay.conflict_policy import ConflictPolicy
 from drivelab.replay.dependencies import Dependencies
@@ -58,7 +59,7 @@ _DICTIONARY = ("operation", "length_bytes", "process", "pid", "cpu", "volume")
 
 
 class PlannedWriter:
-    """Write rows batch by batch; the file appears only when `finish` completes it."""
+    """Write rows batch by batch, in a thread; the file appears only when `finish` completes it."""
 
     def __init__(self, path: Path, schema: pa.Schema = PLANNED) -> None:
         self._path, self._schema = path, schema
@@ -75,6 +76,7 @@ class PlannedWriter:
             column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
             write_statistics=False,
         )
+        self._behind = Behind()
         return self
 
     def write(self, rows: pa.Table) -> None:
@@ -85,17 +87,22 @@ class PlannedWriter:
             self._write(whole)
 
     def _write(self, count: int) -> None:
-        self._writer.write_table(self._rows.slice(0, count), row_group_size=BATCH_ROWS)
+        self._behind.do(self._write_group, self._rows.slice(0, count))
         self._rows = self._rows.slice(count)
+
+    def _write_group(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows, row_group_size=BATCH_ROWS)
 
     def finish(self, about: Mapping[str, Any]) -> None:
         """Add metadata and move the file into place."""
         self._write(self._rows.num_rows)
+        self._behind.wait()
         self._writer.add_key_value_metadata({ABOUT_KEY.decode(): json.dumps(about, sort_keys=True)})
         self._writer.close()
         self._part.replace(self._path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._behind.__exit__(kind, error, at)
         self._writer.close()
         self._part.unlink(missing_ok=True)
 

@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder
@@ -74,15 +74,9 @@ def decode(
 
 
 def _write(writer: TraceWriter, decoder: Decoder) -> None:
-    """Write all batches in a thread, each while the next is decoded: both release Python's lock."""
-    with ThreadPoolExecutor(1) as pool:
-        writing: Future[None] | None = None
+    with Behind() as behind:
         for batch in decoder.batches():
-            if writing is not None:
-                writing.result()
-            writing = pool.submit(writer.write, batch)
-        if writing is not None:
-            writing.result()
+            behind.do(writer.write, batch)
 
 
 def _is_queued(files: Iterable[Path], first_sector: int, device: int | None) -> bool:
