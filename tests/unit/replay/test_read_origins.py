@@ -46,6 +46,10 @@ OPTIONS = EngineOptions(watchdog_s=60, seed=SEED, exact_data=True)
 IN_ORDER = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
 
 
+READ_EVERY_NS = 500_000
+"""Slowly enough for this process to change a block between reads."""
+
+
 class Bench:
     """Runs verified replays on one file."""
 
@@ -140,9 +144,8 @@ def test_reads_are_looked_at_when_more_are_complete_than_the_memory_holds(bench:
 )
 def test_data_that_changes_during_the_replay_is_found(bench: Bench, content: bytes, fault: str, returned: str) -> None:
     """Another program changes a block behind the replay's back, and repairs it when a read has seen that."""
-    rows = [row(0, "write", 0, 8), row(1, "write", 3), *(row(n, "read", 2, 4) for n in range(2, 60_000))]
-    choice = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
-    prepared = bench.prepare(rows, choice)
+    reads = [Row(n * READ_EVERY_NS, None, n * READ_EVERY_NS + 1, "read", 2 * BLOCK, 4 * BLOCK) for n in range(2, 6000)]
+    prepared = bench.prepare([row(0, "write", 0, 8), row(1, "write", 3), *reads], ReplayChoice(dependencies="trace"))
     replayed = threading.Thread(target=bench.run, args=(prepared,), kwargs={"on_tick": lambda elapsed_s: None})
     replayed.start()
     while not (bench.folder / RESULTS).exists() or completed(bench.folder) < 100:

@@ -189,22 +189,29 @@ def test_a_long_table_repeats_its_header_on_each_page(report: Report) -> None:
     assert sum(len(re.findall(r"row\d+", text)) for text in table_pages) == 200
 
 
+def lowered(report: Report, notes: Sequence[int]) -> Report:
+    """Return the report with its only test once for each number of notes: its table begins at different heights."""
+    (page,) = report.pages
+    return replace(
+        report,
+        pages=tuple(
+            replace(page, id=f"test-{count}", drive=f"drive{count}", notes=("Note.",) * count) for count in notes
+        ),
+    )
+
+
 def test_a_short_table_is_on_one_page(report: Report) -> None:
-    for notes in range(0, 60, 6):  # at different places on the page
-        short = longer(report, 8)
-        page = replace(short.pages[0], notes=("Note.",) * notes)
-        short = replace(short, pages=(page,))
-        assert len(pages_with_rows(short, read(short))) == 1, notes
+    short = lowered(longer(report, 8), range(0, 60, 6))
+    assert len(pages_with_rows(short, read(short))) == len(short.pages)
 
 
 def test_headings_and_captions_stay_with_their_table(report: Report) -> None:
-    long = longer(report, 40)
+    long = lowered(longer(report, 40), range(20, 60, 2))
     caption = long.pages[0].tables[0].caption
-    for notes in range(20, 60, 2):  # at different places on the page
-        page = replace(long.pages[0], notes=("Note.",) * notes)
-        (first,) = [text for text in texts(read(replace(long, pages=(page,)))) if caption in text]
-        assert "row0" in first, notes
-        assert "Results" in first, notes
+    for name, pages_of_test in of_tests(long, read(long)):
+        (first,) = [text for text in pages_of_test if caption in text]
+        assert "row0" in first, name
+        assert "Results" in first, name
 
 
 def structure(document: PdfReader) -> list[DictionaryObject]:

@@ -111,6 +111,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return essence(plan.recording_path)
 
 
+@pytest.mark.long
 def test_a_chain_killed_anywhere_gives_the_undisturbed_recording(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
     number = 0
     while True:
