@@ -151,13 +151,12 @@ def _manner(options: argparse.Namespace) -> Manner:
     from drivelab.replay.native import EngineOptions
     from drivelab.replay.once import Manner
 
-    cpus = _cpus(options.cpus)
     engine = EngineOptions(
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
-        threads=len(cpus) if cpus and options.threads is None else options.threads,
-        cpus=cpus,
+        threads=options.threads,
+        cpus=_cpus(options.cpus),
         polled=options.polled,
         kernel_thread=options.kernel_thread,
         nvme=options.nvme,
