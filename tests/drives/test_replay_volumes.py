@@ -165,6 +165,8 @@ def test_wrong_volumes_are_refused_before_anything_is_written(
         ((trace, log, log, "--yes"), f"volume 'log' already has the target {small}"),
         ((trace, log, data, skip, "--skip-volume=log", "--yes"), "'log' has a target and is to be skipped"),
         ((trace, "--volume=log", "--yes"), "--volume log: is not NAME=TARGET"),
+        ((trace, "--volume=log=", "--yes"), "--volume log=: is not NAME=TARGET"),
+        ((one, "--target", "", "--yes"), "target '' is neither a path nor a drive of config/drives.tsv"),
         ((trace, log, data, skip), "confirm with --yes"),
         ((trace, log, data, skip, "--yes", "--engine", "fio"), "fio's replay has one volume"),
         ((trace, log, data, skip, "--yes", "--nvme"), "--nvme: NVMe commands go to one drive"),

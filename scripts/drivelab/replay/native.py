@@ -77,7 +77,7 @@ class EngineOptions:
                 raise UserError(f"replay {name} is {value}; give a number from {least} to {most}")
         if self.cpus and len(self.cpus) != self.threads:
             raise UserError(
-                f"the numbers of replay threads ({self.threads}) and CPUs ({len(self.cpus)}) differ; name one CPU a thread"
+                f"the numbers of threads ({self.threads}) and CPUs ({len(self.cpus)}) differ; name one CPU a thread"
             )
         if not self.watchdog_s > 0:
             raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
