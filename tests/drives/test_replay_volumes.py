@@ -107,6 +107,7 @@ def test_each_device_keeps_the_data_of_its_volume(
         checked = report["volumes"][name]["data_check"]
         assert checked["required_blocks"] > 0
         assert (checked["reads"]["checked_blocks"] > 0) == (name == "data"), "the other volume is only written"
+        assert checked["reads"]["required_blocks"] == checked["reads"]["checked_blocks"], "the prefill wrote them first"
         assert not wrong_blocks(checked)
         assert main(["check-data", str(out), "--target", device, "--volume", name]) == 0
     every = [part["data_check"] for part in report["volumes"].values()]

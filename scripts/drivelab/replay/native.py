@@ -57,6 +57,10 @@ class EngineOptions:
     """All written data follows from the seed, for any number of threads; see drivelab.replay.verify.written_data.
     Otherwise only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The
     engine then also finds out which write the data of each read came from: see drivelab.replay.verify.read_check."""
+    first_index: int = 0
+    """Added to the indexes of requests in exact data, so that a prefill's follow those of its replay."""
+    prefilled: int = 0
+    """Requests of the prefill with the same seed; their data in a read is known, as that of the replay's own writes."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -131,6 +135,8 @@ def command(
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
         ("--origins", origins),
+        ("--first-index", options.first_index or None),
+        ("--prefilled", options.prefilled or None),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
