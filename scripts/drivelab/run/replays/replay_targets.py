@@ -140,13 +140,8 @@ def device_of(row: SheetRow) -> Iterator[str]:
         yield row.device
         return
     model = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source)
-    running = any(drive.name == row.virtual and drive.alive for drive in manage.status())
-    started = manage.start(row.virtual, model)
-    try:
-        yield started.device
-    finally:
-        if not running:
-            manage.stop(row.virtual)
+    with manage.borrowed(row.virtual, model) as drive:
+        yield drive.device
 
 
 def free(opened: Target) -> None:
