@@ -21,7 +21,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from borrowers import borrow_and_die, borrow_often
+from other_processes import borrow_and_die, borrow_often
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError

@@ -14,9 +14,8 @@ Sources: Documentation/block/null_blk.rst, Documentation/admin-guide/blockdev/zr
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from drivelab.core.units import counted
 from drivelab.criteria.host_limit import AT_LEAST, AT_MOST
 from drivelab.drives import guard, sysfs
 from drivelab.drives.sysfs import read_text
+from drivelab.fio.own_zram import own_zram
 from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.plan import canonical
 
@@ -39,7 +39,6 @@ _NULL_ENGINE = "null"
 _AT_ONCE = ("0", "1")
 """Values of null_blk's `irqmode` that complete without a timer."""
 _BYTES = 1 << 30
-_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -119,8 +118,14 @@ def null_targets(besides: Sequence[str] = ()) -> Iterator[tuple[list[NullTarget]
     if device is not None:
         yield [device, of_fio], missing
         return
-    with own_zram() as (zram, reason):
-        yield [of_fio] if zram is None else [zram, of_fio], [*missing, *([reason] if reason else [])]
+    with own_zram(_BYTES) as (name, reason):
+        zram = [] if name is None else [_zram(name)]
+        yield [*zram, of_fio], [*missing, *([reason] if reason else [])]
+
+
+def _zram(name: str) -> NullTarget:
+    meaning = "reads of a new zram device, which costs CPU time itself: the host gives at least this"
+    return NullTarget(name, f"/dev/{name}", meaning, sysfs.logical_block_bytes(name))
 
 
 def _null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
@@ -154,51 +159,6 @@ def _parameter(name: str, parameter: str, sys_root: Path) -> str | None:
     """Return a parameter of a null_blk device that configfs made, else of the module; None if it is not known."""
     files = sys_root / "kernel/config/nullb" / name / parameter, sys_root / "module/null_blk/parameters" / parameter
     return next((text for file in files if (text := read_text(file)) is not None), None)
-
-
-@contextmanager
-def own_zram(control: Path = Path("/sys/class/zram-control")) -> Iterator[tuple[NullTarget | None, str]]:
-    """Yield a new, empty zram device, or None and why it cannot be made; remove it at the end."""
-    if os.geteuid() != 0 or not os.access(control / "hot_remove", os.W_OK):
-        yield None, "no zram device can be made: this needs root and the kernel's zram"
-        return
-    try:
-        number = (control / "hot_add").read_text().strip()
-    except OSError as error:
-        yield None, f"no zram device can be made: {error.strerror}"
-        return
-    name = f"zram{number}"
-    try:
-        try:
-            (Path("/sys/block") / name / "disksize").write_text(str(_BYTES))
-            _wait_for(Path("/dev") / name)
-            block_bytes = sysfs.logical_block_bytes(name)
-        except OSError as error:
-            yield None, f"no zram device can be made: {error.strerror}"
-            return
-        meaning = "reads of a new zram device, which costs CPU time itself: the host gives at least this"
-        yield NullTarget(name, f"/dev/{name}", meaning, block_bytes), ""
-    finally:
-        _remove(control, number)
-
-
-def _wait_for(node: Path) -> None:
-    """Wait until the device node exists; raises FileNotFoundError after _PATIENCE_S."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not os.access(node, os.R_OK):
-        if time.monotonic() > deadline_s:
-            raise FileNotFoundError(2, "its device node does not appear", str(node))
-        time.sleep(0.01)
-
-
-def _remove(control: Path, number: str) -> None:
-    """Remove the zram device; udev may still probe it, so try for _PATIENCE_S."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline_s:
-        with suppress(OSError):
-            (control / "hot_remove").write_text(number)
-            return
-        time.sleep(0.05)
 
 
 def facts_of(target: NullTarget, load: Cell) -> dict[str, Any]:
