@@ -114,7 +114,7 @@ def null_targets(besides: Sequence[str] = ()) -> Iterator[tuple[list[NullTarget]
         "fio's null engine", _NULL_ENGINE, "fio alone, without the kernel: the host gives at most this", 512,
         engine=_NULL_ENGINE,
     )  # fmt: skip
-    device, missing = _null_block_device(besides)
+    device, missing = null_block_device(besides)
     if device is not None:
         yield [device, of_fio], missing
         return
@@ -128,7 +128,7 @@ def _zram(name: str) -> NullTarget:
     return NullTarget(name, f"/dev/{name}", meaning, sysfs.logical_block_bytes(name))
 
 
-def _null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
+def null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
     """Return a null_blk device that nothing uses and that completes at once; else why there is none."""
     reasons: list[str] = []
     for folder in sorted((sys_root / "block").glob("nullb*")):

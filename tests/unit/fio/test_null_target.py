@@ -94,7 +94,7 @@ def device(root: Path, irqmode: str | None = "0", zoned: str = "none") -> Path:
 
 def test_a_free_null_blk_device_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "holder", lambda device, name: None)
-    target, reasons = null_target._null_block_device([], device(tmp_path))
+    target, reasons = null_target.null_block_device([], device(tmp_path))
     assert target is not None
     assert (target.path, target.logical_block_bytes, target.capacity_bytes) == ("/dev/nullb0", 512, 1 << 30)
     assert target.queues == 4
@@ -121,6 +121,6 @@ def test_a_null_blk_device_that_would_mislead_or_is_in_use_is_left_alone(
     reason: str,
 ) -> None:
     monkeypatch.setattr(guard, "holder", lambda device, name: holder)
-    assert null_target._null_block_device(besides, device(tmp_path, irqmode, zoned)) == (
+    assert null_target.null_block_device(besides, device(tmp_path, irqmode, zoned)) == (
         None, [f"/dev/nullb0: {reason}"],
     )  # fmt: skip
