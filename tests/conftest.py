@@ -20,6 +20,8 @@ from hypothesis import settings
 from progress import Progress
 from project_folders import FolderWatch
 
+from drivelab.core import lock
+
 # A shell without job control ignores SIGINT in its background jobs, and nohup ignores SIGHUP. Programs inherit that, so
 # tests could not end them by these signals.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -102,6 +104,12 @@ def _project_folders_untouched(_folder_watch: FolderWatch | None) -> Iterator[No
 def _fail_if_touched(watch: FolderWatch) -> None:
     if touched := watch.touched():
         pytest.fail(f"a test used the project's own folders: {', '.join(touched[:10])}")
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse a device in use at once, in tests that use a device throughout."""
+    monkeypatch.setattr(lock, "PASSING_S", 0.0)
 
 
 @pytest.fixture

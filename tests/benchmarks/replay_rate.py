@@ -33,7 +33,7 @@ from replay_fidelity import wait_for_quiet
 
 from drivelab.drives import sysfs
 from drivelab.drives.target import named
-from drivelab.fio.null_target import own_zram
+from drivelab.fio.own_zram import own_zram
 from drivelab.replay import native
 from drivelab.replay.engine_records import (  # fmt: skip
     OPERATION_CODES,
@@ -191,12 +191,12 @@ def main() -> None:
             for depth in DEPTHS[1], DEPTHS[-1]:
                 peak = memory(device, chosen.memory_requests, depth)
                 print(", ".join(f"{name} {value / 1024:.1f} MiB" for name, value in peak.items()), flush=True)
-    with own_zram() as (zram, reason):
+    with own_zram(1 << 30) as (zram, reason):
         if zram is None:
             print(f"\n{reason}")
             return
-        numbers, sequence = (sysfs.read_text(sysfs.block_dir(zram.name) / name) for name in ("dev", "diskseq"))
-        device = Device(zram.path, f"block {numbers} {sequence or '-'}")
+        numbers, sequence = (sysfs.read_text(sysfs.block_dir(zram) / name) for name in ("dev", "diskseq"))
+        device = Device(f"/dev/{zram}", f"block {numbers} {sequence or '-'}")
         print("\n### Errors\n")
         punctuality(device, chosen.seconds)
         for threads in (1, 2):

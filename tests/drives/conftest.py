@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from partitions import TABLE, UUID, Partitioned
 
-from drivelab.drives import guard
+from drivelab.core import lock
 from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
@@ -39,6 +39,12 @@ def run_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _possible: st
 
 
 @pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait briefly for a device that stays in use, because other tests open all loop devices to find a free one."""
+    monkeypatch.setattr(lock, "PASSING_S", 0.3)
+
+
+@pytest.fixture
 def model() -> DriveModel:
     """A small drive without a cache, so that it has no idle work."""
     return DriveModel.from_mapping(
@@ -53,9 +59,8 @@ def drive(run_directory: Path, model: DriveModel) -> manage.VirtualDrive:
 
 
 @pytest.fixture
-def partitioned(drive: manage.VirtualDrive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Partitioned]:
+def partitioned(drive: manage.VirtualDrive, impatient: None) -> Iterator[Partitioned]:
     """The drive `test`, full of random data, with three partitions; the second is the subject."""
-    monkeypatch.setattr(guard, "PASSING_S", 0.3)
     with Path(drive.device).open("r+b", buffering=0) as file:
         file.write(os.urandom(drive.capacity_bytes))
         os.fsync(file.fileno())

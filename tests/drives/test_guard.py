@@ -135,7 +135,7 @@ def test_a_reader_that_locks_the_drive_is_waited_for(
     try:
         fcntl.flock(reader, fcntl.LOCK_SH)
         with monkeypatch.context() as patch:
-            patch.setattr(guard, "PASSING_S", 0.0)
+            patch.setattr(lock, "PASSING_S", 0.0)
             with pytest.raises(UserError, match="is being used by another"), guard.held(row, drive.device):
                 pass
         ends = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fcntl.flock(reader, fcntl.LOCK_UN))

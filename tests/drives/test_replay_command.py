@@ -295,6 +295,29 @@ def test_a_drive_that_loses_writes(
     assert (reads["unseen_blocks"], reads["lost"]) == (0, 0)
 
 
+def test_a_drive_that_loses_the_prefill(
+    project: Path, drive: manage.VirtualDrive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The trace reads 20 blocks, and writes 5 of them later."""
+    enter(project)
+    rows = [Row(n * 1_000_000, operation="read", offset_bytes=4096 * n) for n in range(20)]
+    rows += [Row((20 + n) * 1_000_000, operation="write", offset_bytes=4096 * n) for n in range(5)]
+    arguments = [write(tmp_path / "reads.parquet", rows), "--target", "test", "-o", tmp_path / "out.parquet",
+                 "--verify", "--conflicts", "ordered"]  # fmt: skip
+    assert replay(capsys, *arguments)["data_check"]["reads"]["required_blocks"] == 0
+    sound = replay(capsys, *arguments, "--prefill")["data_check"]
+    blocks = sound["block_bytes"]
+    assert sound["reads"]["required_blocks"] * blocks == 20 * 4096
+    assert sound["required_blocks"] * blocks == 20 * 4096
+    assert main(["check-data", str(tmp_path / "out.parquet"), "--target", "test"]) == 0
+    capsys.readouterr()
+    manage.set_fault("test", Fault("lose", "write", 3 * 4096, 4 * 4096))
+    checked = replay(capsys, *arguments, "--prefill", status=1)["data_check"]
+    assert checked["reads"]["lost"] * blocks == 20 * 4096, "the prefill is one request, which the drive loses"
+    assert "expected the prefill or newer data" in checked["reads"]["examples"][0]
+    assert checked["lost"] * blocks == 17 * 4096, "of the 5 writes, the drive loses 2"
+
+
 @pytest.mark.parametrize("faulty", [False, True])
 def test_kernel_counters_match_the_report(
     project: Path, drive: manage.VirtualDrive, trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from writers import mapping, writer
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.core.lock import exclusive
-from drivelab.drives import guard, target
+from drivelab.drives import target
 from drivelab.virtual import manage
 
 pytestmark = pytest.mark.device
@@ -38,12 +42,6 @@ def loop(file: Path) -> Iterator[str]:
     subprocess.run(["losetup", "--detach", device], check=True)
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests in which a device stays in use: do not wait until it is free."""
-    monkeypatch.setattr(guard, "PASSING_S", 0.0)
-
-
 def refused(path: str | Path, *, destroy: bool = True) -> str:
     with pytest.raises(UserError) as error, target.named(Path(path), destroy=destroy):
         pass
@@ -57,6 +55,7 @@ def test_a_file_is_approved_by_its_inode(file: Path) -> None:
         assert opened.identity == f"file {about.st_dev}:{about.st_ino}"
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_loop_device_is_approved_by_numbers_and_sequence(loop: str) -> None:
     with target.named(Path(loop), destroy=True) as opened:
         assert (opened.kind, opened.path, opened.capacity_bytes) == ("loop device", loop, 4 << 20)
@@ -129,9 +128,27 @@ def test_a_mounted_image_is_refused_through_any_path(
                 subprocess.run(["losetup", "--detach", second], check=True)
 
 
-def test_a_file_that_is_locked(file: Path) -> None:
+def test_a_locked_file_is_refused_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only drivelab locks files, and a user should not wait for the message."""
     with exclusive(file, "other"):
+        monkeypatch.setattr(lock, "time", SimpleNamespace(monotonic=time.monotonic))
         assert "another drivelab process" in refused(file)
+
+
+def test_a_reader_that_locks_the_loop_device_is_waited_for(loop: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """udev holds a shared lock while it reads a device that a writer has closed."""
+    reader = os.open(loop, os.O_RDONLY)
+    try:
+        fcntl.flock(reader, fcntl.LOCK_SH)
+        with monkeypatch.context() as patch:
+            patch.setattr(lock, "PASSING_S", 0.0)
+            assert "another drivelab process" in refused(loop)
+        ends = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: fcntl.flock(reader, fcntl.LOCK_UN))
+        monkeypatch.setattr(lock, "time", ends)
+        with target.named(Path(loop), destroy=True) as opened:
+            assert opened.path == loop
+    finally:
+        os.close(reader)
 
 
 def test_other_paths_are_refused(tmp_path: Path) -> None:

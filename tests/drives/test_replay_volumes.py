@@ -107,6 +107,7 @@ def test_each_device_keeps_the_data_of_its_volume(
         checked = report["volumes"][name]["data_check"]
         assert checked["required_blocks"] > 0
         assert (checked["reads"]["checked_blocks"] > 0) == (name == "data"), "the other volume is only written"
+        assert checked["reads"]["required_blocks"] == checked["reads"]["checked_blocks"], "the prefill wrote them first"
         assert not wrong_blocks(checked)
         assert main(["check-data", str(out), "--target", device, "--volume", name]) == 0
     every = [part["data_check"] for part in report["volumes"].values()]
@@ -165,6 +166,8 @@ def test_wrong_volumes_are_refused_before_anything_is_written(
         ((trace, log, log, "--yes"), f"volume 'log' already has the target {small}"),
         ((trace, log, data, skip, "--skip-volume=log", "--yes"), "'log' has a target and is to be skipped"),
         ((trace, "--volume=log", "--yes"), "--volume log: is not NAME=TARGET"),
+        ((trace, "--volume=log=", "--yes"), "--volume log=: is not NAME=TARGET"),
+        ((one, "--target", "", "--yes"), "target '' is neither a path nor a drive of config/drives.tsv"),
         ((trace, log, data, skip), "confirm with --yes"),
         ((trace, log, data, skip, "--yes", "--engine", "fio"), "fio's replay has one volume"),
         ((trace, log, data, skip, "--yes", "--nvme"), "--nvme: NVMe commands go to one drive"),

@@ -147,12 +147,12 @@ def test_a_drive_error_is_reported_and_the_next_run_completes(plans: list[Plan])
     assert events(plan)[-1] == "complete"
 
 
-def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("impatient")
+def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
     row = load_sheet(Path("config/drives.tsv"))["op7"]
     model = DriveModel.from_mapping("op7", plans[0].subject["drive"]["virtual"])
     device = manage.start("op7", model).device
     assert guard.approve(row, device).device == device
-    monkeypatch.setattr(guard, "PASSING_S", 0.3)
     with guard.held(row, device) as (held, _):
         assert held.device == device
         with pytest.raises(UserError, match="holds it exclusively"):

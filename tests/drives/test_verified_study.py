@@ -18,6 +18,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.replay import native
 from drivelab.replay.outcome import OUTCOME_FILE, outcome_about
 from drivelab.replay.verify.data_requests import DATA
+from drivelab.replay.verify.verification import wrong_blocks
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.virtual import manage
@@ -77,6 +78,23 @@ def test_each_run_is_verified_with_data_of_its_own(plan: Plan) -> None:
     rows = collect(plan.recording_path, reduced=True)["replays"]
     assert (rows["wrong_blocks"] == 0).all()
     assert (rows["verified_blocks"] >= 40).all()
+
+
+def test_the_first_run_after_a_prefill_judges_all_its_reads(project: Path, run_directory: Path) -> None:
+    if (reason := native.possible()) is not None:
+        pytest.skip(reason)
+    configure(Path())
+    rows = [Row(n * 500_000, operation=("read", "write")[n % 2], offset_bytes=4096 * (n // 2 % 40)) for n in range(200)]
+    write(Path("pairs.parquet"), rows)
+    study = STUDY.replace("verify: true", "verify: true, prefill: footprint")
+    Path("config/one.yaml").write_text(study)
+    plan = Campaign.load("config/one.yaml").plans[0].plan
+    measure(plan, condition(plan))
+    checks = [line["data_check"] for line in replays(plan)]
+    assert [checked["reads"]["checked_blocks"] for checked in checks] == [100, 100, 100]
+    assert [checked["reads"]["required_blocks"] for checked in checks] == [100, 60, 60]
+    assert [wrong_blocks(checked) for checked in checks] == [0, 0, 0]
+    assert not list(plan.recording_path.glob("**/origins.bin"))
 
 
 def test_lost_writes_are_in_the_journal_and_taint_the_tables(plan: Plan) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import mmap
 import os
@@ -17,12 +18,14 @@ from contextlib import closing
 from dataclasses import replace
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from other_processes import borrow_and_die, borrow_often
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
-from drivelab.virtual import fuse, manage
+from drivelab.virtual import fuse, manage, users
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
 from drivelab.virtual.model import DriveModel
@@ -238,6 +241,58 @@ def test_concurrent_starts_make_one_server(run_directory: Path, model: DriveMode
         records = list(pool.map(manage.start, ["test"] * 4, [model] * 4))
     assert len(set(map(repr, records))) == 1
     assert len([path for path, _ in fuse.mounts() if path.parent == run_directory]) == 1
+
+
+def test_the_last_borrower_stops_a_drive(run_directory: Path, model: DriveModel) -> None:
+    with manage.borrowed("test", model) as first:
+        with manage.borrowed("test", model) as second:
+            assert first == second
+        assert read(first.device, 0, PAGE) == bytes(PAGE), "the other user still has the drive"
+        with pytest.raises(UserError, match="is being measured"):
+            manage.stop("test")
+    assert manage.status() == []
+    assert leftovers(run_directory) == []
+
+
+def test_a_borrower_leaves_a_drive_that_others_started(drive: VirtualDrive, model: DriveModel) -> None:
+    with manage.borrowed("test", model) as borrowed:
+        assert borrowed == drive
+    assert drive.alive
+    manage.stop("test")
+    with manage.borrowed("test", model), pytest.raises(UserError, match="with another model"):
+        manage.start("test", replace(model, over_provisioning=0.5))
+    assert manage.status() == []
+    with manage.borrowed("test", model):
+        manage.start("test", model)
+    assert [status.alive for status in manage.status()] == [True], "a start asks for a drive that stays"
+
+
+def test_commands_that_borrow_a_drive_at_once_never_lose_it(run_directory: Path, model: DriveModel) -> None:
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        assert list(pool.map(borrow_often, [model] * 4)) == [6] * 4
+    assert manage.status() == []
+    assert leftovers(run_directory) == []
+
+
+def test_the_drive_of_a_killed_borrower_is_stopped_by_the_next(run_directory: Path, model: DriveModel) -> None:
+    killed = get_context("spawn").Process(target=borrow_and_die, args=[model])
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    assert [status.alive for status in manage.status()] == [True]
+    with manage.borrowed("test", model):
+        pass
+    assert manage.status() == []
+
+
+def test_udev_does_not_count_as_a_user(drive: VirtualDrive, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It locks a drive while it reads it, after a writer has closed it."""
+    reader = os.open(drive.device, os.O_RDONLY)
+    fcntl.flock(reader, fcntl.LOCK_SH)
+    ends = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.close(reader))
+    monkeypatch.setattr(users, "time", ends)
+    assert manage.stop("test")
+    assert not drive.alive
 
 
 def test_server_survives_its_starter(run_directory: Path, model: DriveModel, tmp_path: Path) -> None:

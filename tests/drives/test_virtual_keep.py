@@ -211,6 +211,7 @@ def test_every_acknowledged_write_is_saved(run_directory: Path, model: DriveMode
     assert manage.counters("test")["host_write_bytes"] % PAGE == 0
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_drive_in_use_is_refused_without_force(drive: VirtualDrive, folder: Path, tmp_path: Path) -> None:
     command = ["flock", "--no-fork", drive.device,  # as a stage does
                "fio", "--name=load", f"--filename={drive.device}", "--direct=1", "--ioengine=libaio",

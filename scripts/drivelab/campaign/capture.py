@@ -18,7 +18,7 @@ from drivelab.virtual import manage
 def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     """Capture a trace of a study and write it to `output`.
 
-    This process starts and stops the virtual drive, and writes to no other drive. Raises UserError when the application
+    This process starts the virtual drive if needed, and writes to no other drive. Raises UserError when the application
     fails, and when the tracer lost events: an incomplete trace is not a valid workload for comparisons.
     """
     source = campaign.study.traces[name]
@@ -27,8 +27,7 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     spec = applications.load(APPLICATIONS, source.capture)
     refuse_foreign_application(spec, campaign.study.results)
     model = campaign.model(source.origin, f"{campaign.study.path}: key 'traces.{name}.origin'")
-    started = manage.start(source.origin, model)
-    try:
+    with manage.borrowed(source.origin, model) as started:
         reason = guard.lasting_holder(started.device, Path(started.device).name)
         if reason is not None:
             raise UserError(
@@ -36,8 +35,6 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
             )
         with exclusive(Path(started.device), source.origin):
             summary = applications.run_captured(name, spec, started.device, output, virtual=True)
-    finally:
-        manage.stop(source.origin)
     print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured during tracing")
     if unmatched := _counts(summary["unmatched"]):
         print(f"{spec.name}: unmatched events in the trace: {unmatched}")

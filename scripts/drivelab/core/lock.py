@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +13,8 @@ from typing import TextIO
 
 from drivelab.core.errors import UserError
 
+PASSING_S = 3.0
+"""Time to wait for a program that uses a device briefly, such as udev after a writer has closed the device."""
 _AGAIN_S = 0.05
 
 
@@ -45,16 +48,18 @@ class Hold:
 
 
 @contextmanager
-def exclusive(path: Path, drive: str, *, label: str = "", patience_s: float = 0.0) -> Iterator[None]:
-    """Hold flock(2) on a device node or a lock file; raises UserError if another process holds it for `patience_s`.
+def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
+    """Hold flock(2) on a device node or a lock file; raises UserError if another process holds it.
 
-    Messages use `label`, or the path. systemd's udev follows the same protocol on device nodes (systemd, "Locking Block
-    Device Access"). The kernel releases the lock when the process ends for any reason.
+    Waits up to PASSING_S for a device node, because systemd's udev locks it while it reads it (systemd, "Locking Block
+    Device Access"). Only drivelab locks a file, so a locked file is refused at once. Messages use `label`, or the path.
+    The kernel releases the lock when the process ends for any reason.
     """
     label = label or str(path)
     descriptor = _opened(path, drive, label, 0 if path.exists() else os.O_CREAT)
     try:
-        if not _locked(descriptor, time.monotonic() + patience_s):
+        passing_s = PASSING_S if stat.S_ISBLK(os.fstat(descriptor).st_mode) else 0.0
+        if not _locked(descriptor, time.monotonic() + passing_s):
             raise UserError(
                 f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
                 "wait for that process or end it, then run the command again"

@@ -27,8 +27,6 @@ from drivelab.plan.subject_kinds import ARRAY, DRIVE, NAMESPACE, PARTITION, VOLU
 
 _RUNNING = {"clean", "active", "active-idle", "write-pending", "read-auto"}
 """States of an array that accepts writes (Documentation/admin-guide/md, array_state)."""
-UDEV_S = 3.0
-"""udev locks a disk while it reads a changed partition of it."""
 _WORDS = {
     DRIVE.name: "a whole drive",
     PARTITION.name: "a partition",
@@ -151,7 +149,7 @@ def lock_below(row: SheetRow, name: str, stack: ExitStack) -> list[Node]:
     try:
         for disk in subject.disks:
             opened = stack.enter_context(node.opened(f"/dev/{disk}"))
-            stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device, patience_s=UDEV_S))
+            stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device))
         return [stack.enter_context(node.opened(f"/dev/{sibling}")) for sibling in subject.holdable()]
     except OSError as error:
         raise UserError(

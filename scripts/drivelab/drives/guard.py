@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive, is_held
 from drivelab.drives import composed, erasing, holders, identity, node, nvme, signatures, sysfs, tools
@@ -21,8 +22,6 @@ from drivelab.drives.openers import Host
 from drivelab.plan.drive_sheet import SheetRow
 from drivelab.plan.subject_kinds import DRIVE, KINDS, PARTITION
 
-PASSING_S = 3.0
-"""A program that has a drive open for less than this time does not count as a holder."""
 _AGAIN_S = 0.05
 _READ_BYTES = 65536
 """A multiple of all logical blocks."""
@@ -34,7 +33,7 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
 
     Writes nothing. Raises UserError with drive, reason and remedy if the sheet does not say `destructive: yes`, the
     serial differs or is missing, the firmware differs from the pinned one, or something holds the device (see `holder`)
-    for longer than PASSING_S.
+    for longer than `lock.PASSING_S`.
     """
     with _opened(row, device) as opened:
         if not is_held(Path(opened.path)):  # a running stage locks other commands out
@@ -55,8 +54,7 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
     """
     with ExitStack() as stack:
         opened = stack.enter_context(_opened(row, device))
-        # udev locks a drive while it reads it, after the stage before has closed it.
-        stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device, patience_s=PASSING_S))
+        stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device))
         siblings = composed.lock_below(row, opened.name, stack) if is_composed(row.kind) else []
         erasing.wait_until_ended(opened)
         _refuse_other(row, opened)
@@ -84,11 +82,11 @@ def confirm(row: SheetRow, drive: HeldDevice) -> None:
 
 
 def _hold(row: SheetRow, opened: Node, explain: Callable[[], object]) -> Hold:
-    """Hold a device with O_EXCL; other programs may have it open for up to PASSING_S.
+    """Hold a device with O_EXCL; other programs may have it open for up to `lock.PASSING_S`.
 
     `explain` raises UserError with the holder, if it finds one.
     """
-    deadline_s = time.monotonic() + PASSING_S
+    deadline_s = time.monotonic() + lock.PASSING_S
     while True:
         try:
             return Hold(opened.path, row.drive, opened.device)
@@ -230,7 +228,7 @@ def _refuse_firmware(row: SheetRow, opened: Node) -> None:
 
 
 def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | None:
-    """Call `holder` for up to PASSING_S; return None as soon as nothing holds the device, else the last reason.
+    """Call `holder` for up to `lock.PASSING_S`; return None as soon as nothing holds the device, else the last reason.
 
     Programs open drives briefly: to read what is on them, or to find a free loop device (losetup).
     """
@@ -238,7 +236,7 @@ def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | N
 
 
 def _lasting(ask: Callable[[], str | None]) -> str | None:
-    deadline_s = time.monotonic() + PASSING_S
+    deadline_s = time.monotonic() + lock.PASSING_S
     while (reason := ask()) is not None and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)
     return reason

@@ -28,14 +28,14 @@ def character_name(name: str) -> str | None:
     return f"ng{name.removeprefix('nvme')}" if NAMESPACE.fullmatch(name) else None
 
 
-def may_poll_in_threads(release: str | None = None) -> bool:
-    """Return whether several threads may poll for the completions of NVMe commands: from Linux 6.5 on.
+def can_crash(threads: int, *, polled: bool, nvme: bool) -> bool:
+    """Return whether threads that poll for NVMe commands can crash this kernel: several do before Linux 6.5.
 
-    Before, the kernel polls the memory of a command that the poll of another thread may have freed, and crashes
+    There, the kernel polls the memory of a command that the poll of another thread may have freed
     (drivers/nvme/host/ioctl.c, nvme_ns_chr_uring_cmd_iopoll; since 6.5 it polls the request, which stays).
     """
-    version = re.match(r"(\d+)\.(\d+)", release or os.uname().release)
-    return version is not None and (int(version[1]), int(version[2])) >= (6, 5)
+    version = re.match(r"(\d+)\.(\d+)", os.uname().release)
+    return polled and nvme and threads > 1 and (version is None or (int(version[1]), int(version[2])) < (6, 5))
 
 
 def open_character_device(held: HeldDevice, dev: Path = Path("/dev"), sys_root: Path = Path("/sys")) -> int:

@@ -1,7 +1,9 @@
 """Null targets: they replace an infinitely fast drive, and each gives other bounds of the host's ceiling.
 
 - A null_blk device goes through the whole block layer and completes at once, so it gives the ceiling itself. drivelab
-  only reads from it. A write costs the host at least as much as a read, so for writes it is an upper bound.
+  only reads from it. A write costs the host at least as much as a read, so for writes it is an upper bound. Threads
+  that share a queue of the device wait for each other. A drive with more queues may be faster, so the result is then a
+  lower bound only.
 - fio's null engine issues nothing, so fio alone limits it: an upper bound, also for writes, whose data fio makes.
 - A zram device that was never written to answers reads with zeros. It spends CPU time on that, and io_uring hands its
   requests to worker threads, so the host gives at least as much. drivelab makes one and removes it; this needs root.
@@ -12,16 +14,17 @@ Sources: Documentation/block/null_blk.rst, Documentation/admin-guide/blockdev/zr
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from drivelab.core.units import counted
 from drivelab.criteria.host_limit import AT_LEAST, AT_MOST
 from drivelab.drives import guard, sysfs
 from drivelab.drives.sysfs import read_text
+from drivelab.fio.own_zram import own_zram
 from drivelab.plan.cell import TRIM, Cell
 from drivelab.plan.plan import canonical
 
@@ -36,7 +39,6 @@ _NULL_ENGINE = "null"
 _AT_ONCE = ("0", "1")
 """Values of null_blk's `irqmode` that complete without a timer."""
 _BYTES = 1 << 30
-_PATIENCE_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class NullTarget:
     capacity_bytes: int = _BYTES
     engine: str | None = None
     """fio's engine instead of the cell's."""
+    queues: int = 1
+    """Queues that requests are submitted to, if it is a null_blk device."""
 
     @property
     def readonly(self) -> bool:
@@ -66,7 +70,8 @@ class NullTarget:
         reads = load.direction == "read"
         if self.name.startswith("zram"):
             return (AT_LEAST,) if reads else ()
-        return (AT_LEAST, AT_MOST) if reads else (AT_MOST,)
+        shared = load.threads > 1 and self.queues < (os.cpu_count() or 1)
+        return ((AT_LEAST,) if reads else ()) + (() if shared else (AT_MOST,))
 
     def load_for(self, load: Cell) -> Cell:
         """Return the load that runs on this target: a device is only read."""
@@ -109,25 +114,32 @@ def null_targets(besides: Sequence[str] = ()) -> Iterator[tuple[list[NullTarget]
         "fio's null engine", _NULL_ENGINE, "fio alone, without the kernel: the host gives at most this", 512,
         engine=_NULL_ENGINE,
     )  # fmt: skip
-    device, missing = _null_block_device(besides)
+    device, missing = null_block_device(besides)
     if device is not None:
         yield [device, of_fio], missing
         return
-    with own_zram() as (zram, reason):
-        yield [of_fio] if zram is None else [zram, of_fio], [*missing, *([reason] if reason else [])]
+    with own_zram(_BYTES) as (name, reason):
+        zram = [] if name is None else [_zram(name)]
+        yield [*zram, of_fio], [*missing, *([reason] if reason else [])]
 
 
-def _null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
+def _zram(name: str) -> NullTarget:
+    meaning = "reads of a new zram device, which costs CPU time itself: the host gives at least this"
+    return NullTarget(name, f"/dev/{name}", meaning, sysfs.logical_block_bytes(name))
+
+
+def null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> tuple[NullTarget | None, list[str]]:
     """Return a null_blk device that nothing uses and that completes at once; else why there is none."""
     reasons: list[str] = []
     for folder in sorted((sys_root / "block").glob("nullb*")):
         reason = _unsuitable(folder.name, besides, sys_root)
         if reason is None:
-            queues = len(list((folder / "mq").glob("*")))
-            meaning = f"a null_blk device with {queues} queues, reads only: the host gives about this for reads"
+            queues = int(_parameter(folder.name, "submit_queues", sys_root) or 1)
+            meaning = f"reads of a null_blk device with {counted(queues, 'queue')}: the whole path through the kernel"
             block_bytes = sysfs.logical_block_bytes(folder.name, sys_root)
             size_bytes = min(sysfs.capacity_bytes(folder.name, sys_root), _BYTES)
-            return NullTarget(folder.name, f"/dev/{folder.name}", meaning, block_bytes, size_bytes), reasons
+            path = f"/dev/{folder.name}"
+            return NullTarget(folder.name, path, meaning, block_bytes, size_bytes, queues=queues), reasons
         reasons.append(f"/dev/{folder.name}: {reason}")
     return None, reasons or ["there is no null_blk device; 'modprobe null_blk' makes one"]
 
@@ -137,56 +149,16 @@ def _unsuitable(name: str, besides: Sequence[str], sys_root: Path) -> str | None
         return "it is measured itself"
     if (read_text(sys_root / "block" / name / "queue/zoned") or "none") != "none":
         return "it has zones"
-    modes = (sys_root / "kernel/config/nullb" / name / "irqmode", sys_root / "module/null_blk/parameters/irqmode")
-    mode = next((text for file in modes if (text := read_text(file)) is not None), None)
+    mode = _parameter(name, "irqmode", sys_root)
     if mode not in _AT_ONCE:
         return "a timer delays its completions (irqmode)" if mode is not None else "its irqmode is not known"
     return guard.holder(f"/dev/{name}", name)
 
 
-@contextmanager
-def own_zram(control: Path = Path("/sys/class/zram-control")) -> Iterator[tuple[NullTarget | None, str]]:
-    """Yield a new, empty zram device, or None and why it cannot be made; remove it at the end."""
-    if os.geteuid() != 0 or not os.access(control / "hot_remove", os.W_OK):
-        yield None, "no zram device can be made: this needs root and the kernel's zram"
-        return
-    try:
-        number = (control / "hot_add").read_text().strip()
-    except OSError as error:
-        yield None, f"no zram device can be made: {error.strerror}"
-        return
-    name = f"zram{number}"
-    try:
-        try:
-            (Path("/sys/block") / name / "disksize").write_text(str(_BYTES))
-            _wait_for(Path("/dev") / name)
-            block_bytes = sysfs.logical_block_bytes(name)
-        except OSError as error:
-            yield None, f"no zram device can be made: {error.strerror}"
-            return
-        meaning = "reads of a new zram device, which costs CPU time itself: the host gives at least this"
-        yield NullTarget(name, f"/dev/{name}", meaning, block_bytes), ""
-    finally:
-        _remove(control, number)
-
-
-def _wait_for(node: Path) -> None:
-    """Wait until the device node exists; raises FileNotFoundError after _PATIENCE_S."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while not os.access(node, os.R_OK):
-        if time.monotonic() > deadline_s:
-            raise FileNotFoundError(2, "its device node does not appear", str(node))
-        time.sleep(0.01)
-
-
-def _remove(control: Path, number: str) -> None:
-    """Remove the zram device; udev may still probe it, so try for _PATIENCE_S."""
-    deadline_s = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline_s:
-        with suppress(OSError):
-            (control / "hot_remove").write_text(number)
-            return
-        time.sleep(0.05)
+def _parameter(name: str, parameter: str, sys_root: Path) -> str | None:
+    """Return a parameter of a null_blk device that configfs made, else of the module; None if it is not known."""
+    files = sys_root / "kernel/config/nullb" / name / parameter, sys_root / "module/null_blk/parameters" / parameter
+    return next((text for file in files if (text := read_text(file)) is not None), None)
 
 
 def facts_of(target: NullTarget, load: Cell) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import resource
 from drivelab.core import capabilities
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
-from drivelab.drives.nvme_commands import may_poll_in_threads
+from drivelab.drives.nvme_commands import can_crash
 from drivelab.fio.job import RING_ENGINE
 from drivelab.plan.cell import Cell
 from drivelab.plan.expressible import workloads_of
@@ -31,7 +31,7 @@ def refuse_submission(cell: Cell, engine: str, label: str, *, polls: bool, may_l
             f"{label} has no poll queues, but cell {cell.label} polls. Load the nvme module with poll_queues above 0, "
             "or remove 'polled' from the protocol."
         )
-    if cell.polled and cell.nvme and cell.total_threads > 1 and not may_poll_in_threads():
+    if can_crash(cell.total_threads, polled=bool(cell.polled), nvme=bool(cell.nvme)):
         raise UserError(
             f"{label}: cell {cell.label} polls for NVMe commands in {cell.total_threads} threads, which can crash this "
             "kernel. Use Linux 6.5 or newer, one thread, or remove 'polled' or 'nvme' from the protocol."

@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -192,7 +192,8 @@ def _virtual_drives(plans: Sequence[Plan]) -> Iterator[None]:
             if plan.virtual and plan.clock == "wall":
                 name = str(plan.context["device"]).removeprefix("virtual:")
                 if name not in running:
-                    manage.stop(name)
+                    with suppress(UserError):  # another command uses the drive now
+                        manage.stop(name)
 
 
 def _place(plan: Plan, request: Request, under: tuple[Layer, ...], tables: dict[str, pd.DataFrame]) -> Place:

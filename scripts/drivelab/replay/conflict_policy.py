@@ -10,9 +10,8 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_size
 from drivelab.replay.conflicts import Accesses, Order, Overlaps
 from drivelab.replay.engine_records import FURTHER_DEPENDENCY, MORE, OPERATION_CODES, Records, target_numbers
-from drivelab.replay.survey import Survey
 from drivelab.replay.volumes import Volumes
-from drivelab.trace.statistics.batch import Flags, Ints
+from drivelab.trace.statistics.batch import Flags, Ints, Times
 
 _NAMED = 3
 """Conflicts that a refusal names."""
@@ -29,9 +28,9 @@ class ConflictPolicy:
     Raises UserError when a trace without completions is to be refused for overlaps.
     """
 
-    def __init__(self, policy: str, survey: Survey, volumes: Volumes) -> None:
+    def __init__(self, policy: str, times: Times, volumes: Volumes) -> None:
         self._policy, self._volumes = policy, volumes
-        self._overlaps = Overlaps() if survey.completed else None
+        self._overlaps = Overlaps() if times.completed else None
         self._order = Order() if policy == "ordered" else None
         self._named: list[str] = []
         self._first = 0

@@ -14,8 +14,7 @@ import pyarrow as pa
 
 from drivelab.core.errors import UserError
 from drivelab.replay import compiled
-from drivelab.replay.survey import Survey
-from drivelab.trace.statistics.batch import Batch, Flags, Ints
+from drivelab.trace.statistics.batch import Batch, Flags, Ints, Times
 
 NONE = -1
 """Marks a request that waits for no other."""
@@ -30,14 +29,14 @@ class Dependencies:
     Raises UserError when the trace has no completions.
     """
 
-    def __init__(self, kind: str, survey: Survey) -> None:
+    def __init__(self, kind: str, times: Times) -> None:
         self._kind = kind
         self._names: dict[str, int] = {}
         self._known = False
         empty = np.zeros(0, np.int64)
         self._waiting = (empty, empty, empty)
         """Stream, completion and record of the requests that a later request may wait for."""
-        if kind != "none" and not survey.completed:
+        if kind != "none" and not times.completed:
             raise UserError(
                 f"the trace has no completions, so it does not show which request a {self._word} waited for; "
                 "choose dependencies none"

@@ -14,7 +14,7 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.drives import sysfs
-from drivelab.drives.nvme_commands import character_name, may_poll_in_threads
+from drivelab.drives.nvme_commands import can_crash, character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
@@ -39,7 +39,8 @@ class EngineOptions:
     go_on: bool = False
     """Continue after a failed request."""
     threads: int | None = None
-    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.thread_choice`), else one."""
+    """Issuing threads; None: as many as rate, depth and CPUs call for (`drivelab.replay.thread_choice`), else one.
+    CPUs without a number of threads mean a thread on each."""
     cpus: tuple[int, ...] = ()
     """A CPU for each thread; empty: any."""
     polled: bool = False
@@ -56,6 +57,10 @@ class EngineOptions:
     """All written data follows from the seed, for any number of threads; see drivelab.replay.verify.written_data.
     Otherwise only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The
     engine then also finds out which write the data of each read came from: see drivelab.replay.verify.read_check."""
+    first_index: int = 0
+    """Added to the indexes of requests in exact data, so that a prefill's follow those of its replay."""
+    prefilled: int = 0
+    """Requests of the prefill with the same seed; their data in a read is known, as that of the replay's own writes."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -63,6 +68,8 @@ class EngineOptions:
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
     def __post_init__(self) -> None:
+        if self.cpus and self.threads is None:
+            object.__setattr__(self, "threads", len(self.cpus))
         cpus = os.cpu_count() or 1
         for name, value, least, most in (
             ("depth limit", self.depth_limit, 1, MOST_IN_FLIGHT),
@@ -72,9 +79,9 @@ class EngineOptions:
         ):
             if value is not None and not least <= value <= most:
                 raise UserError(f"replay {name} is {value}; give a number from {least} to {most}")
-        if self.cpus and len(self.cpus) != (self.threads or 1):
+        if self.cpus and len(self.cpus) != self.threads:
             raise UserError(
-                f"the replay has {self.threads or 1} threads and {len(self.cpus)} CPUs; name one CPU a thread"
+                f"the numbers of threads ({self.threads}) and CPUs ({len(self.cpus)}) differ; name one CPU a thread"
             )
         if not self.watchdog_s > 0:
             raise UserError(f"replay watchdog is {self.watchdog_s:g} s; give a time above 0")
@@ -128,6 +135,8 @@ def command(
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
         ("--origins", origins),
+        ("--first-index", options.first_index or None),
+        ("--prefilled", options.prefilled or None),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -181,7 +190,7 @@ def run_engine(
     make_results(results, options.requests or header["count"], header["checksum"])
     for path in [target_path, *(path for path, _ in others)] if options.polled else ():
         require_polling(path)
-    if options.polled and options.nvme and (options.threads or 1) > 1 and not may_poll_in_threads():
+    if can_crash(options.threads or 1, polled=options.polled, nvme=options.nvme):
         raise UserError(
             f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
             "thread, or no polling. Nothing was written"

@@ -164,7 +164,7 @@ def run(
 def evaluate(
     prepared: Prepared,
     directory: Path,
-    data: Mapping[str, int] | None = None,
+    data: Mapping[str, Any] | None = None,
     target_paths: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +19,9 @@ from drivelab.replay.engine_records import (
     ScheduleWriter,
     open_schedule,
 )
+from drivelab.replay.native import EngineOptions
 from drivelab.replay.survey import footprint_extents
+from drivelab.replay.verify.read_origins import ORIGINS
 from drivelab.trace.statistics.batch import Ints
 
 PIECE_BYTES = 128 << 10
@@ -42,25 +47,43 @@ def prefill_schedule(schedule: Path, output: Path) -> int:
     return sum(int(of_target[:, 1].sum()) for of_target in extents)
 
 
+def pieces(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
+    """Return begins and ends of the writes that fill the extents [begin, end) of a target, in their order."""
+    count = -(-(end - begin) // PIECE_BYTES)
+    first = np.repeat(np.cumsum(count) - count, count)
+    low = np.repeat(begin, count) + (np.arange(int(count.sum())) - first) * PIECE_BYTES
+    return low, np.minimum(low + PIECE_BYTES, np.repeat(end, count))
+
+
 def _fill(extents: Ints, target: int) -> Records:
     """Return the writes that fill extents of a target."""
-    pieces = -(-extents[:, 1] // PIECE_BYTES)
-    first = np.repeat(np.cumsum(pieces) - pieces, pieces)
-    within = (np.arange(int(pieces.sum())) - first) * PIECE_BYTES
-    records = np.zeros(len(within), SCHEDULE_RECORD)
+    begin, end = pieces(extents[:, 0], extents.sum(axis=1))
+    records = np.zeros(begin.size, SCHEDULE_RECORD)
     records["operation"] = OPERATION_CODES["write"]
     records["depth"] = QUEUE_DEPTH
-    records["offset_bytes"] = np.repeat(extents[:, 0], pieces) + within
-    records["length_bytes"] = np.minimum(np.repeat(extents[:, 1], pieces) - within, PIECE_BYTES)
+    records["offset_bytes"] = begin
+    records["length_bytes"] = end - begin
     records["flags"] = target << TARGET_SHIFT
     return records
 
 
+def prefill_options(wanted: EngineOptions, data: Mapping[str, Any] | None, replayed: Path) -> EngineOptions:
+    """Return the options for a prefill; `data` is that of a replay of the schedule `replayed`, if it is verified.
+
+    Then the prefill's requests continue the replay's: drivelab.replay.verify.data_requests counts on that.
+    """
+    usual = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
+    if data is None:
+        return usual
+    return replace(usual, seed=data["seed"], exact_data=True, first_index=open_schedule(replayed).header["count"])
+
+
 def check_prefill(directory: Path) -> None:
-    """Raise CellFailed unless the prefill is complete; delete its results."""
+    """Raise CellFailed unless the prefill is complete; delete its results, and the file of origins without reads."""
     outcome = native.engine_report(directory)
     if outcome["state"] != "finished" or outcome["failed"]:
         raise CellFailed(
             f"the prefill for the trace's reads ended in state '{outcome['state']}'; {outcome['failed']} writes failed"
         )
     (directory / native.RESULTS).unlink()
+    (directory / ORIGINS).unlink(missing_ok=True)

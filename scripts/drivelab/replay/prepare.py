@@ -226,16 +226,16 @@ def prepare_volumes(trace: Path, stem: Path, choice: ReplayChoice, volumes: Volu
 def _prepare(file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, volumes: Volumes) -> Prepared:
     requests = Dispatched(Chosen(file, volumes) if volumes.named else file)
     gap_bytes = choice.mapping.gap_bytes if choice.mapping.method == "compact" else None
-    surveyed, each = surveys(requests.batches(survey.COLUMNS), volumes, gap_bytes)
-    if not surveyed.transfers:
+    times, each = surveys(requests.batches(survey.COLUMNS), volumes, gap_bytes)
+    if not any(totals.transfers for totals in each):
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
-    clock, dependencies = Clock(choice.timing, surveyed), Dependencies(choice.dependencies, surveyed)
-    conflicts = ConflictPolicy(choice.conflicts, surveyed, volumes)
+    clock, dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
+    conflicts = ConflictPolicy(choice.conflicts, times, volumes)
     placements = Placements(volumes, choice.mapping, each)
     planner = Planner(
         placements,
         clock,
-        Depths(choice, surveyed),
+        Depths(choice, times),
         dependencies,
         conflicts,
         has_deadlines=choice.timing.has_deadlines,
@@ -249,14 +249,14 @@ def _prepare(file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoic
                     rows.write(part.rows)
             dependencies.finish()
             overlaps = conflicts.finish()
-        span_ns = planner.span_ns if choice.timing.has_deadlines else surveyed.last_queue_ns - surveyed.first_ns
+        span_ns = planner.span_ns if choice.timing.has_deadlines else times.last_queue_ns - times.first_ns
         prepared = Prepared(
             schedule=schedule,
             planned=planned,
             requests=records.count,
             choice=choice,
             mappings=placements.reports(file.volumes or {ONLY: file.rows}),
-            trace_duration_s=(surveyed.last_ns - surveyed.first_ns) / 1e9,
+            trace_duration_s=times.duration_ns / 1e9,
             issue_span_s=span_ns / 1e9,
             idle_removed_s=clock.idle_removed_ns / 1e9,
             lost=sum(dict(file.provenance.get("lost", {})).values()),

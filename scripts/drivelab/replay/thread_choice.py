@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drivelab.drives.nvme_commands import may_poll_in_threads
+from drivelab.drives.nvme_commands import can_crash
 from drivelab.drives.target import Target
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Topology, placement_on, topology
@@ -25,11 +25,12 @@ _BURST = 1000
 
 def issuing(options: EngineOptions, target: Target, schedule: Path) -> EngineOptions:
     """Return the options with threads and CPUs, if neither was chosen."""
-    if options.threads is not None or options.cpus:
+    if options.threads is not None:
         return options
     device = None if target.device is None else Path(target.device).name
-    one = options.polled and options.nvme and not may_poll_in_threads()
-    wanted = 1 if one else wanted_threads(schedule, options.depth_limit)
+    wanted = wanted_threads(schedule, options.depth_limit)
+    if can_crash(wanted, polled=options.polled, nvme=options.nvme):
+        wanted = 1
     return chosen(options, wanted, topology(Machine(), device))
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT, ReplayChoice, TimingChoice
-from drivelab.replay.survey import LONGEST_NS, Survey
-from drivelab.trace.statistics.batch import UNKNOWN, Ints
+from drivelab.replay.survey import LONGEST_NS
+from drivelab.trace.statistics.batch import UNKNOWN, Ints, Times
 
 
 class Clock:
@@ -16,12 +16,12 @@ class Clock:
     Raises UserError when a factor makes the schedule longer than 64 bits can count.
     """
 
-    def __init__(self, choice: TimingChoice, survey: Survey) -> None:
-        self._choice, self._first_ns = choice, survey.first_ns
-        self._last_ns, self._deadline_ns = survey.first_ns, 0
+    def __init__(self, choice: TimingChoice, times: Times) -> None:
+        self._choice, self._first_ns = choice, times.first_ns
+        self._last_ns, self._deadline_ns = times.first_ns, 0
         self._cap_ns = LONGEST_NS if choice.idle_cap_s is None else max(1, round(choice.idle_cap_s * 1e9))
         self.idle_removed_ns = 0
-        if choice.factor is not None and (survey.last_ns - survey.first_ns) * choice.factor >= LONGEST_NS:
+        if choice.factor is not None and (times.duration_ns) * choice.factor >= LONGEST_NS:
             raise UserError(
                 f"a factor of {choice.factor:g} makes the replay longer than a century; choose a smaller one"
             )
@@ -57,12 +57,12 @@ class Depths:
     Raises UserError when the limit is the trace's own depth and the trace has no completions.
     """
 
-    def __init__(self, choice: ReplayChoice, survey: Survey) -> None:
+    def __init__(self, choice: ReplayChoice, times: Times) -> None:
         timing = choice.timing
         as_traced = timing.depth is None and (timing.mode == "asap" or choice.dependencies == "trace")
         self._fixed = None if as_traced else timing.depth or 0
         self._ends = np.zeros(0, np.int64)
-        if self._fixed is None and not survey.completed:
+        if self._fixed is None and not times.completed:
             raise UserError("the trace has no completions, so its queue depth is unknown; set --depth")
 
     def of(self, queue_ns: Ints, complete_ns: Ints) -> Ints:

@@ -15,7 +15,7 @@ from drivelab.plan.replay_choice import MappingChoice
 from drivelab.replay.mapping import Mapper, MappingReport, Placed
 from drivelab.replay.survey import Shape, Shaping, Survey
 from drivelab.trace.parquet_schema import REQUESTS, VOLUME, TraceFile
-from drivelab.trace.statistics.batch import Batch, Ints
+from drivelab.trace.statistics.batch import Batch, Ints, Times
 
 ONLY = ""
 """Name of the volume of a trace that has one."""
@@ -77,18 +77,18 @@ class Chosen:
 
 def surveys(
     batches: Iterable[pa.RecordBatch], volumes: Volumes, gap_bytes: int | None
-) -> tuple[Survey, Sequence[Survey]]:
-    """Survey all volumes together, and each alone, as drivelab.replay.survey.survey.
-
-    Only those of each alone have touched blocks.
-    """
+) -> tuple[Times, Sequence[Survey]]:
+    """Return the times of all volumes together, and survey each alone, as drivelab.replay.survey.survey."""
     each = [Survey(block_bytes=volumes.block_bytes, gap_bytes=gap_bytes) for _ in volumes.names]
-    together = Survey(block_bytes=volumes.block_bytes, gap_bytes=None) if volumes.named else each[0]
+    together = Times() if volumes.named else each[0]
     for requests in batches:
-        together.add(Batch(requests))
-        for number, rows in _parts(volumes.numbers(requests)) if volumes.named else ():
+        if not volumes.named:
+            each[0].add(Batch(requests))
+            continue
+        together.add_times(Batch(requests))
+        for number, rows in _parts(volumes.numbers(requests)):
             each[number].add(Batch(requests.take(pa.array(rows))))
-    for totals in (together, *each) if volumes.named else each:
+    for totals in each:
         totals.finish()
     return together, each
 

@@ -156,8 +156,8 @@ def advice(
         yield from _about_interrupts(place)
     if any("modprobe" in reason for reason in missing):
         yield (
-            "For exact ceilings, make a null_blk device that completes at once: 'modprobe null_blk nr_devices=1 "
-            "irqmode=0'. Remove it with 'modprobe -r null_blk'."
+            "For exact ceilings, make a null_blk device that completes at once, with a queue for each CPU: 'modprobe "
+            "null_blk nr_devices=1 irqmode=0 submit_queues=$(nproc --all)'. Remove it with 'modprobe -r null_blk'."
         )
 
 

@@ -232,10 +232,10 @@ def open_device(plan: Plan) -> Iterator[Device]:
         refuse_foreign_commands(plan)
         refuse_kind(plan)
         _ready_to_mount(plan)
-        device = _device_path(plan)
         if row.virtual is None:
             consent.check(Path(plan.context["results"]), plan.drive, row.serial)
         with (
+            _device_path(plan) as device,
             guard.held(row, device) as (held, hold),
             _in_wanted_state(plan, held.name),
             write_cache.as_wanted(held, plan.subject["write_cache"]),
@@ -291,13 +291,17 @@ def _ready_to_mount(plan: Plan) -> None:
         applications.refuse_unready(applications.of_plan(plan))
 
 
-def _device_path(plan: Plan) -> str:
-    from drivelab.virtual import manage
+@contextmanager
+def _device_path(plan: Plan) -> Iterator[str]:
+    """Yield the path of a plan's device; start a virtual drive, which no other command then stops."""
+    from drivelab.virtual import manage, users
     from drivelab.virtual.model import DriveModel
 
     model = plan.subject["drive"].get("virtual")
     if model is None:
-        return str(plan.context["device"])
+        yield str(plan.context["device"])
+        return
     name = str(plan.context["device"]).removeprefix("virtual:")
     kept = Path(plan.context["results"]) / KEPT_DRIVES
-    return manage.start(name, DriveModel.from_mapping(name, model), kept=kept).device
+    with users.using(name):
+        yield manage.start(name, DriveModel.from_mapping(name, model), kept=kept).device

@@ -19,7 +19,17 @@ from drivelab.core.files import own_run_directory
 from drivelab.criteria.host_limit import AT_MOST
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import run_fio
-from drivelab.fio.null_target import CEILINGS, ENGINES, TRIES, NullTarget, facts_of, key_of, load_of, null_targets
+from drivelab.fio.null_target import (
+    CEILINGS,
+    ENGINES,
+    TRIES,
+    NullTarget,
+    facts_of,
+    key_of,
+    load_of,
+    null_block_device,
+    null_targets,
+)
 from drivelab.fio.result import read_result
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan, canonical
@@ -89,14 +99,23 @@ def ceilings(
     known_file = own_run_directory() / "host-ceilings" / f"{_digest(conditions)}.json"
     known: dict[str, Measured] = read_object(known_file)
     missing: list[str] = []
-    unknown = [load for load in loads if key_of(load) not in known]
-    if measure and engine in ENGINES and unknown:
+    may_measure = measure and engine in ENGINES
+    best = null_block_device(besides)[0] if may_measure else None
+    unknown = [load for load in loads if key_of(load) not in known or _lacks(known[key_of(load)], load, best)]
+    if may_measure and unknown:
         entries, missing = measured_now(unknown, engine, besides=besides, say=say)
         new = {key_of(load): entry["measured"] for load, entry in zip(unknown, entries, strict=True)}
         write_json(known_file, known | {key: results for key, results in new.items() if _lasts(results)})
         known |= new
     measured = [{"load": load.to_mapping(), "measured": known.get(key_of(load), [])} for load in loads]
     return {"conditions": conditions, "loads": measured, "without": missing}
+
+
+def _lacks(results: Measured, load: Cell, best: NullTarget | None) -> bool:
+    """Return whether a null_blk device, made since the results, says more about the load."""
+    if best is None or not (bounds := list(best.bounds(load))):
+        return False
+    return not any(result["target"] == best.name and result["bounds"] == bounds for result in results)
 
 
 def _lasts(results: Measured) -> bool:

@@ -1,27 +1,24 @@
 """Start, find, control and stop virtual drives in real time: a server process, its mount and its loop device.
 
 The files of a drive are in the run directory: NAME.json is its record, NAME.drive the mount point, NAME.log the
-server's output. NAME.lock prevents two processes from starting or stopping the drive at the same time.
+server's output. NAME.borrowed says that the drive stops after its last user (`borrowed`). For the locks, see
+drivelab.virtual.users.
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import re
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
-from drivelab.core.lock import is_held
 from drivelab.core.programs import run
 from drivelab.core.termination import deferred
 from drivelab.virtual import daemon, fuse
@@ -30,8 +27,8 @@ from drivelab.virtual.faults import Fault
 from drivelab.virtual.kept_state import discard, discard_part, keep_drive, kept_file
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual.server import XATTR
+from drivelab.virtual.users import in_use, path_of, starting_or_stopping, using
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
 _START_TIMEOUT_S = 120.0
 _STOP_TIMEOUT_S = 5.0
 
@@ -73,14 +70,34 @@ class Status:
 def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualDrive:
     """Return the running drive with this name; start it if needed, after cleaning up a dead server.
 
+    It then runs until it is stopped, also if a user of `borrowed` started it.
+
     A started drive resumes from the state that `stop` saved in the folder `kept`, unless that state is damaged or of
     another model or format. The saved state is removed once the drive runs, because the drive then changes.
     Raises UserError if the drive runs with another model, or cannot run here.
     """
-    file = None if kept is None else kept_file(kept, name)
-    with _locked(name):
+    return _started(name, model, None if kept is None else kept_file(kept, name), borrowed=False)
+
+
+@contextmanager
+def borrowed(name: str, model: DriveModel) -> Iterator[VirtualDrive]:
+    """Yield the running drive; start it if needed, and then stop it again after the last of its users.
+
+    Other processes cannot stop the drive within the context, unless they force it. Raises UserError as `start` does.
+    """
+    try:
+        with using(name):
+            yield _started(name, model, None, borrowed=True)
+    finally:
+        with starting_or_stopping(name), deferred():
+            if path_of(name, "borrowed").exists() and _busy(name) is None:
+                _clean(name)
+
+
+def _started(name: str, model: DriveModel, file: Path | None, *, borrowed: bool) -> VirtualDrive:
+    with starting_or_stopping(name):
         record = _read(name)
-        if record is not None and record.alive and record.device in fuse.loop_devices(_path(name, "drive")):
+        if record is not None and record.alive and record.device in fuse.loop_devices(path_of(name, "drive")):
             if record.model != model.to_mapping():
                 raise UserError(
                     f"virtual drive '{name}' is running with another model than requested, and a restart would lose "
@@ -88,10 +105,14 @@ def start(name: str, model: DriveModel, *, kept: Path | None = None) -> VirtualD
                 )
             if file is not None:
                 discard(file)
+            if not borrowed:
+                path_of(name, "borrowed").unlink(missing_ok=True)
             return record
         _clean(name)
         if (reason := possible()) is not None:
             raise UserError(f"virtual drive '{name}' cannot be started: {reason}")
+        if borrowed:
+            path_of(name, "borrowed").touch()
         try:
             with deferred():  # an interrupted start cannot be cleaned up, because its server mounts later
                 return _start(name, model, file)
@@ -105,25 +126,23 @@ def stop(name: str | None = None, *, force: bool = False, keep: Path | None = No
     """Stop one drive or all, and clean up after killed servers; return descriptions of what was removed.
 
     Processes that wait for the drive get I/O errors. An unknown name is not an error. Raises UserError, and changes
-    nothing, if a file system on a drive is mounted, or if a stage is using a drive (it holds flock on the device);
-    `force` stops the drives anyway.
+    nothing, if a file system on a drive is mounted, or if a command is using a drive; `force` stops the drives anyway.
 
     With a folder `keep`, the state of each drive is saved there for `start`: all acknowledged writes, without the
     faults. The state of a drive that hangs or has lost its server is not saved, and an older saved state is removed.
     Raises UserError, and the drive keeps running, if the folder cannot be written to, unless `force` is set.
     """
     drives = _names() if name is None else [name]
-    for drive in drives if not force else []:
-        devices = fuse.loop_devices(_path(drive, "drive"))
-        if mounted := fuse.mounted_on(devices):
-            raise UserError(f"virtual drive '{drive}' is mounted on {mounted}; unmount it first, or use --force")
-        if in_use(drive):
-            raise UserError(f"virtual drive '{drive}' is being measured; wait until that ends, or use --force")
     removed: list[str] = []
-    for drive in drives:
-        with _locked(drive), deferred():
+    with ExitStack() as locks:
+        for drive in drives:
+            locks.enter_context(starting_or_stopping(drive))
+            if not force and (reason := _busy(drive)) is not None:
+                raise UserError(f"virtual drive '{drive}' {reason}, or use --force")
+        locks.enter_context(deferred())
+        for drive in drives:
             # Without a record, the drive has not run since its state was saved, so the saved state is current.
-            if keep is not None and _path(drive, "json").exists():
+            if keep is not None and path_of(drive, "json").exists():
                 keep_drive(drive, _responsive_mount_point(drive), kept_file(keep, drive), force=force)
             removed += _clean(drive)
             if keep is not None:
@@ -131,9 +150,11 @@ def stop(name: str | None = None, *, force: bool = False, keep: Path | None = No
     return removed
 
 
-def in_use(name: str) -> bool:
-    """Return whether a stage is using the drive and so holds flock on its device."""
-    return any(is_held(Path(device)) for device in fuse.loop_devices(_path(name, "drive")))
+def _busy(name: str) -> str | None:
+    """Return why a drive must not be stopped, and what to do, or None."""
+    if mounted := fuse.mounted_on(fuse.loop_devices(path_of(name, "drive"))):
+        return f"is mounted on {mounted}; unmount it first"
+    return "is being measured; wait until that ends" if in_use(name) else None
 
 
 def status() -> list[Status]:
@@ -204,7 +225,7 @@ def _control(name: str, attribute: str, value: bytes | None = None) -> bytes:
 
 
 def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
-    mount_point, log = _path(name, "drive"), _path(name, "log")
+    mount_point, log = path_of(name, "drive"), path_of(name, "log")
     mount_point.touch()
     log.unlink(missing_ok=True)
     command = [sys.executable, "-S", "-P", "-m", "drivelab.virtual.server", name, str(mount_point), str(log)]
@@ -222,11 +243,11 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
     ticks = fuse.process_state(pid)[1]
     identity = model.serial, device, model.capacity_bytes
     record = VirtualDrive(name, *identity, pid, ticks, str(mount_point), model.to_mapping())
-    part = _path(name, "part")
+    part = path_of(name, "part")
     part.write_text(json.dumps(asdict(record), indent=1))
     if file is not None:
         discard(file)  # before the record exists: a running drive and a saved state must never both be valid
-    part.rename(_path(name, "json"))
+    part.rename(path_of(name, "json"))
     return record
 
 
@@ -240,7 +261,7 @@ def _responsive_mount_point(name: str) -> str | None:
 def _clean(name: str) -> list[str]:
     """Remove process, mount, loop device and files of a drive, as far as they exist."""
     removed: list[str] = []
-    mount_point, record = _path(name, "drive"), _read(name)
+    mount_point, record = path_of(name, "drive"), _read(name)
     if record is not None and record.alive:
         daemon.kill(record.pid, lambda: record.alive, _STOP_TIMEOUT_S)
         removed.append(f"server of '{name}' (process {record.pid})")
@@ -254,24 +275,16 @@ def _clean(name: str) -> list[str]:
         fuse.unmount(mount_point)
         removed.append(f"mount {mount_point}")
     with suppress(FileNotFoundError):
-        if log := _path(name, "log").read_text().strip():
+        if log := path_of(name, "log").read_text().strip():
             removed.append(f"log of '{name}', which ended with: {log.splitlines()[-1]}")
-    for kind in ("json", "part", "drive", "log"):
-        _path(name, kind).unlink(missing_ok=True)
+    for kind in ("json", "part", "drive", "log", "borrowed"):
+        path_of(name, kind).unlink(missing_ok=True)
     return removed
-
-
-def _path(name: str, kind: str) -> Path:
-    if not _NAME.fullmatch(name):
-        raise UserError(
-            f"'{name}' is not a valid name of a virtual drive; use at most 41 lower-case letters, digits and hyphens"
-        )
-    return run_directory() / "virtual" / f"{name}.{kind}"
 
 
 def _names() -> list[str]:
     """Return the names with a record or a mount point in the run directory, also those of a killed start."""
-    return sorted({path.stem for kind in ("json", "drive") for path in _path("x", kind).parent.glob(f"*.{kind}")})
+    return sorted({path.stem for kind in ("json", "drive") for path in path_of("x", kind).parent.glob(f"*.{kind}")})
 
 
 def _records() -> list[VirtualDrive]:
@@ -280,22 +293,6 @@ def _records() -> list[VirtualDrive]:
 
 def _read(name: str) -> VirtualDrive | None:
     try:
-        return VirtualDrive(**json.loads(_path(name, "json").read_text()))
+        return VirtualDrive(**json.loads(path_of(name, "json").read_text()))
     except (FileNotFoundError, TypeError, ValueError):  # no record, or another version's: `_clean` asks the kernel
         return None
-
-
-@contextmanager
-def _locked(name: str) -> Iterator[None]:
-    """Let only one process at a time start or stop a drive; the lock ends with the process that holds it."""
-    path = _path(name, "lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    except OSError as error:
-        raise UserError(f"virtual drive '{name}': cannot open {path} ({error.strerror}); run as root") from None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

@@ -22,11 +22,13 @@ from pathlib import Path
 
 import uses
 from nodes import nodes
+from passing import waiting
 from sheet import row
 from uses import run
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
-from drivelab.drives import composed, guard, listing, node
+from drivelab.drives import guard, listing, node
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import array_state
 from drivelab.drives.described import composed_wear, composition_words
@@ -38,9 +40,6 @@ from drivelab.drives.seal import Seal, judge
 SCSI, SCSI_2 = nodes("EMU-SCSI")
 MEMBERS = {A: "EMU-A", B: "EMU-B", C: "EMU-C", D: "EMU-D", SCSI: "EMU-SCSI"}
 MIB = 1 << 20
-PASSING_S = 60.0
-"""udev may need long to read a changed device, because this machine may be very slow."""
-guard.PASSING_S = composed.UDEV_S = PASSING_S
 ONLY = ("--config", 'global/thin_check_executable="" devices/use_devicesfile=0 activation/monitoring=0')
 
 
@@ -183,16 +182,14 @@ SUBJECTS: dict[str, Callable[[], AbstractContextManager[Built]]] = {
 }
 
 
-def verdict(built: Built, serial: str, members: list[str], passing_s: float = 0.0) -> str:
+def verdict(built: Built, serial: str, members: list[str], *, passing_s: float = 0.0) -> str:
     """Return `approved` or the refusal."""
-    guard.PASSING_S = passing_s
     names = tuple(sorted(MEMBERS.get(member, member) for member in members))
     try:
-        guard.approve(row(built.device, serial, kind=built.kind, members=names), built.device)
+        with waiting(passing_s):
+            guard.approve(row(built.device, serial, kind=built.kind, members=names), built.device)
     except UserError as reason:
         return f"refused: {reason}"
-    finally:
-        guard.PASSING_S = PASSING_S
     return "approved"
 
 
@@ -233,7 +230,7 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
         result: dict[str, object] = {"device": built.device, "serial": serial}
         listed = (listing.facts(opened.name) if built.kind != "namespace" else None) or {}
         result["listed"] = {key: listed.get(key) for key in ("kind", "serial", "members", "pin", "reason")}
-        result["approved"] = verdict(built, serial, built.members, PASSING_S)
+        result["approved"] = verdict(built, serial, built.members, passing_s=lock.PASSING_S)
         result["identity"] = verdict(built, "X" + serial[1:], built.members)
         result["wrong"] = [verdict(built, serial, built.members[1:]), verdict(built, serial, [*built.members, "EMU-X"])]
         if built.siblings:

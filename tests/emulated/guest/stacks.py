@@ -15,20 +15,17 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import uses
 from nodes import nodes
+from passing import waiting
 from sheet import approved
 from uses import run
 
 from drivelab.core.errors import UserError
-from drivelab.drives import guard, sysfs
-
-PASSING_S = 60.0
-"""udev may need long to read a changed device, because this machine may be very slow."""
-
+from drivelab.drives import sysfs
 
 (A,), (B,) = nodes("EMU-A"), nodes("EMU-B")
 SHARED, SHARED_2 = nodes("EMU-SHARED")
@@ -87,9 +84,8 @@ USES: dict[str, tuple[Use, tuple[str, ...]]] = {
 }
 
 
-def verdict(node: str, passing_s: float) -> str:
+def verdict(node: str) -> str:
     """Return the kernel name if the guard approves, else the refusal."""
-    guard.PASSING_S = passing_s
     try:
         return approved(node, SERIALS[node]).name
     except UserError as reason:
@@ -121,13 +117,14 @@ def observe(use: Use, drives: tuple[str, ...]) -> dict[str, object]:
         for node in drives:
             before = written(node)
             # No program opens the drive briefly, so the first reason is the lasting one.
-            verdicts[SERIALS[node]]["during"] = verdict(node, 0.0)
+            with waiting(0.0):
+                verdicts[SERIALS[node]]["during"] = verdict(node)
             verdicts[SERIALS[node]]["written"] = [now - then for now, then in zip(written(node), before, strict=True)]
     for state in ("left", "wiped"):
         settle()
         for node in drives:
-            passing_s = 0.0 if state == "left" else PASSING_S
-            verdicts[SERIALS[node]][state] = verdict(node, passing_s)
+            with waiting(0.0) if state == "left" else nullcontext():
+                verdicts[SERIALS[node]][state] = verdict(node)
         for node in drives:
             wipe(node)
     return {**verdicts, "seconds": round(time.monotonic() - started_s, 1)}

@@ -9,14 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import passing  # noqa: F401 - sets how long the guard waits
 from uses import run
 
 from drivelab.cli.main import main
-from drivelab.drives import composed, guard
 from drivelab.plan.plan import Plan
 from drivelab.run import consent
-
-guard.PASSING_S = composed.UDEV_S = 60.0  # udev reads a changed device late on a very slow machine
 
 
 def beside(drive: str) -> dict[str, str]:

@@ -11,6 +11,7 @@ from device_trees import WAYS, Tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, holders
 from drivelab.drives.node import File, Node
@@ -234,7 +235,7 @@ def test_a_brief_open_does_not_count_as_holder(monkeypatch: pytest.MonkeyPatch, 
     assert guard.approve(row, "/dev/sdz").name == "sdz"
     reason = "process 7 (dd) has /dev/sdz open for writing"
     monkeypatch.setattr(guard, "holder", lambda device, name, own_hold=False: reason)
-    monkeypatch.setattr(guard, "PASSING_S", 0.1)
+    monkeypatch.setattr(lock, "PASSING_S", 0.1)
     with pytest.raises(UserError, match=r"process 7 .dd. has.*Release it first"):
         guard.approve(row, "/dev/sdz")
 
@@ -249,13 +250,13 @@ CHANGES: dict[str, tuple[str, object, str]] = {
 }
 
 
+@pytest.mark.usefixtures("impatient")
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_after_approval_is_refused(monkeypatch: pytest.MonkeyPatch, opened: Node, change: str) -> None:
     where, value, reason = CHANGES[change]
     row = SheetRow("a", "x", "S1", True, "", "line 2")
     held = guard.HeldDevice("/dev/sdz", "sdz", "S1", None, opened)
     guard.confirm(row, held)
-    monkeypatch.setattr(guard, "PASSING_S", 0.0)
     owner = guard.node if where == "of_descriptor" else guard
     monkeypatch.setattr(owner, where, lambda *arguments, **options: value)
     with pytest.raises(UserError, match=f"{reason}.*Nothing was written"):

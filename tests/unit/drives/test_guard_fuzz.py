@@ -105,10 +105,10 @@ def decide(world: World, monkeypatch: pytest.MonkeyPatch) -> str | None:
 HOLDER = guard.holder
 
 
+@pytest.mark.usefixtures("impatient")
 def test_no_drive_in_use_is_approved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("_exclusive", None), ("_twin_in_use", None), ("_read_problem", None)):
         monkeypatch.setattr(guard, name, lambda *_, value=value: value)
-    monkeypatch.setattr(guard, "PASSING_S", 0.0)
     outcomes: Counter[str] = Counter()
     for seed in range(SEED, SEED + WORLDS):
         root = tmp_path / "world"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.nvme_commands import character_name, may_poll_in_threads, open_character_device
+from drivelab.drives.nvme_commands import can_crash, character_name, open_character_device
 
 
 @pytest.fixture
@@ -34,11 +35,15 @@ def test_only_a_namespace_has_one(block: str, character: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "may"),
-    [("6.1.0-56-amd64", False), ("6.4.16", False), ("6.5.0", True), ("6.18.44-x", True), ("10.0", True), ("x", False)],
+    ("release", "crashes"),
+    [("6.1.0-56-amd64", True), ("6.4.16", True), ("6.5.0", False), ("6.18.44-x", False), ("10.0", False), ("x", True)],
 )
-def test_polling_in_threads_needs_a_kernel(release: str, may: bool) -> None:
-    assert may_poll_in_threads(release) == may
+def test_polling_in_threads_needs_a_kernel(release: str, crashes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(release=release))
+    assert can_crash(2, polled=True, nvme=True) == crashes
+    assert not can_crash(1, polled=True, nvme=True)
+    assert not can_crash(2, polled=False, nvme=True)
+    assert not can_crash(2, polled=True, nvme=False)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ import subprocess
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.fio import submission
 from drivelab.fio.consistency import contradiction
 from drivelab.fio.document import documents, from_document, output_text
 from drivelab.fio.job import job_text
@@ -52,11 +52,11 @@ def test_nvme_commands_go_to_a_character_device() -> None:
 
 def test_threads_do_not_poll_for_commands_of_an_older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     polled = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0, nvme=True, polled=True)
-    monkeypatch.setattr(submission, "may_poll_in_threads", lambda: False)
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(release="6.4.0"))
     refuse_submission(replace(polled, threads=1), "io_uring", "drive 'a'", polls=True)
     with pytest.raises(UserError, match=r"polls for NVMe commands in 2 threads, which can crash this kernel\. Use"):
         refuse_submission(polled, "io_uring", "drive 'a'", polls=True)
-    monkeypatch.setattr(submission, "may_poll_in_threads", lambda: True)
+    monkeypatch.setattr("os.uname", lambda: SimpleNamespace(release="6.5.0"))
     refuse_submission(polled, "io_uring", "drive 'a'", polls=True)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,30 @@ def test_what_a_target_says(target: NullTarget, load: Cell, bounds: tuple[str, .
     assert target.bounds(load) == bounds
 
 
+@pytest.mark.parametrize(
+    ("threads", "queues", "cpus", "reads", "writes"),
+    [
+        (4, 1, 8, ("at least",), ()),
+        (4, 4, 8, ("at least",), ()),
+        (4, 8, 8, ("at least", "at most"), ("at most",)),
+        (16, 8, 8, ("at least", "at most"), ("at most",)),
+        (1, 1, 8, ("at least", "at most"), ("at most",)),
+    ],
+)
+def test_threads_that_share_a_queue_give_no_upper_bound(
+    threads: int,
+    queues: int,
+    cpus: int,
+    reads: tuple[str, ...],
+    writes: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: cpus)
+    target = replace(NULL_BLK, queues=queues)
+    assert target.bounds(replace(READ, threads=threads)) == reads
+    assert target.bounds(replace(WRITE, threads=threads)) == writes
+
+
 def test_a_device_is_only_read() -> None:
     for target in (NULL_BLK, ZRAM):
         assert target.readonly
@@ -58,20 +83,21 @@ def device(root: Path, irqmode: str | None = "0", zoned: str = "none") -> Path:
         file = root / "block/nullb0" / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
-    (root / "block/nullb0/mq/0").mkdir(parents=True)
     (root / "class/block").mkdir(parents=True)
     (root / "class/block/nullb0").symlink_to(root / "block/nullb0")
     if irqmode is not None:
         (root / "module/null_blk/parameters").mkdir(parents=True)
         (root / "module/null_blk/parameters/irqmode").write_text(irqmode)
+        (root / "module/null_blk/parameters/submit_queues").write_text("4")
     return root
 
 
 def test_a_free_null_blk_device_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "holder", lambda device, name: None)
-    target, reasons = null_target._null_block_device([], device(tmp_path))
+    target, reasons = null_target.null_block_device([], device(tmp_path))
     assert target is not None
     assert (target.path, target.logical_block_bytes, target.capacity_bytes) == ("/dev/nullb0", 512, 1 << 30)
+    assert target.queues == 4
     assert reasons == []
 
 
@@ -95,6 +121,6 @@ def test_a_null_blk_device_that_would_mislead_or_is_in_use_is_left_alone(
     reason: str,
 ) -> None:
     monkeypatch.setattr(guard, "holder", lambda device, name: holder)
-    assert null_target._null_block_device(besides, device(tmp_path, irqmode, zoned)) == (
+    assert null_target.null_block_device(besides, device(tmp_path, irqmode, zoned)) == (
         None, [f"/dev/nullb0: {reason}"],
     )  # fmt: skip

@@ -22,11 +22,12 @@ from replay_files import BLOCK, direct_io_trouble, engines_of, identity
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native
-from drivelab.replay.engine_records import open_results
+from drivelab.replay.engine_records import open_results, open_schedule
 from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
+from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.replay.prepare import Prepared
-from drivelab.replay.verify.data_requests import DATA
+from drivelab.replay.verify.data_requests import DATA, PREFILLED
 from drivelab.replay.verify.read_origins import (
     FOREIGN,
     MIXED,
@@ -66,8 +67,20 @@ class Bench:
     def words(self, prepared: Prepared) -> np.ndarray[Any, np.dtype[np.uint64]]:
         return read_origins(self.folder / ORIGINS, prepared.requests)
 
-    def verified(self, prepared: Prepared, block_bytes: int = BLOCK) -> dict[str, Any]:
-        about = {"engine": "native", DATA: {"seed": SEED, "block_bytes": block_bytes}}
+    def prefill(self, prepared: Prepared, options: EngineOptions = OPTIONS) -> EngineOptions:
+        """Write what the schedule reads; return the options for its replay."""
+        folder = self.folder / "prefill"
+        folder.mkdir()
+        prefill_schedule(prepared.schedule, folder / "schedule")
+        first = prefill_options(options, {"seed": SEED}, prepared.schedule)
+        native.run_engine(str(self.target), identity(self.target), folder / "schedule", folder, first)
+        check_prefill(folder)
+        assert not list(folder.glob("*.bin"))
+        return replace(options, prefilled=open_schedule(folder / "schedule").header["count"])
+
+    def verified(self, prepared: Prepared, block_bytes: int = BLOCK, *, prefilled: bool = False) -> dict[str, Any]:
+        made = {"seed": SEED, "block_bytes": block_bytes, **({PREFILLED: [ONLY]} if prefilled else {})}
+        about = {"engine": "native", DATA: made}
         write_outcome(prepared.planned, self.folder / RESULTS, self.folder / OUTCOME_FILE, about)
         return verify({ONLY: str(self.target)}, self.folder / OUTCOME_FILE)[ONLY]
 
@@ -122,6 +135,64 @@ def test_overlapping_requests_in_flight_together_are_no_faults(bench: Bench, thr
     assert reads["checked_blocks"] == sum(r.length_bytes for r in rows if r.operation == "read") // block_bytes
     assert verified_blocks(checked) > reads["required_blocks"] > 0
     assert not (bench.folder / ORIGINS).exists()
+
+
+@pytest.mark.parametrize("block_bytes", [512, BLOCK])
+def test_all_reads_after_a_prefill_are_judged(bench: Bench, block_bytes: int) -> None:
+    """Pieces of prefill data and of other data beside it, as read during a change, are no faults."""
+    kinds = ("read", "read", "write", "write-zeroes", "read", "write", "read")
+    rows = [Row(n, None, n + 50, kinds[n % 7], (n * 5 % 61) * BLOCK, (1 + n % 40) * BLOCK) for n in range(3000)]
+    prepared = bench.prepare(rows, ReplayChoice(TimingChoice("asap", depth=32)), block_bytes)
+    bench.run(prepared, bench.prefill(prepared, replace(OPTIONS, threads=2)))
+    checked = bench.verified(prepared, block_bytes, prefilled=True)
+    reads = checked["reads"]
+    assert wrong_blocks(checked) == 0, first_example(checked)
+    assert reads["required_blocks"] == reads["checked_blocks"] > 0
+    assert checked["required_blocks"] == checked["checked_blocks"] == 100 * BLOCK // block_bytes
+
+
+READS_FIRST = [row(1, "read", 0, 64), row(2, "write", 40), row(3, "read", 30, 20)]
+"""The prefill has two requests: of 32 and of 32 blocks."""
+
+
+@pytest.mark.parametrize(
+    ("content", "faults", "returned"),
+    [
+        (bytes(BLOCK), {"lost": 2}, "returned zeroes"),
+        (b"x" * BLOCK, {"lost": 2}, "returned no data of the replay"),
+        (data(4, 2), {"misdirected": 2}, "returned the prefill to the block at 139264 B"),
+        (data(3, 0), {"misdirected": 2}, "returned the prefill to the block at 0 B"),
+        (data(3, 31)[:8] + bytes(BLOCK - 8), {"torn": 2}, "returned parts of several writes"),
+        (data(3, 31), {}, ""),
+    ],
+)
+def test_a_prefilled_block_that_changes_before_the_replay_is_found(
+    bench: Bench, content: bytes, faults: dict[str, int], returned: str
+) -> None:
+    prepared = bench.prepare(READS_FIRST, IN_ORDER)
+    options = bench.prefill(prepared)
+    assert options.prefilled == 2
+    overwrite(bench.target, 31, content)
+    bench.run(prepared, options)
+    checked = bench.verified(prepared, prefilled=True)
+    reads = checked["reads"]
+    assert {kind: reads[kind] for kind in ("lost", "torn", "misdirected") if reads[kind]} == faults
+    assert reads["required_blocks"] == 84
+    assert checked["checked_blocks"] == checked["required_blocks"] == 64
+    assert {kind: checked[kind] for kind in faults} == dict.fromkeys(faults, 1), "the block is wrong at the end, too"
+    if faults:
+        assert f"block at {31 * BLOCK} B, read at" in reads["examples"][0]
+        assert "expected the prefill or newer data" in reads["examples"][0]
+        assert returned in reads["examples"][0]
+
+
+def test_a_lost_write_that_leaves_prefilled_data_is_found(bench: Bench) -> None:
+    prepared = bench.prepare(READS_FIRST, IN_ORDER)
+    bench.run(prepared, bench.prefill(prepared))
+    overwrite(bench.target, 40, data(4, 8))
+    assert bench.verified(prepared, prefilled=True)["examples"] == [
+        f"lost: block at {40 * BLOCK} B: an older write is there"
+    ]
 
 
 def test_reads_are_looked_at_when_more_are_complete_than_the_memory_holds(bench: Bench) -> None:

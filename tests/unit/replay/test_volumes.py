@@ -21,6 +21,7 @@ from drivelab.replay.outcome import OUTCOME_OF_VOLUMES, read_outcome, volumes_of
 from drivelab.replay.prepare import Prepared, prepare_volumes
 from drivelab.replay.survey import footprint_extents
 from drivelab.replay.volumes import Volumes
+from drivelab.run.replays.replay_targets import targets_of
 from drivelab.trace.parquet_schema import read_trace
 
 TWO = Volumes({"log": 2 * MIB, "data": GIB}, 512)
@@ -199,3 +200,16 @@ def test_results_are_reported_together_and_for_each_volume(tmp_path: Path) -> No
     ]  # fmt: skip
     assert [part["mapping"]["method"] for part in (together, log, data)] == ["exact"] * 3
     assert not any(part["partial"] for part in (together, log, data))
+
+
+def test_names_of_volumes_and_targets_may_contain_an_equals_sign(tmp_path: Path) -> None:
+    trace = write_volumes(tmp_path / "trace.parquet", [("log", Row(0)), ("log=a", Row(1)), ("=", Row(2))])
+    mapped = ["log=/dev/disk/by-id/x=y", "log=a=/dev/loop7", "===z", "la=b=c"]
+    assert targets_of(trace, mapped) == {
+        "log": "/dev/disk/by-id/x=y", "log=a": "/dev/loop7", "=": "=z", "la": "b=c",
+    }  # fmt: skip
+    for wrong in ("log", "log=", "log=a=", "=/dev/loop7"):
+        with pytest.raises(UserError, match=f"--volume {wrong}: is not NAME=TARGET"):
+            targets_of(trace, [wrong])
+    with pytest.raises(UserError, match="volume 'log=a' already has the target x"):
+        targets_of(trace, ["log=a=x", "log=a=y"])

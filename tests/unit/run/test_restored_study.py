@@ -133,7 +133,7 @@ def captured(folder: Path) -> Campaign:
 
 def test_a_capture_by_a_command_of_the_archive_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign = captured(folder)
-    monkeypatch.setattr(capture.manage, "start", lambda *arguments: pytest.fail("the capture continued"))
+    monkeypatch.setattr(capture.manage, "borrowed", lambda *arguments: pytest.fail("the capture continued"))
     with pytest.raises(UserError, match=r"application 'evil' .* A command from an archive is not run"):
         capture.capture_trace(campaign, "t", Path("results/traces/t.parquet"))
     monkeypatch.setattr(StudyTraces, "is_captured", lambda self, name: True)

@@ -38,6 +38,7 @@ from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments, snakemake_environment
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
+from drivelab.virtual.users import in_use
 from drivelab.workflow import locks
 from drivelab.workflow.check import check_engines
 from drivelab.workflow.cluster import Cluster
@@ -248,13 +249,15 @@ def _release(names: list[str], keep: Path | None, patience_s: float) -> None:
     """
     deadline_s = time.monotonic() + patience_s
     for name in names:
-        while (used := manage.in_use(name)) and time.monotonic() < deadline_s:
+        while (used := in_use(name)) and time.monotonic() < deadline_s:
             time.sleep(_POLL_S)
         if used:
             continue
         try:
             manage.stop(name, keep=keep)
         except UserError as error:
+            if in_use(name):  # since a moment ago
+                continue
             say(f"the state of virtual drive '{name}' is lost; its interrupted measurement will restart ({error})")
             with suppress(UserError):
                 manage.stop(name)

@@ -94,12 +94,14 @@ def add_parser(commands: Any) -> None:
 
 def _replay(options: argparse.Namespace) -> int:
     from drivelab.replay.verify.verification import wrong_blocks
-    from drivelab.run.replays import single_replay
+    from drivelab.replay.volumes import ONLY
+    from drivelab.run.replays import replay_targets, single_replay
     from drivelab.trace import trace_catalogue
 
+    trace = trace_catalogue.locate(options.trace)
     report = single_replay.replay(
-        trace_catalogue.locate(options.trace),
-        _targets(options),
+        trace,
+        {ONLY: options.target} if options.target is not None else replay_targets.targets_of(trace, options.volume),
         options.output,
         _choice(options),
         _manner(options),
@@ -113,23 +115,6 @@ def _replay(options: argparse.Namespace) -> int:
     if report["state"] == "interrupted":
         return 130
     return 1 if report["partial"] or report["failed_requests"] or wrong_blocks(report["data_check"] or {}) else 0
-
-
-def _targets(options: argparse.Namespace) -> dict[str, str]:
-    """Return the target of each volume; raises UserError for a wrong or repeated volume."""
-    from drivelab.replay.volumes import ONLY
-
-    if options.target is not None:
-        return {ONLY: options.target}
-    targets: dict[str, str] = {}
-    for text in options.volume:
-        name, equals, target = text.partition("=")
-        if not (name and equals and target):
-            raise UserError(f"--volume {text}: is not NAME=TARGET; give the volume's name, '=' and its target")
-        if name in targets:
-            raise UserError(f"--volume {text}: volume '{name}' already has the target {targets[name]}; remove one")
-        targets[name] = target
-    return targets
 
 
 def _choice(options: argparse.Namespace) -> ReplayChoice:
@@ -151,13 +136,12 @@ def _manner(options: argparse.Namespace) -> Manner:
     from drivelab.replay.native import EngineOptions
     from drivelab.replay.once import Manner
 
-    cpus = _cpus(options.cpus)
     engine = EngineOptions(
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
-        threads=len(cpus) if cpus and options.threads is None else options.threads,
-        cpus=cpus,
+        threads=options.threads,
+        cpus=_cpus(options.cpus),
         polled=options.polled,
         kernel_thread=options.kernel_thread,
         nvme=options.nvme,

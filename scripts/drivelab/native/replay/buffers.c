@@ -57,10 +57,10 @@ static void fill_at_random(uint64_t *words, size_t bytes, uint64_t seed)
         words[i] = mix(~seed + i * UINT64_C(0x9e3779b97f4a7c15));
 }
 
-bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, bool exact,
-                  struct refusal *refusal)
+bool buffers_make(struct buffers *buffers, const struct schedule *schedule, uint64_t seed, uint64_t first_index,
+                  bool exact, struct refusal *refusal)
 {
-    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .seed = seed};
+    *buffers = (struct buffers){.block_bytes = schedule->header.block_bytes, .seed = seed, .first_index = first_index};
     size_t unit = buffers->unit_bytes = buffers->block_bytes > PAGE_BYTES ? buffers->block_bytes : PAGE_BYTES;
     /* One unit if nothing is written or read. With nothing in flight, every request fits into the areas: */
     size_t to_write = unit, to_read = unit, most_read = unit;
@@ -139,7 +139,7 @@ static void stamp(const struct buffers *buffers, unsigned char *at, uint32_t byt
 {
     const uint64_t *restrict pattern = buffers->pattern;
     const size_t count = buffers->block_bytes / sizeof *pattern;
-    uint64_t number = buffers->seed + (index << BLOCK_BITS);
+    uint64_t number = buffers->seed + ((buffers->first_index + index) << BLOCK_BITS);
     for (uint32_t done = 0; done < bytes; done += buffers->block_bytes) {
         uint64_t key = mix(number++), *restrict words = (uint64_t *)(at + done);
         words[0] = key;

@@ -1,6 +1,7 @@
 /* Memory for the requests: write data in which no two blocks are equal, and room for reads.
 
    Each block of a write has a key, a function of the seed, the request's index and the block's number in the request.
+   A prefill adds a first index to the indexes of its requests, so that they follow those of the replay.
    With exact data, each word of a block is the same word of a pattern XOR the key, so all data follows from the seed,
    and each word tells which write it came from (drivelab/replay/verify/written_data.py). Otherwise only the first word
    is the key, and the rest is the random data of the area, which costs no time: to write all words takes about 1 us for
@@ -31,7 +32,7 @@ struct buffers {
     bool registered; /* false: all pieces, also those in the areas, are plain memory for the ring */
     size_t read_registered_bytes; /* of the read area; the write area is registered completely */
     size_t spare_bytes;
-    uint64_t seed;
+    uint64_t seed, first_index;
     uint64_t *pattern; /* one block; NULL: the data need not be exact */
     uint32_t unit_bytes, block_bytes;
 };
@@ -44,7 +45,8 @@ struct piece {
     uint8_t buffer; /* WRITE_BUFFER or READ_BUFFER */
 };
 
-bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, bool exact, struct refusal *);
+bool buffers_make(struct buffers *, const struct schedule *, uint64_t seed, uint64_t first_index, bool exact,
+                  struct refusal *);
 /* Return the part of an area to register. */
 struct iovec buffers_to_register(const struct buffers *, unsigned buffer);
 

@@ -72,7 +72,7 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
         return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
     if (!options->origins)
         engine->origins = NULL;
-    else if (!origins_open(engine->origins, options->origins, engine->schedule, refusal))
+    else if (!origins_open(engine->origins, options->origins, engine->schedule, options->prefilled, refusal))
         return false;
     engine->pager = (struct pager){engine->schedule, engine->results, engine->origins, 0};
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
@@ -99,7 +99,8 @@ static bool open_own(struct issuer *issuer)
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->exact, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->first_index,
+                      engine->options->exact, refusal) ||
         !ring_register(&issuer->ring, engine->targets, engine->schedule->targets, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)

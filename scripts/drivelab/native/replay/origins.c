@@ -4,6 +4,8 @@
 
 /* Both parts begin at a page, whatever its size. */
 #define ALIGNED_BYTES ((size_t)64 << 10)
+/* The longest request of a prefill (drivelab/replay/prefill.py). */
+#define PREFILL_BYTES (UINT64_C(128) << 10)
 
 static bool is_for(const struct origins *origins, const struct schedule *schedule)
 {
@@ -17,8 +19,10 @@ static bool is_for(const struct origins *origins, const struct schedule *schedul
     return blocks * sizeof *origins->block <= origins->blocks.bytes;
 }
 
-bool origins_open(struct origins *origins, const char *path, const struct schedule *schedule, struct refusal *refusal)
+bool origins_open(struct origins *origins, const char *path, const struct schedule *schedule, uint64_t prefilled,
+                  struct refusal *refusal)
 {
+    origins->prefilled = prefilled;
     size_t firsts = schedule->header.count * sizeof *origins->first;
     size_t start = (firsts / ALIGNED_BYTES + 1) * ALIGNED_BYTES;
     if (!mapped_open(&origins->file, path, "file of origins", true, start, BAD_RESULTS, refusal))
@@ -41,15 +45,18 @@ static bool is_zero(const uint64_t *words, size_t count)
     return !any;
 }
 
-/* Return whether a number is one of a block that the schedule writes. */
-static bool is_written(const struct schedule *schedule, uint64_t number)
+/* Return whether a number is one of a block that the schedule or the prefill writes. */
+static bool is_written(const struct origins *origins, const struct schedule *schedule, uint64_t number)
 {
     uint64_t index = number >> BLOCK_BITS, block = number & ((UINT64_C(1) << BLOCK_BITS) - 1);
-    return index < schedule->header.count && schedule->records[index].operation == WRITE &&
-           block * schedule->header.block_bytes < schedule->records[index].length_bytes;
+    uint64_t at = block * schedule->header.block_bytes, count = schedule->header.count;
+    if (index >= count)
+        return index - count < origins->prefilled && at < PREFILL_BYTES;
+    return schedule->records[index].operation == WRITE && at < schedule->records[index].length_bytes;
 }
 
-static uint64_t origin_of(const struct buffers *buffers, const struct schedule *schedule, const uint64_t *words)
+static uint64_t origin_of(const struct origins *origins, const struct buffers *buffers,
+                          const struct schedule *schedule, const uint64_t *words)
 {
     size_t count = buffers->block_bytes / sizeof *words;
     uint64_t number;
@@ -58,7 +65,7 @@ static uint64_t origin_of(const struct buffers *buffers, const struct schedule *
     if (is_zero(words, count))
         return ZEROES;
     for (size_t i = 0; i < count; i++)
-        if (is_written(schedule, buffers_number_of_word(buffers, words, i)))
+        if (is_written(origins, schedule, buffers_number_of_word(buffers, words, i)))
             return MIXED;
     return FOREIGN;
 }
@@ -68,7 +75,8 @@ void origins_look(const struct origins *origins, struct unseen *unseen, struct b
 {
     struct returned *read = &unseen->reads[unseen->first];
     uint64_t place = origins->first[read->index] + read->done / buffers->block_bytes;
-    origins->block[place] = origin_of(buffers, schedule, (const uint64_t *)(read->piece.at + read->done));
+    const uint64_t *words = (const uint64_t *)(read->piece.at + read->done);
+    origins->block[place] = origin_of(origins, buffers, schedule, words);
     read->done += buffers->block_bytes;
     if (read->done < read->piece.bytes)
         return;

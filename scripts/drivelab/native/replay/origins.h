@@ -1,6 +1,7 @@
 /* Which write the data of each read came from: a file with a word for each block that the schedule reads, created by
-   the caller. The caller compares afterwards, when the order of all requests is known. Issuing threads look at returned
-   data only while no request is due and no completion is there; until then they keep the memory of the read. */
+   the caller. The writes are those of the schedule, and behind them those of the prefill before it. The caller compares
+   afterwards, when the order of all requests is known. Issuing threads look at returned data only while no request is
+   due and no completion is there; until then they keep the memory of the read. */
 #ifndef DRIVELAB_REPLAY_ORIGINS_H
 #define DRIVELAB_REPLAY_ORIGINS_H
 
@@ -12,10 +13,11 @@ struct origins {
     struct mapped file, firsts, blocks; /* file: all; the two parts of it, for the pager */
     const uint64_t *first; /* place of each request's first block in `block` */
     uint64_t *block;
+    uint64_t prefilled; /* requests of the prefill */
 };
 
 /* Map the file for this schedule. */
-bool origins_open(struct origins *, const char *path, const struct schedule *, struct refusal *);
+bool origins_open(struct origins *, const char *path, const struct schedule *, uint64_t prefilled, struct refusal *);
 
 /* A completed read whose data is not yet looked at. */
 struct returned {

@@ -64,12 +64,12 @@ def read_back(path: str, outcome: Path, *, power_cut: bool = False, volume: str 
 
 
 def check_target(path: str, requests: Requests, data: Data, *, power_cut: bool = False) -> dict[str, Any]:
-    """Compare all blocks that a replay wrote with a target, which is only read; return counts, JSON-able.
+    """Compare all blocks that a replay and its prefill wrote with a target; return counts, JSON-able.
 
-    Data of another volume than that of `requests` is data of no replay. `power_cut`: the drive lost power after the
-    replay began, so it may have lost its volatile cache. The result has the number of blocks of each kind of FAULTS;
-    `examples` describes the first. Memory: about 100 B for each request, and a few times 16 MiB of data. Raises
-    UserError if the target cannot be opened.
+    The target is only read. Data of another volume than that of `requests` is data of no replay. `power_cut`: the drive
+    lost power after the replay began, so it may have lost its volatile cache. The result has the number of blocks of
+    each kind of FAULTS; `examples` describes the first. Memory: about 100 B for each request, and a few times 16 MiB of
+    data. Raises UserError if the target cannot be opened.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)

@@ -15,11 +15,15 @@ from drivelab.core.errors import UserError
 from drivelab.replay.engine_records import OPERATION_CODES
 from drivelab.replay.evaluation.requests import operation_codes
 from drivelab.replay.outcome import outcome_about, read_outcome, volumes_of
+from drivelab.replay.prefill import pieces
+from drivelab.replay.survey import union
 from drivelab.trace.parquet_schema import VOLUME
 from drivelab.trace.statistics.batch import Flags, Ints
 
 DATA = "data"
 """Key of the outcome's metadata: seed and block size of the data, if the replay wrote it to be checked."""
+PREFILLED = "prefilled"
+"""Key of DATA: the volumes whose reads a prefill with the same seed wrote before, in the order of their targets."""
 NAMED = 3
 """Faults of a kind that a result describes."""
 NEVER = np.iinfo(np.int64).min
@@ -30,7 +34,7 @@ READ, WRITE, FLUSH, DISCARD, ZEROES = (
 
 
 class Requests(NamedTuple):
-    """Every request of a replay, in schedule order; arrays of shape (requests,)."""
+    """Every request of a replay, in schedule order, then those of its prefill; arrays of shape (requests,)."""
 
     operation: Ints
     begin: Ints
@@ -42,6 +46,8 @@ class Requests(NamedTuple):
     fua: Flags
     here: Flags
     """Whether each is of the volume that is checked; the others count as never issued, and wrote none of its data."""
+    prefill: int = 0
+    """Requests of the prefill, the last ones. They completed before all others."""
 
     @property
     def completed(self) -> Flags:
@@ -98,7 +104,7 @@ def requests_of(outcome: Path, volume: str | None = None) -> Requests:
     issue_ns, complete_ns = (
         every[name].fillna(-1).to_numpy(np.float64).astype(np.int64) for name in ("issue_ns", "complete_ns")
     )
-    return Requests(
+    replayed = Requests(
         operation_codes(every).astype(np.int64),
         offset,
         offset + length,
@@ -107,3 +113,24 @@ def requests_of(outcome: Path, volume: str | None = None) -> Requests:
         every["fua"].to_numpy(np.bool_),
         here,
     )
+    for name in (outcome_about(outcome).get(DATA) or {}).get(PREFILLED, ()):
+        of_volume = np.ones(len(every), np.bool_) if not names else (every[VOLUME.name] == name).to_numpy(np.bool_)
+        replayed = _prefilled(replayed, of_volume, here=not names or name == volume)
+    return replayed
+
+
+def _prefilled(requests: Requests, of_volume: Flags, *, here: bool) -> Requests:
+    """Append the writes of the prefill for the requests of one volume, as drivelab.replay.prefill issued them."""
+    reads = np.flatnonzero((requests.operation[: of_volume.size] == READ) & of_volume)
+    begin, end = pieces(*union(requests.begin[reads], requests.end[reads]))
+    added = Requests(
+        np.full(begin.size, WRITE),
+        begin,
+        end,
+        np.full(begin.size, NEVER + 1 if here else NEVER),
+        np.full(begin.size, NEVER + 2 if here else PENDING),
+        np.zeros(begin.size, np.bool_),
+        np.full(begin.size, here),
+    )
+    columns = zip(requests[:-1], added[:-1], strict=True)
+    return Requests(*map(np.concatenate, columns), prefill=requests.prefill + begin.size)  # type: ignore[arg-type,misc]

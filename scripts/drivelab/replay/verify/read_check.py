@@ -1,10 +1,10 @@
 """Check that reads during a replay returned what the replay wrote last.
 
 A read must return a write that no other one followed before the read was issued: any write completed by then counts,
-and of writes in flight together, or together with the read, any may be the last. Blocks that the replay did not write
-before the read are not judged, except that they must not hold data that belongs elsewhere. After a discard, a block may
-hold anything. While a change is in flight, a read may return parts of both states: not all block devices read a block
-whole.
+and of writes in flight together, or together with the read, any may be the last. A prefill right before the replay
+counts as its first writes. Blocks that neither wrote before the read are not judged, except that they must not hold
+data that belongs elsewhere. After a discard, a block may hold anything. While a change is in flight, a read may return
+parts of both states: not all block devices read a block whole.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def judge_reads(requests: Requests, origins: Words, block_bytes: int) -> dict[st
     """Judge the data of all reads of a verified replay, or of one of its volumes; return counts, JSON-able.
 
     `origins` is the content of the file of origins. `checked_blocks` were read, with repeats; `required_blocks` of them
-    had been written before in this replay. `unseen_blocks` were read as well, but the engine was killed before it
-    looked at them. Each of READ_FAULTS is a number of blocks; `examples` describes the first of each. Memory: about
-    100 B for each request, and for each request of the most used block.
+    had been written before, by this replay or its prefill. `unseen_blocks` were read as well, but the engine was killed
+    before it looked at them. Each of READ_FAULTS is a number of blocks; `examples` describes the first of each. Memory:
+    about 100 B for each request, and for each request of the most used block.
     """
     check = _Check(requests, origins, block_bytes)
     rows = np.flatnonzero(check.reads | requests.changes)
@@ -182,6 +182,8 @@ class _Check:
         )
 
     def _change(self, request: int) -> str:
+        if request >= self.begin.size - self._requests.prefill:
+            return "the prefill"
         name = {ZEROES: "zeroes"}.get(int(self._requests.operation[request]), "the write")
         return f"{name} of {self._requests.issue_ns[request] / 1e9:.6f} s (request {request})"
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from drivelab.replay.verify.data_check import FAULTS, check_target
-from drivelab.replay.verify.data_requests import data_of, requests_of
+from drivelab.replay.verify.data_requests import PREFILLED, data_of, requests_of
 from drivelab.replay.verify.read_check import READ_FAULTS, judge_reads
 from drivelab.replay.verify.read_origins import ORIGINS, read_origins
 from drivelab.replay.volumes import ONLY
@@ -17,12 +17,14 @@ READS = "reads"
 """Key of the result for the reads during the replay; the other keys are those of drivelab.replay.verify.data_check."""
 
 
-def new_data(block_bytes: int) -> dict[str, int]:
-    """Return seed and block size for a replay to be verified, as the outcome stores them.
+def new_data(block_bytes: int, prefilled: Sequence[str] = ()) -> dict[str, Any]:
+    """Return what determines the data of a replay to be verified, as the outcome stores it.
 
     The seed is new each time: with an earlier seed, data of an earlier replay would look like the data of this one.
+    `prefilled` are the volumes of a replay right after its prefill, in the order of the engine's targets.
     """
-    return {"seed": secrets.randbits(64), "block_bytes": block_bytes}
+    data = {"seed": secrets.randbits(64), "block_bytes": block_bytes}
+    return {**data, PREFILLED: list(prefilled)} if prefilled else data
 
 
 def verify(targets: Mapping[str, str | None], outcome: Path) -> dict[str, dict[str, Any]]:
@@ -35,7 +37,7 @@ def verify(targets: Mapping[str, str | None], outcome: Path) -> dict[str, dict[s
     origins, data, checks = outcome.with_name(ORIGINS), data_of(outcome), {}
     for name, target in targets.items():
         requests = requests_of(outcome, name or None)
-        reads = judge_reads(requests, read_origins(origins, requests.begin.size), data.block_bytes)
+        reads = judge_reads(requests, read_origins(origins, requests.begin.size - requests.prefill), data.block_bytes)
         checks[name] = {**({} if target is None else check_target(target, requests, data)), READS: reads}
     origins.unlink()
     return checks

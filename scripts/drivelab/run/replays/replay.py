@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from drivelab.core.errors import CellFailed
 from drivelab.criteria.repeats import MOST, next_action
 from drivelab.criteria.taint import own_writes
+from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner, evaluate
-from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
+from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.replay.verify.verification import new_data
 from drivelab.replay.volumes import ONLY
 from drivelab.run.fio_cell import Bench
@@ -32,12 +33,15 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
     if _enough(_passes(done, whole), fields):
         return
     traces = bench.schedules.of(fields["choice"])
+    prefilled = None
     if fields["prefill"] == "footprint":
         written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
-        _prefill(bench, progress, step, [trace for trace in traces if trace.name not in written])
+        left = [trace for trace in traces if trace.name not in written]
+        prefilled = _prefill(bench, progress, step, left, verified=bool(fields.get("verify")) and whole == 1)
     while not _enough(_passes(done, whole), fields):
         repeat, place = 1 + len(done) // whole, len(done) % whole
-        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields))
+        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled))
+        prefilled = None
 
 
 def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
@@ -67,18 +71,36 @@ def _most(fields: Mapping[str, Any]) -> int:
     return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
 
 
-def _prefill(bench: Bench, progress: Progress, step: int, traces: Sequence[Scheduled]) -> None:
+class _Prefilled(NamedTuple):
+    """A prefill that the reads of the next replay are compared with."""
+
+    data: dict[str, Any]
+    requests: int
+
+
+def _prefill(
+    bench: Bench, progress: Progress, step: int, traces: Sequence[Scheduled], *, verified: bool
+) -> _Prefilled | None:
+    """Write what the traces read; return the data of the last if `verified`.
+
+    Another prefill or replay may overwrite it, so it holds for one trace, and for the replay right after it.
+    """
+    prefilled = None
     for trace in traces:
         progress.say(f"writing what {trace.name} reads", 0.0)
         schedule = trace.prepared.schedule.with_suffix(".prefill")
         facts: dict[str, Any] = {}
         if written := prefill_schedule(trace.prepared.schedule, schedule):
-            facts = _write_all(bench, f"cells/{step}-prefill-{trace.name}", schedule)
+            data = new_data(bench.device.logical_block_bytes, [ONLY]) if verified else None
+            options = prefill_options(EngineOptions(), data, trace.prepared.schedule)
+            facts = _write_all(bench, f"cells/{step}-prefill-{trace.name}", schedule, options)
+            if data is not None:
+                prefilled = _Prefilled(data, open_schedule(schedule).header["count"])
         bench.recording.append("prefill", step=step, trace=trace.name, bytes=written, **facts)
+    return prefilled
 
 
-def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
-    options = EngineOptions(depth_limit=QUEUE_DEPTH)
+def _write_all(bench: Bench, name: str, schedule: Path, options: EngineOptions) -> dict[str, Any]:
     directory, facts = bench.run(
         name, lambda folder: bench.device.issue(schedule, folder, options, lambda elapsed_s: None)
     )
@@ -87,7 +109,13 @@ def _write_all(bench: Bench, name: str, schedule: Path) -> dict[str, Any]:
 
 
 def _replay_once(
-    bench: Bench, progress: Progress, step: int, repeat: int, trace: Scheduled, fields: Mapping[str, Any]
+    bench: Bench,
+    progress: Progress,
+    step: int,
+    repeat: int,
+    trace: Scheduled,
+    fields: Mapping[str, Any],
+    prefilled: _Prefilled | None,
 ) -> dict[str, Any]:
     """Replay one trace once, evaluate the evidence and append it to the journal."""
     warm = repeat > fields["cold_runs"]
@@ -105,6 +133,8 @@ def _replay_once(
     name = f"cells/{step}-replay{repeat}-{trace.name}"
     issued = fields.get("issued", ())
     data = new_data(bench.device.logical_block_bytes) if fields.get("verify") else None
+    if prefilled is not None:
+        data = prefilled.data
     options = EngineOptions(
         depth_limit=fields["depth_limit"],
         go_on=fields["on_error"] == "go-on",
@@ -113,6 +143,7 @@ def _replay_once(
         nvme="nvme" in issued,
         seed=bench.plan.seed(name) if data is None else data["seed"],
         exact_data=data is not None,
+        prefilled=0 if prefilled is None else prefilled.requests,
     )
     manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
     try:

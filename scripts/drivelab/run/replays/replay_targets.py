@@ -20,6 +20,25 @@ from drivelab.virtual import manage
 from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
 
+def targets_of(trace: Path, mapped: Sequence[str]) -> dict[str, str]:
+    """Return the target of each volume from texts NAME=TARGET; both may contain '='.
+
+    Raises UserError for another text, and for a repeated volume.
+    """
+    with open_trace(trace, several=True) as file:
+        by_length = sorted(file.volumes, key=len, reverse=True)
+    targets: dict[str, str] = {}
+    for text in mapped:
+        name = next((name for name in by_length if text.startswith(f"{name}=")), text.partition("=")[0])
+        target = text[len(name) + 1 :]
+        if not (name and target):
+            raise UserError(f"--volume {text}: is not NAME=TARGET; give the volume's name, '=' and its target")
+        if name in targets:
+            raise UserError(f"--volume {text}: volume '{name}' already has the target {targets[name]}; remove one")
+        targets[name] = target
+    return targets
+
+
 def refuse_volumes(trace: Path, targets: Mapping[str, str], skipped: Sequence[str]) -> None:
     """Raise UserError unless each volume of the trace has a target or is skipped, and each named volume exists."""
     with open_trace(trace, several=True) as file:
@@ -79,8 +98,8 @@ def _place(name: str, sheet: Path) -> object:
 
 
 def is_path(name: str) -> bool:
-    """Return whether a target is named by a path, not by the drive sheet."""
-    return "/" in name or Path(name).exists()
+    """Return whether a target is named by a path, not by the drive sheet; an empty name is in neither."""
+    return "/" in name or (name != "" and Path(name).exists())
 
 
 @contextmanager
@@ -121,13 +140,8 @@ def device_of(row: SheetRow) -> Iterator[str]:
         yield row.device
         return
     model = model_among(load_yaml(VIRTUAL_DRIVES), row.virtual, row.source)
-    running = any(drive.name == row.virtual and drive.alive for drive in manage.status())
-    started = manage.start(row.virtual, model)
-    try:
-        yield started.device
-    finally:
-        if not running:
-            manage.stop(row.virtual)
+    with manage.borrowed(row.virtual, model) as drive:
+        yield drive.device
 
 
 def free(opened: Target) -> None:

@@ -15,10 +15,11 @@ from drivelab.drives.target import Target
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
+from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
-from drivelab.replay.prefill import QUEUE_DEPTH, check_prefill, prefill_schedule
+from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare_volumes
 from drivelab.replay.verify.data_check import read_back
 from drivelab.replay.verify.verification import new_data
@@ -78,7 +79,7 @@ def replay(
             max(each.logical_block_bytes for each in opened.values()),
         )
         prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
-        data = new_data(volumes.block_bytes) if verify else None
+        data = new_data(volumes.block_bytes, volumes.names if prefill else ()) if verify else None
         if data:
             manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
             write_json(folder / DATA_FILE, data)
@@ -115,7 +116,7 @@ def _run(
     prepared: Prepared,
     folder: Path,
     manner: Manner,
-    data: Mapping[str, int] | None,
+    data: Mapping[str, Any] | None,
     *,
     prefill: bool,
 ) -> dict[str, Any]:
@@ -128,7 +129,9 @@ def _run(
 
     try:
         if prefill:
-            _prefill(targets, prepared, folder, manner.options, free_all)
+            options = prefill_options(manner.options, data, prepared.schedule)
+            prefilled = _prefill(targets, prepared, folder, options, free_all)
+            manner = replace(manner, options=replace(manner.options, prefilled=prefilled))
         with suppress(KeyboardInterrupt):  # evaluate the completed part
             once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
         if manner.engine == "native" and not once.begun(folder):
@@ -167,17 +170,17 @@ def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool, volume: str
 
 
 def _prefill(
-    targets: Sequence[Target], prepared: Prepared, folder: Path, wanted: EngineOptions, on_hang: Callable[[], None]
-) -> None:
-    """Write the blocks that the trace reads, in a separate folder: these are not results of the replay."""
+    targets: Sequence[Target], prepared: Prepared, folder: Path, options: EngineOptions, on_hang: Callable[[], None]
+) -> int:
+    """Write the blocks that the trace reads, in a folder beside the replay's results; return the requests."""
     directory = folder / "prefill"
     directory.mkdir()
     schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
-        return
-    options = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
+        return 0
     others = [(each.path, each.identity) for each in targets[1:]]
     native.run_engine(
         targets[0].path, targets[0].identity, schedule, directory, options, others=others, on_hang=on_hang
     )
     check_prefill(directory)
+    return int(open_schedule(schedule).header["count"])

@@ -1,0 +1,36 @@
+"""What other processes of a test do: borrow the virtual drive `test`, or make a zram device and die."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from drivelab.fio.own_zram import own_zram
+from drivelab.virtual import manage
+from drivelab.virtual.model import DriveModel
+
+PAGE = 4096
+
+
+def borrow_often(model: DriveModel) -> int:
+    """Borrow the drive several times; return how often its device could be read until the end."""
+    times = 0
+    for _ in range(6):
+        with manage.borrowed("test", model) as drive:
+            manage.counters("test")
+            descriptor = os.open(drive.device, os.O_RDONLY)
+            try:
+                times += os.pread(descriptor, PAGE, PAGE) == bytes(PAGE)
+            finally:
+                os.close(descriptor)
+    return times
+
+
+def borrow_and_die(model: DriveModel) -> None:
+    with manage.borrowed("test", model):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def make_zram_and_die(size_bytes: int) -> None:
+    with own_zram(size_bytes):
+        os.kill(os.getpid(), signal.SIGKILL)
