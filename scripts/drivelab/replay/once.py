@@ -172,6 +172,8 @@ def _unwatched(targets: Sequence[Target], manner: Manner) -> str | None:
     """Return why the kernel's tracer does not record, or None."""
     if not manner.watched:
         return "the kernel's tracer was not requested"
+    if manner.options.start_ns is not None:
+        return "each drive of this replay has its own process, and the kernel has one tracer"
     if all(target.device is None for target in targets):
         return NO_DEVICE
     return capturing.possible()

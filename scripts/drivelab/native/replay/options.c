@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, START, POSSIBLE, WAKEUPS };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -22,7 +22,7 @@ static const struct option known[] = {
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
     {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
-    {"origins", required_argument, NULL, ORIGINS},  
+    {"origins", required_argument, NULL, ORIGINS},   {"start-ns", required_argument, NULL, START},
     {NULL, 0, NULL, 0},
 };
 
@@ -104,6 +104,7 @@ static bool take(struct options *options, int option, const char *name, struct r
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
     case EXACT: options->exact = true; return true;
     case ORIGINS: options->origins = optarg; return true;
+    case START: return whole(&options->start_ns, 1, INT64_MAX, name, refusal);
     case POSSIBLE: options->possible = true; return true;
     case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
