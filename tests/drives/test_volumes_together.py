@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from made_traces import Row, write_volumes
+from partitions import MIB, UUID, Partitioned
 
 import drivelab
 from drivelab.campaign.planning import Campaign
@@ -16,6 +18,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.replay import native
 from drivelab.replay.evaluation.requests import Floats
 from drivelab.replay.outcome import outcome_about, read_outcome
+from drivelab.run import consent
 from drivelab.run.condition import precondition, purge
 from drivelab.run.together import measure_together
 from drivelab.trace.derive.one_volume import one_volume
@@ -59,7 +62,47 @@ def plans(project: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -
     return [planned.plan for planned in Campaign.load("config/mine.yaml").plans]
 
 
-def test_drives_replay_their_volumes_on_one_clock(plans: list[Plan]) -> None:
+@pytest.fixture
+def on_partition(plans: list[Plan], partitioned: Partitioned) -> Iterator[list[Plan]]:
+    """Plans like `plans`, in which a partition of the drive `test` takes the place of the second drive."""
+    link = Path("/dev/disk/by-partuuid", UUID)
+    made = [folder for folder in (link.parent, link.parent.parent) if not folder.exists()]
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(partitioned.part(2))
+    Path("config/parts.tsv").write_text(
+        "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers\n"
+        "volume-a\tvirtual:volume-a\tvolume-a\tyes\t\t\t\n"
+        f"volume-b\t{link}\t{UUID}\tyes\t\tpartition\tTEST-1\n"
+    )
+    Path("config/mine.yaml").write_text(f"{STUDY}drives_sheet: config/parts.tsv\nwrite_cache: unchanged\n")
+    campaign = Campaign.load("config/mine.yaml")
+    consent.require(campaign.study, [consent.Drive("volume-b", UUID, ())], yes=True)
+    yield [planned.plan for planned in campaign.plans]
+    link.unlink()
+    for folder in made:
+        folder.rmdir()
+
+
+def test_a_volume_on_a_partition_leaves_the_rest_of_its_drive(
+    on_partition: list[Plan], partitioned: Partitioned
+) -> None:
+    before = partitioned.content()
+    measured(on_partition)
+    after = partitioned.content()
+    assert after[: 5 * MIB] == before[: 5 * MIB]
+    assert after[11 * MIB :] == before[11 * MIB :]
+    starts = []
+    for plan in on_partition:
+        lines = list(read_journal(plan.recording_path))
+        starts.append([line["start_ns"] for line in lines if line["event"] == "replay"])
+        assert [line["intact"] for line in lines if line["event"] == "verdict"] == [True, True]
+    assert starts[0] == starts[1]
+    stages = [line["stage"] for line in lines if line["event"] == "neighbours" and not line["changed"]]
+    assert stages == ["purge", "precondition", "measure"]
+
+
+def measured(plans: list[Plan]) -> None:
+    """Run the stages, the last one for all drives at the same time."""
     plan_files, seals = [], []
     for plan in plans:
         plan_files.append(Path(f"{plan.drive}.plan"))
@@ -69,6 +112,9 @@ def test_drives_replay_their_volumes_on_one_clock(plans: list[Plan]) -> None:
         seals.append(Path(f"{plan.drive}.sealed"))
     measure_together(plan_files, seals)
 
+
+def test_drives_replay_their_volumes_on_one_clock(plans: list[Plan]) -> None:
+    measured(plans)
     journals = [list(read_journal(plan.recording_path)) for plan in plans]
     for plan, journal in zip(plans, journals, strict=True):
         assert [line["intact"] for line in journal if line["event"] == "verdict"] == [True, True], plan.drive

@@ -166,3 +166,12 @@ def test_a_volume_keeps_its_requests_and_times(volumes: list[tuple[str, Row]]) -
         with pytest.raises(UserError, match=words):
             one_volume(Path(path), Path("new.parquet"), "lob")
     assert not Path("new.parquet").exists()
+
+
+def test_volumes_on_one_drive_are_refused() -> None:
+    rows = [f"p{number}\t/dev/disk/by-partuuid/{number}\t{number}\tyes\t\tpartition\tS1" for number in (1, 2)]
+    header = "drive\tdevice\tserial\tdestructive\tnote\tkind\tmembers"
+    Path("config/parts.tsv").write_text("\n".join([header, *rows]) + "\n")
+    study = STUDY.replace("[op7, op28]", "[p1, p2]").replace("{op7: log, op28: data}", "{p1: log, p2: data}")
+    with pytest.raises(UserError, match="key 'volumes' measures all drives at the same time, but 'p1' and 'p2' are"):
+        plans_of(study.replace("clock: virtual", "drives_sheet: config/parts.tsv"))
