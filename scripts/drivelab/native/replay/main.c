@@ -139,7 +139,7 @@ static void start(struct engine *engine)
     header->nvme = options->nvme != NULL;
     int64_t now = now_ns();
     engine->start_ns = now + HEAD_START_NS;
-    if (engine->start_ns < (int64_t)options->start_ns) /* an engine that is late begins at once, and the header shows it */
+    if (engine->start_ns < (int64_t)options->start_ns) /* a late engine begins at once; the header shows it */
         engine->start_ns = (int64_t)options->start_ns;
     header->start_monotonic_ns = engine->start_ns;
     header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + (engine->start_ns - now);
