@@ -64,7 +64,7 @@ def plans(project: Path, run_directory: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture
 def on_partition(plans: list[Plan], partitioned: Partitioned) -> Iterator[list[Plan]]:
-    """Plans like `plans`, in which a partition of the drive `test` takes the place of the second drive."""
+    """Plans like `plans`, with a partition of the drive `test` instead of the second drive."""
     link = Path("/dev/disk/by-partuuid", UUID)
     made = [folder for folder in (link.parent, link.parent.parent) if not folder.exists()]
     link.parent.mkdir(parents=True, exist_ok=True)

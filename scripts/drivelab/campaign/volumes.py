@@ -29,7 +29,7 @@ def refuse_volumes(
         replay = ReplayChoice.from_mapping(fields["choice"])
         if replay.timing.mode not in ("original", "scaled"):
             raise UserError(
-                f"{place}: the replay has the timing '{replay.timing.words()}', in which the drives have no common "
+                f"{place}: the replay has the timing '{replay.timing.words()}', which gives the drives no common "
                 "time; choose a protocol with the timing original or scaled, such as trace-replay"
             )
         if replay.dependencies != "none":

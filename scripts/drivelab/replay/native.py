@@ -60,7 +60,7 @@ class EngineOptions:
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
     start_ns: int | None = None
-    """Start on CLOCK_MONOTONIC, common to the engines of several drives; None: as soon as it is ready."""
+    """Start on CLOCK_MONOTONIC, common to the engines of several drives; None: each starts when it is ready."""
     spin_us: int | None = None
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
