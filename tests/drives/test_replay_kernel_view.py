@@ -12,6 +12,7 @@ from replay_outcomes import request, write_planned, write_results
 
 from drivelab.replay.evaluation.kernel_view import compare
 from drivelab.replay.outcome import write_outcome
+from drivelab.replay.volumes import ONLY
 from drivelab.trace.capturing import capture as capturing
 from drivelab.trace.decode import decode
 
@@ -54,7 +55,7 @@ def test_a_capture_has_the_times_of_the_requests(tmp_path: Path, device: str) ->
     planned = write_planned(tmp_path / "planned.parquet", rows)
     write_outcome(planned, write_results(tmp_path / "results.bin", rows), outcome, {})
 
-    view = compare(tmp_path / "captured.parquet", outcome, start_ns)
+    view, _ = compare({ONLY: tmp_path / "captured.parquet"}, outcome, start_ns)
     assert (view["missing"], view["extra"], view["lost"]) == (0, 0, 0)
     assert view["split"] <= 1  # depends on the memory layout of the long write's pages
     assert view["flushes_of_fua"] == 1

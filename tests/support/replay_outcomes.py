@@ -71,9 +71,11 @@ def requests_frame(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return frame.astype({"error": np.int32, "length_bytes": np.int64, "offset_bytes": np.int64, "preflush": bool})
 
 
-def write_planned(path: Path, rows: Sequence[dict[str, Any]], about: dict[str, Any] | None = None) -> Path:
+def write_planned(
+    path: Path, rows: Sequence[dict[str, Any]], about: dict[str, Any] | None = None, schema: pa.Schema = PLANNED
+) -> Path:
     """Write planned.parquet of requests, without their outcome."""
-    table = pa.Table.from_pylist([{name: row[name] for name in PLANNED.names} for row in rows], PLANNED)
+    table = pa.Table.from_pylist([{name: row[name] for name in schema.names} for row in rows], schema)
     body = json.dumps(PREPARED if about is None else about)
     pq.write_table(table.replace_schema_metadata({b"drivelab": body.encode()}), path, row_group_size=3)
     return path

@@ -30,6 +30,7 @@ from drivelab.campaign.traces import (
     refuse_arrivals_without_trace,
     refuse_small_set,
 )
+from drivelab.campaign.volumes import refuse_volumes, volumes
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.composition import settings_of
@@ -204,6 +205,7 @@ class Campaign:
         variants = resolve(protocol, drive_class, choice.scale, choice.settings, choice.source)
         for variant in variants:
             refuse_arrivals_without_trace(choice, variant.steps["measure"])
+            refuse_volumes(choice, variant.steps["measure"], self.traces.files(choice.volumes))
         plans = [
             self._planned(choice, self.sheet[drive], platform, variant, run)
             for drive in choice.drives
@@ -254,10 +256,10 @@ class Campaign:
             subject["platform"] = {"name": platform.name, "host": platform.host}
             if platform.file_system is not None:
                 subject["file_system"] = platform.file_system.to_mapping()
-        if self._protocols[choice.protocol].simultaneous:
+        if self._protocols[choice.protocol].simultaneous or choice.volumes:
             together = choice.drives_in(_name(platform), run)
-            if len(together) > 1:
-                subject["simultaneous"] = simultaneous([self.sheet[drive] for drive in together], choice, self.clock)
+            subject |= simultaneous(together, self.sheet, choice, self.clock)
+            subject |= volumes(together, self.sheet, choice, run, self.traces.entry)
         if self.study.taint["remeasure"]:
             subject["taint"] = dict(self.study.taint)
         context: dict[str, Any] = {
@@ -276,8 +278,8 @@ class Campaign:
         if note is not None:
             context["host_note"] = note
         if choice.traces:
-            subject["traces"] = [self.traces.entry(name) for name in choice.traces]
-            context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces]
+            subject["traces"] = [self.traces.entry(name) for name in choice.traces_on(row.drive)]
+            context["trace_paths"] = [str(self.traces.path(name)) for name in choice.traces_on(row.drive)]
             refuse_small_set(choice, subject["measure"], self.traces.extent)
         plan = Plan(subject, context)
         if choice.application is not None:

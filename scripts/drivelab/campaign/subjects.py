@@ -110,28 +110,35 @@ def refuse_kept_early(study: Study, sheet: Mapping[str, SheetRow], plans: Iterab
             refuse_kept(sheet[plan.sheet_drive], plan)
 
 
-def simultaneous(rows: Sequence[SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]) -> list[str]:
-    """Return the sorted serials of drives that are measured at the same time.
+def simultaneous(
+    drives: Sequence[str], sheet: Mapping[str, SheetRow], choice: MeasurementChoice, clock: tuple[str, str | None]
+) -> dict[str, Any]:
+    """Return the part of a plan that names the drives measured at the same time: `simultaneous`, their sorted serials.
 
-    `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some drives are simulated,
-    because simulated time and real time do not coincide, or when two subjects share a disk or file system.
+    Empty for one drive. `clock` is the clock of the virtual drives, as in `Campaign`. Raises UserError when only some
+    drives are simulated, because simulated time and real time do not coincide, or when two subjects share a disk or
+    file system.
     """
+    if len(drives) < 2:
+        return {}
+    rows = [sheet[drive] for drive in drives]
     users: dict[str, str] = {}
+    what = "key 'volumes'" if choice.volumes else f"protocol '{choice.protocol}'"
+    place = f"{choice.source}: {what} measures all drives at the same time, but"
     for row in rows:
         for carrier in row.members or (row.serial,):
             if (other := users.setdefault(carrier, row.drive)) != row.drive:
                 raise UserError(
-                    f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
-                    f"'{other}' and '{row.drive}' are both on {carrier} and would slow each other down; leave out one "
-                    "of them"
+                    f"{place} '{other}' and '{row.drive}' are both on {carrier} and would slow each other down; leave "
+                    "out one of them"
                 )
     simulated = [row.drive for row in rows if row.virtual is not None]
     if clock[0] == "virtual" and 0 < len(simulated) < len(rows):
         raise UserError(
-            f"{choice.source}: protocol '{choice.protocol}' measures all drives at the same time, but "
-            f"{', '.join(simulated)} would run in simulated time ({clock[1]}); remove the virtual or the real drives"
+            f"{place} {', '.join(simulated)} would run in simulated time ({clock[1]}); remove the virtual or the real "
+            "drives"
         )
-    return sorted(row.serial for row in rows)
+    return {"simultaneous": sorted(row.serial for row in rows)}
 
 
 def approve(campaign: Campaign, *, attached_only: bool = False) -> None:

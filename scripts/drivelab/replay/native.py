@@ -64,6 +64,8 @@ class EngineOptions:
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
+    start_ns: int | None = None
+    """Start on CLOCK_MONOTONIC, common to the engines of several drives; None: each starts when it is ready."""
     spin_us: int | None = None
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
@@ -134,6 +136,7 @@ def command(
         ("--runtime-s", options.runtime_s),
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
+        ("--start-ns", options.start_ns),
         ("--origins", origins),
         ("--first-index", options.first_index or None),
         ("--prefilled", options.prefilled or None),
@@ -218,7 +221,17 @@ def run_engine(
         status = int((directory / "exit_code").read_text())
         message = _words((directory / "stderr").read_text(errors="replace"))
         raise CellFailed(message if status > 0 else f"the replay engine was killed by signal {-status} before it began")
+    _refuse_late(open_results(results).header["start_monotonic_ns"], options.start_ns)
     return timing
+
+
+def _refuse_late(started_ns: int, wanted_ns: int | None) -> None:
+    """Raise CellFailed if the engine was not ready at the common start: the drives had no common time."""
+    if wanted_ns is not None and started_ns > wanted_ns:
+        raise CellFailed(
+            f"the replay engine was ready {(started_ns - wanted_ns) / 1e6:.0f} ms after the common start of all "
+            "drives, so their requests did not keep the trace's order; end other programs and run again"
+        )
 
 
 def engine_report(directory: Path) -> dict[str, Any]:

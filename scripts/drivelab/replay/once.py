@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import select
-import shutil
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,78 +24,9 @@ from drivelab.replay.prepare import Prepared
 from drivelab.replay.thread_choice import issuing
 from drivelab.replay.verify.data_requests import DATA
 from drivelab.replay.verify.verification import together, verify
+from drivelab.replay.volumes import ONLY
+from drivelab.replay.watched import CAPTURED, NO_DEVICE, run_watched
 from drivelab.trace.capturing import capture as capturing
-from drivelab.trace.decode import decode
-
-CAPTURED = "captured.parquet"
-_WAIT = 'echo >"$1"; read -r _ <"$2"'
-"""Stands in for the traced command: reports that the capture began, and ends on request."""
-
-
-class _StoppedError(KeyboardInterrupt):
-    """The capture ended, so its program must end."""
-
-
-def run_watched(
-    device: str,
-    command: Sequence[str],
-    directory: Path,
-    on_tick: Tick,
-    on_hang: Callable[[], None] = lambda: None,
-    patience_s: float = 0.0,
-) -> tuple[Timing, str | None]:
-    """Run a program while capturing requests to `device`.
-
-    Runs as `drivelab.core.programs.run_program` does. The capture is written to `captured.parquet`.
-
-    Also returns why that file is missing, or None. Raises as `run_program` does. Raises UserError before the program
-    starts if the tracer cannot be used.
-    """
-    raw, gates = directory / "capture", [directory / "begun.fifo", directory / "over.fifo"]
-    for gate in gates:
-        os.mkfifo(gate)
-    begun, over = (os.open(gate, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK) for gate in gates)  # neither open blocks
-    stopped, results = threading.Event(), list[Timing | BaseException]()
-
-    def tick(elapsed_s: float) -> None:
-        if stopped.is_set():
-            raise _StoppedError
-        on_tick(elapsed_s)
-
-    def beside() -> None:
-        try:
-            while not select.select([begun], [], [], 0.2)[0]:
-                if stopped.is_set():
-                    return
-            results.append(run_program(command, directory, tick, on_hang, patience_s))
-        except BaseException as error:
-            results.append(error)
-        finally:
-            os.write(over, b"\n")
-
-    thread = threading.Thread(target=beside)
-    thread.start()
-    try:
-        capturing.capture(device, ["sh", "-c", _WAIT, "sh", *map(str, gates)], raw)
-    finally:
-        stopped.set()
-        thread.join()
-        for descriptor, gate in zip((begun, over), gates, strict=True):
-            os.close(descriptor)
-            gate.unlink()
-    try:
-        result = results[0] if results else UserError("the capture ended before the replay began")
-        if isinstance(result, BaseException):
-            raise result
-        decode(raw, directory / CAPTURED)
-    except UserError as error:
-        if isinstance(result, BaseException):
-            raise
-        return result, str(error)
-    finally:
-        shutil.rmtree(raw)
-    return result, None
-
 
 _UNFINISHED = "the capture is unusable because the engine had to be killed"
 _NOT_READ_BACK = ("hung", "running")
@@ -138,14 +65,17 @@ def run(
         _refuse_options(manner.options)
         return _run_fio(target, prepared, directory, on_tick, on_hang)
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": _UNFINISHED})
-    natively = partial(_run_natively, [target, *others], prepared, directory, manner, on_tick, on_hang)
-    if (reason := _unwatched([target, *others], manner)) is None:
-        kernel_reason: list[str | None] = [_UNFINISHED]
+    targets = [target, *others]
+    natively = partial(_run_natively, targets, prepared, directory, manner, on_tick, on_hang)
+    if (reason := _unwatched(targets, manner)) is None:
+        facts: dict[str, Any] = {"kernel_reason": _UNFINISHED}
 
         def watched(
             command: Sequence[str], folder: Path, tick: Tick, free: Callable[[], None], patience_s: float
         ) -> Timing:
-            timing, kernel_reason[0] = run_watched(target.path, command, folder, tick, free, patience_s)
+            devices = [target.device for target in targets]
+            timing, reasons = run_watched(devices, command, folder, tick, free, patience_s)
+            facts.update(kernel_reason=None, kernel_reasons=reasons)
             return timing
 
         try:
@@ -155,7 +85,7 @@ def run(
                 raise
             reason = str(error)
         else:
-            write_json(directory / FACTS, {"engine": "native", "kernel_reason": kernel_reason[0]})
+            write_json(directory / FACTS, {"engine": "native", **facts})
             return timing
     write_json(directory / FACTS, {"engine": "native", "kernel_reason": reason})
     return natively(run_program)
@@ -191,18 +121,39 @@ def evaluate(
         hangs = outcome_about(outcome)["results"]["state"] in _NOT_READ_BACK
         checks = verify({name: None if hangs else path for name, path in (target_paths or {}).items()}, outcome)
         facts["data_check"] = together(checks)
-    if (directory / CAPTURED).exists():
-        start_ns = outcome_about(outcome)["results"]["start_monotonic_ns"]
-        facts["kernel"] = kernel_view.compare(directory / CAPTURED, outcome, start_ns)
-        (directory / CAPTURED).unlink()
-    replay_report = report(outcome, plan, facts)
+    names = list(plan["mapping"].get("volumes", ())) or [ONLY]
+    seen, of_volumes = _kernel_views(facts, names, directory)
+    replay_report = report(outcome, plan, facts | seen)
     replay_report["marks"] += facts.get("remarks", [])
-    if names := plan["mapping"].get("volumes"):
+    if names != [ONLY]:
         replay_report["volumes"] = {
-            name: report(outcome, plan, facts | {"data_check": checks.get(name)}, name) for name in names
+            name: report(outcome, plan, facts | of_volumes[name] | {"data_check": checks.get(name)}, name)
+            for name in names
         }
     write_json(directory / REPORT_FILE, replay_report)
     return replay_report
+
+
+def _kernel_views(
+    facts: Mapping[str, Any], names: Sequence[str], directory: Path
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    """Return what the kernel saw, or why that is unknown, of the whole replay and of each volume; delete captures.
+
+    Of the whole replay it is unknown if it is of any volume.
+    """
+    if "kernel_reasons" not in facts:
+        return {}, {name: {} for name in names}
+    reasons = dict(zip(names, facts["kernel_reasons"], strict=True))
+    captures = {name: directory / CAPTURED.format(number) for number, name in enumerate(names) if reasons[name] is None}
+    start_ns = outcome_about(directory / OUTCOME_FILE)["results"]["start_monotonic_ns"]
+    whole, each = kernel_view.compare(captures, directory / OUTCOME_FILE, start_ns) if captures else ({}, {})
+    for path in captures.values():
+        path.unlink()
+    of_volumes = {name: {"kernel": each.get(name), "kernel_reason": reason} for name, reason in reasons.items()}
+    if len(captures) == len(names):
+        return {"kernel": whole}, of_volumes
+    known = [f"volume {name}: {reason}" if name else reason for name, reason in reasons.items() if reason is not None]
+    return {"kernel_reason": "; ".join(known)}, of_volumes
 
 
 def _refuse_options(options: EngineOptions) -> None:
@@ -221,10 +172,10 @@ def _unwatched(targets: Sequence[Target], manner: Manner) -> str | None:
     """Return why the kernel's tracer does not record, or None."""
     if not manner.watched:
         return "the kernel's tracer was not requested"
-    if len(targets) > 1:
-        return "the kernel's tracer records one device, and this replay has several"
-    if targets[0].device is None:
-        return "the kernel's tracer sees block devices, not files"
+    if manner.options.start_ns is not None:
+        return "each drive of this replay has its own process, and the kernel has one tracer"
+    if all(target.device is None for target in targets):
+        return NO_DEVICE
     return capturing.possible()
 
 

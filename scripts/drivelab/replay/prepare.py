@@ -195,12 +195,23 @@ class Prepared:
         return {"method": ", ".join(methods), "volumes": reports}
 
 
-def prepare(trace: Path, stem: Path, choice: ReplayChoice, capacity_bytes: int, logical_block_bytes: int) -> Prepared:
+def prepare(
+    trace: Path,
+    stem: Path,
+    choice: ReplayChoice,
+    capacity_bytes: int,
+    logical_block_bytes: int,
+    *,
+    from_beginning: bool = False,
+) -> Prepared:
     """Prepare the replay of a trace of one volume on a drive, as `prepare_volumes`."""
-    return prepare_volumes(trace, stem, choice, Volumes({ONLY: capacity_bytes}, logical_block_bytes))
+    volumes = Volumes({ONLY: capacity_bytes}, logical_block_bytes)
+    return prepare_volumes(trace, stem, choice, volumes, from_beginning=from_beginning)
 
 
-def prepare_volumes(trace: Path, stem: Path, choice: ReplayChoice, volumes: Volumes) -> Prepared:
+def prepare_volumes(
+    trace: Path, stem: Path, choice: ReplayChoice, volumes: Volumes, *, from_beginning: bool = False
+) -> Prepared:
     """Write `stem`.schedule and `stem`.planned.parquet for drives.
 
     The replay issues requests as the traced drive received them, after merging. A write with a preflush becomes a flush
@@ -208,6 +219,9 @@ def prepare_volumes(trace: Path, stem: Path, choice: ReplayChoice, volumes: Volu
 
     All volumes have one time base and one order. Dependencies and limits of the depth are of all of them together,
     conflicts and places of each alone. Other volumes of the trace are left out.
+
+    The replay begins with the first request; `from_beginning`: with time 0 of the trace, which volumes that were
+    separated have in common.
 
     Raises UserError when the file is not a trace, is damaged, has no reads or writes, or cannot be replayed on these
     drives with these settings. Then neither file is written.
@@ -217,18 +231,22 @@ def prepare_volumes(trace: Path, stem: Path, choice: ReplayChoice, volumes: Volu
         refuse_source(output, [trace])
     with writable(schedule), open_trace(trace, several=volumes.named) as file:
         try:
-            return _prepare(file, schedule, planned, choice, volumes)
+            return _prepare(file, schedule, planned, choice, volumes, from_beginning=from_beginning)
         except UserError as error:
             text = str(error)
             raise UserError(text if text.startswith(str(trace)) else f"{trace}: {text}") from None
 
 
-def _prepare(file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, volumes: Volumes) -> Prepared:
+def _prepare(
+    file: TraceFile, schedule: Path, planned: Path, choice: ReplayChoice, volumes: Volumes, *, from_beginning: bool
+) -> Prepared:
     requests = Dispatched(Chosen(file, volumes) if volumes.named else file)
     gap_bytes = choice.mapping.gap_bytes if choice.mapping.method == "compact" else None
     times, each = surveys(requests.batches(survey.COLUMNS), volumes, gap_bytes)
     if not any(totals.transfers for totals in each):
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
+    if from_beginning:
+        times.first_ns = 0
     clock, dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
     conflicts = ConflictPolicy(choice.conflicts, times, volumes)
     placements = Placements(volumes, choice.mapping, each)

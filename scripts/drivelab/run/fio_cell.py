@@ -16,6 +16,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.run.device import Device
 from drivelab.run.schedules import Schedules
+from drivelab.run.together import Barrier
 from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.time_window import summarise
@@ -30,6 +31,8 @@ class Bench:
         self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
         self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)
         self._on_host = plan.clock == "wall"
+        self.barrier: Barrier | None = None
+        """Set if other drives are measured at the same time."""
         self._ended_s: float | None = None
         self._prepared: str | None = None
         """Name of the cell that is prepared."""

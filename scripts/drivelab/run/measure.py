@@ -189,6 +189,7 @@ def measure(plan: Plan, seal_in: Path, barrier: Barrier | None = None) -> None:
         return
     with Progress(plan, "measure") as progress, place(plan, progress, last=True), open_device(plan) as device:
         with bench_of(plan, device, recording, seal_in, progress, alone=barrier is None) as bench:
+            bench.barrier = barrier
             for _ in turns(bench, progress, barrier):
                 pass
         if barrier is not None:

@@ -205,7 +205,7 @@ def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
         if file.volumes and not several:
             raise UserError(
                 f"{path}: is a trace of {len(file.volumes)} volumes ({', '.join(file.volumes)}), and only 'drivelab "
-                "replay' takes such a trace; use the trace of one volume"
+                "replay' takes such a trace; separate one with 'drivelab trace filter --volume NAME'"
             )
         yield file
 

@@ -46,7 +46,7 @@ def _job(plans: list[Plan], path: Callable[[str], str]) -> Simultaneous:
         recordings=[plan.recording for plan in plans],
         plans=paths("plans/RECORDING.json"),
         seals=paths("seals/RECORDING.precondition.json"),
-        traces=list(plans[0].context.get("trace_paths", [])),
+        traces=list(dict.fromkeys(path for plan in plans for path in plan.context.get("trace_paths", []))),
         manifests=paths("recordings/RECORDING/recording.json"),
         log=paths("logs/measure_together/RECORDING.log")[0],
         drives=[plan.sheet_drive for plan in plans],

@@ -18,6 +18,8 @@ from trace_files import Event, write_capture
 from drivelab.replay.evaluation.kernel_view import compare
 from drivelab.replay.evaluation.matching import Extents, match, surplus
 from drivelab.replay.outcome import write_outcome
+from drivelab.replay.planner import PLANNED_OF_VOLUMES
+from drivelab.replay.volumes import ONLY
 from drivelab.trace.decode import FIRST_EVENT_MONOTONIC, decode
 from drivelab.trace.parquet_schema import FLAGS, REQUESTS, read_trace, write_trace
 
@@ -31,9 +33,11 @@ Seen = tuple[float, float | None, str, int, int]
 """Queued and completed in us after the replay's start, operation, offset, length."""
 
 
-def captured(path: Path, seen: Sequence[Seen], **provenance: Any) -> Path:
+def captured(path: Path, seen: Sequence[Seen], later_ns: int = 0, **provenance: Any) -> Path:
+    """Write a capture whose first event came `later_ns` after FIRST_NS."""
+
     def ns(time_us: float | None) -> int | None:
-        return None if time_us is None else START_NS - FIRST_NS + round(1000 * time_us)
+        return None if time_us is None else START_NS - FIRST_NS - later_ns + round(1000 * time_us)
 
     rows = [
         {"queue_ns": ns(begin), "dispatch_ns": None, "complete_ns": ns(end), "operation": operation,
@@ -41,7 +45,7 @@ def captured(path: Path, seen: Sequence[Seen], **provenance: Any) -> Path:
          "cpu": 0, "error": 0, "dispatch_id": None, "pieces": 1, "requeues": 0}
         for begin, end, operation, offset, length in seen
     ]  # fmt: skip
-    about = {"lost": {}, FIRST_EVENT_MONOTONIC: FIRST_NS, **provenance}
+    about = {"lost": {}, FIRST_EVENT_MONOTONIC: FIRST_NS + later_ns, **provenance}
     write_trace(pa.Table.from_pylist(rows, REQUESTS), {k: v for k, v in about.items() if v is not None}, path)
     return path
 
@@ -50,7 +54,9 @@ def view(folder: Path, rows: list[dict[str, Any]], seen: Sequence[Seen], **prove
     planned = write_planned(folder / "planned.parquet", rows)
     results = write_results(folder / "results.bin", rows)
     write_outcome(planned, results, folder / "outcome.parquet", {})
-    result = compare(captured(folder / "seen.parquet", seen, **provenance), folder / "outcome.parquet", START_NS)
+    capture = captured(folder / "seen.parquet", seen, **provenance)
+    result, volumes = compare({ONLY: capture}, folder / "outcome.parquet", START_NS)
+    assert volumes == {}
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     return result
 
@@ -83,6 +89,60 @@ def test_missing_and_extra_requests(tmp_path: Path) -> None:
     assert (result["missing"], result["extra"]) == (1, 1)
     assert result["operations"]["write"]["missing"] == 1
     assert result["operations"]["read"]["seen"] == {"requests": 2, "bytes": 12288}
+
+
+def test_volumes_are_matched_each_alone_and_counted_together(tmp_path: Path) -> None:
+    """Both volumes have the same offsets; the captures begin at different times and share a loss of 4 events."""
+    rows = [
+        {**request("write", 10 * n + 1, 10 * n + 6, due=10 * n, offset=4096 * (n // 2)), "volume": "ab"[n % 2]}
+        for n in range(8)
+    ]
+    seen = {name: as_issued([row for row in rows if row["volume"] == name]) for name in "ab"}
+    seen["b"] = [*seen["b"][:3], (65.0, 66.0, "read", 0, 512)]  # the last write is missing, and a stranger is there
+    losses = {"a": {"overrun": 4}, "b": {"overrun": 4, "completions_missing": 1}}
+    outcome = outcome_of_volumes(tmp_path, rows)
+    captures = {
+        name: captured(tmp_path / f"{name}.parquet", seen[name], by, lost=losses[name], session_lost=4)
+        for name, by in (("a", 0), ("b", 777_000))
+    }
+    whole, each = compare(captures, outcome, START_NS)
+    assert json.loads(json.dumps([whole, each], allow_nan=False)) == [whole, each]
+    counts = {name: (view["missing"], view["extra"], view["lost"]) for name, view in each.items()}
+    assert counts == {"a": (0, 0, 4), "b": (1, 1, 5)}
+    assert (whole["missing"], whole["extra"], whole["lost"]) == (1, 1, 5), "the common loss counts once"
+    issued = {"requests": 8, "bytes": 8 * 4096}
+    assert whole["operations"] == {
+        "read": {"planned": NONE, "issued": NONE, "seen": {"requests": 1, "bytes": 512},
+                 "matched": 0, "missing": 0, "extra": 1},
+        "write": {"planned": issued, "issued": issued, "seen": {"requests": 7, "bytes": 7 * 4096},
+                  "matched": 7, "missing": 1, "extra": 0},
+    }  # fmt: skip
+    assert whole["issue_error_us"]["min"] == pytest.approx(3.0)
+    assert whole["issue_error_us"]["max"] == pytest.approx(3.0), "both captures are on the engine's clock"
+    assert [view["order_inversions"] for view in (whole, *each.values())] == [0, 0, 0]
+    assert whole["queue_to_completion_us"]["mean"] == pytest.approx(2.0)
+
+
+def test_order_is_compared_across_volumes(tmp_path: Path) -> None:
+    """Each volume keeps its own order; volume `b` is 25 us late, so requests of `a` overtake its requests."""
+    rows = [{**request("read", 10 * n, 10 * n + 50, due=10 * n, offset=4096 * n), "volume": "ab"[n % 2]}
+            for n in range(6)]  # fmt: skip
+    captures = {
+        name: captured(tmp_path / f"{name}.parquet", as_issued([row for row in rows if row["volume"] == name], late_us))
+        for name, late_us in (("a", 0.0), ("b", 25.0))
+    }
+    whole, each = compare(captures, outcome_of_volumes(tmp_path, rows), START_NS)
+    assert [view["order_inversions"] for view in each.values()] == [0, 0]
+    assert whole["order_inversions"] == 2
+
+
+NONE = {"requests": 0, "bytes": 0}
+
+
+def outcome_of_volumes(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    planned = write_planned(folder / "planned.parquet", rows, schema=PLANNED_OF_VOLUMES)
+    write_outcome(planned, write_results(folder / "results.bin", rows), folder / "outcome.parquet", {})
+    return folder / "outcome.parquet"
 
 
 def test_an_unissued_request_is_not_missing(tmp_path: Path) -> None:

@@ -165,7 +165,9 @@ def transfers(row: Row) -> bool:
 
 def test_a_trace_of_several_volumes_is_for_replays_only(tmp_path: Path) -> None:
     trace = write_volumes(tmp_path / "trace.parquet", [("log", Row(0)), ("data", Row(1))])
-    with pytest.raises(UserError, match=r"is a trace of 2 volumes \(data, log\).*use the trace of one volume"):
+    with pytest.raises(
+        UserError, match=r"is a trace of 2 volumes \(data, log\).*separate one with .drivelab trace filter"
+    ):
         read_trace(trace)
     unlisted = write_volumes(tmp_path / "unlisted.parquet", [("log", Row(0)), ("x", Row(1))], {"volumes": {"log": 1}})
     with pytest.raises(UserError, match="does not list the volume 'x'"):

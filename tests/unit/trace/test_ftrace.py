@@ -13,6 +13,7 @@ from ring_pages import HEADER_PAGE, Event
 
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import ftrace
+from drivelab.trace.capturing.capture_report import boot_id
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.ftrace import Ftrace
 
@@ -58,7 +59,7 @@ class Kernel:
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
-        return Ftrace(self.disk, self.base, self.tracing, self.run)
+        return Ftrace({self.disk: self.base}, self.tracing, self.run)
 
 
 def stats(entries: int = 0, overrun: int = 0, read: int = 0, used: int = 0) -> str:
@@ -97,9 +98,47 @@ def test_a_capture_restores_the_tracer(kernel: Kernel) -> None:
     assert sum(lost.values()) == 0
     assert [kernel.base.with_name(f"trace.blktrace.{cpu}").stat().st_size for cpu in (0, 1)] == [4800, 9600]
     assert list(kernel.base.parent.glob("*.ring.*")) == []
-    assert (tracer.counts().by_cpu, tracer.counts().completions) == ({0: 100, 1: 200}, 300)
+    (counts,) = tracer.counts()
+    assert (counts.by_cpu, counts.completions) == ({0: 100, 1: 200}, 300)
     assert tracer.processes() == {12: "kworker/0:1H", 77: "a name"}
     assert not (kernel.run / "ftrace.json").exists()
+
+
+def test_several_devices_are_traced_in_one_session(kernel: Kernel) -> None:
+    """The rings have events of two devices, in turns; a loss may be of either."""
+    other = Disk("sdb", kernel.sys_block)
+    shutil.copytree(kernel.disk.trace.parent, other.trace.parent)
+    (other.trace.parent / "dev").write_text("8:16\n")
+    payloads = [ring_pages.record(7, 8 << 20 | minor, sector=minor, action=0x20008) for minor in (0, 16)]
+    events = [Event(index, payloads[index % 3 == 0]) for index in range(100)]
+    (kernel.tracing / "per_cpu/cpu0/trace_pipe_raw").write_bytes(ring_pages.pages(events))
+    before = kernel.state()
+    tracer = Ftrace({kernel.disk: kernel.base, other: kernel.base.with_name("other")}, kernel.tracing, kernel.run)
+    tracer.start()
+    assert [(disk.trace / "enable").read_text() for disk in (kernel.disk, other)] == ["1", "1"]
+    kernel.put("per_cpu/cpu1/stats", stats(overrun=5, read=200))
+    assert losses(tracer) == {"overrun": 5}
+    assert [(counts.by_cpu, counts.completions) for counts in tracer.counts()] == [
+        ({0: 66, 1: 200}, 266), ({0: 34, 1: 0}, 34),
+    ]  # fmt: skip
+    sizes = [kernel.base.with_name(f"{name}.blktrace.0").stat().st_size for name in ("trace", "other")]
+    assert sizes == [66 * 48, 34 * 48]
+    assert (other.trace / "enable").read_text() == "0"
+    assert kernel.state() == before
+
+
+@pytest.mark.parametrize("key", ["device_traces", "device_trace"])
+def test_all_devices_of_a_killed_capture_are_released(kernel: Kernel, key: str) -> None:
+    other = Disk("sdb", kernel.sys_block)
+    shutil.copytree(kernel.disk.trace.parent, other.trace.parent)
+    several = key == "device_traces"
+    for disk in (kernel.disk, other) if several else (other,):
+        (disk.trace / "enable").write_text("1")
+    body = {"boot_id": boot_id(), key: [str(kernel.device), str(other.trace)] if several else str(other.trace)}
+    kernel.run.mkdir()
+    (kernel.run / "ftrace.json").write_text(json.dumps({**body, "state": {"tracing_on": "1"}}))
+    assert ftrace.recover(kernel.run, kernel.tracing)
+    assert [(disk.trace / "enable").read_text().strip() for disk in (kernel.disk, other)] == ["0", "0"]
 
 
 def test_losses_are_summed_over_all_cpus(kernel: Kernel) -> None:
@@ -159,7 +198,7 @@ def test_the_tracer_is_restored_if_the_device_disappears(kernel: Kernel) -> None
     shutil.rmtree(kernel.device.parent)
     assert losses(tracer) == {}
     assert {name: kernel.get(name) for name in before} == before
-    assert tracer.counts().events == 300
+    assert tracer.counts()[0].events == 300
 
 
 def test_a_ring_is_read_only_above_half_full(kernel: Kernel) -> None:
@@ -173,7 +212,7 @@ def test_a_ring_is_read_only_above_half_full(kernel: Kernel) -> None:
     tracer.poll()
     assert tracer.cost().drains == 1
     assert losses(tracer) == {}
-    assert tracer.counts().events == 300
+    assert tracer.counts()[0].events == 300
 
 
 @pytest.mark.parametrize(

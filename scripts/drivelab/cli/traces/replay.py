@@ -164,11 +164,12 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     yield from _host(report)
     volumes = report.get("volumes", {})
     if len(volumes) != 1:  # the results of one volume are those of the whole replay
-        yield from _part(report)
+        yield from [*_kernel(report), *_part(report)]
     for name, part in volumes.items():
         yield f"volume {name} on {part['target']['label']}:"
         own_marks = [_mark(mark) for mark in part["marks"] if mark not in report["marks"]]
-        yield from (f"  {line}" for line in [*own_marks, *_part(part)])
+        is_told = len(volumes) > 1 and not part["kernel"] and part["kernel_reason"] == report["kernel_reason"]
+        yield from (f"  {line}" for line in [*own_marks, *([] if is_told else _kernel(part)), *_part(part)])
     yield f"requests: {output}"
 
 
@@ -177,13 +178,18 @@ def _mark(mark: str) -> str:
 
 
 def _host(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield lines about how the whole replay was issued and watched."""
+    """Yield lines about how the whole replay was issued."""
     if report["issued_by"] not in (None, "1 thread"):
         yield f"issued by {report['issued_by']}"
     if wakeup := report["host"]["wakeup_us"]:
         yield f"wake-up delay of this host: {_spread(wakeup)}"
+
+
+def _kernel(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the kernel saw of a replay, or of one of its volumes."""
     if seen := report["kernel"]:
-        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources"
+        lossy = f"; LOSSY: its trace lacks {seen['lost']} events" if seen["lost"] else ""
+        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources{lossy}"
         if seen["bursts"] and seen["bursts"]["planned"]:
             yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
     else:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from drivelab.core.errors import UserError
+
 if TYPE_CHECKING:
     from drivelab.trace.derive.output import Step
 
@@ -40,7 +42,7 @@ def add_actions(actions: Any) -> None:
         actions,
         "filter",
         _filter,
-        "keep the requests of an operation, a process or a part of the device",
+        "keep the requests of an operation, a process, a part of the device or a volume",
         "Keeps the requests that match all given criteria. Dropped requests are counted.",
     )
     action.add_argument(
@@ -60,6 +62,7 @@ def add_actions(actions: Any) -> None:
     action.add_argument(
         "--range", metavar="FROM..TO", help="range of the device that the request touches, such as 0..1GiB"
     )
+    action.add_argument("--volume", metavar="NAME", help="volume of a trace of several; alone, and keeps all times")
     action.add_argument("--not", dest="inverted", action="store_true", help="keep the requests that do not match")
 
     action = _action(
@@ -162,7 +165,12 @@ def _drop_idle(options: argparse.Namespace) -> int:
 
 def _filter(options: argparse.Namespace) -> int:
     from drivelab.trace.derive.choice import Criteria, Filter, byte_range, operations
+    from drivelab.trace.derive.one_volume import one_volume
 
+    if options.volume is not None:
+        if options.operation or options.process or options.pid or options.range or options.inverted:
+            raise UserError("--volume: takes no other criterion; separate the volume first, then filter the result")
+        return _show(options, one_volume(_path(options.trace), options.output, options.volume))
     criteria = Criteria(
         operations=operations(options.operation),
         processes=tuple(dict.fromkeys(options.process)),

@@ -138,9 +138,12 @@ static void start(struct engine *engine)
     header->polled = options->polled;
     header->kernel_thread = options->kernel_thread;
     header->nvme = options->nvme != NULL;
-    engine->start_ns = now_ns() + HEAD_START_NS;
+    int64_t now = now_ns();
+    engine->start_ns = now + HEAD_START_NS;
+    if (engine->start_ns < (int64_t)options->start_ns) /* a late engine begins at once; the header shows it */
+        engine->start_ns = (int64_t)options->start_ns;
     header->start_monotonic_ns = engine->start_ns;
-    header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + HEAD_START_NS;
+    header->start_realtime_ns = clock_now_ns(CLOCK_REALTIME) + (engine->start_ns - now);
     results_set_state(engine->results, RUNNING);
 }
 

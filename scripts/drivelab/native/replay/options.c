@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, START, POSSIBLE, WAKEUPS };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -23,7 +23,7 @@ static const struct option known[] = {
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
     {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
     {"origins", required_argument, NULL, ORIGINS},   {"first-index", required_argument, NULL, FIRST_INDEX},
-    {"prefilled", required_argument, NULL, PREFILLED},
+    {"prefilled", required_argument, NULL, PREFILLED}, {"start-ns", required_argument, NULL, START},
     {NULL, 0, NULL, 0},
 };
 
@@ -107,6 +107,7 @@ static bool take(struct options *options, int option, const char *name, struct r
     case ORIGINS: options->origins = optarg; return true;
     case FIRST_INDEX: return whole(&options->first_index, 0, UINT64_C(1) << 45, name, refusal);
     case PREFILLED: return whole(&options->prefilled, 0, UINT64_C(1) << 45, name, refusal);
+    case START: return whole(&options->start_ns, 1, INT64_MAX, name, refusal);
     case POSSIBLE: options->possible = true; return true;
     case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");

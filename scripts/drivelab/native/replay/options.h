@@ -16,6 +16,7 @@ struct options {
     unsigned targets, identities;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
     uint64_t first_index, prefilled; /* of exact data: what to add to indexes; requests of the prefill, see origins.h */
+    uint64_t start_ns;                       /* of the monotonic clock, common to several engines; 0: at once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;

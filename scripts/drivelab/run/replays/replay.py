@@ -20,12 +20,16 @@ from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled
 
+READY_S, READY_S_PER_REQUEST = 2.0, 2e-6
+"""Time until the engine is ready, for drives that begin together; the second part is for the results' file."""
+
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Replay the plan's traces in their order, pass after pass: first cold passes, then warm passes.
 
-    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Raises
-    CellFailed when a replay fails.
+    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Drives that
+    replay the volumes of one trace begin each pass together, and repeat until all have enough. Raises CellFailed when a
+    replay fails.
     """
     journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
@@ -38,9 +42,16 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
         written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
         left = [trace for trace in traces if trace.name not in written]
         prefilled = _prefill(bench, progress, step, left, verified=bool(fields.get("verify")) and whole == 1)
-    while not _enough(_passes(done, whole), fields):
+    while True:
         repeat, place = 1 + len(done) // whole, len(done) % whole
-        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled))
+        enough, start_ns = _enough(_passes(done, whole), fields), None
+        if bench.barrier is not None and "volumes" in bench.plan.subject:
+            lead_s = READY_S + READY_S_PER_REQUEST * traces[place].prepared.requests
+            release = bench.barrier.wait(f"pass {repeat} of step {step}", lead_s=lead_s, enough=enough)
+            enough, start_ns = release.enough, release.start_ns if bench.plan.clock == "wall" else None
+        if enough:
+            return
+        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled, start_ns))
         prefilled = None
 
 
@@ -116,8 +127,12 @@ def _replay_once(
     trace: Scheduled,
     fields: Mapping[str, Any],
     prefilled: _Prefilled | None,
+    start_ns: int | None,
 ) -> dict[str, Any]:
-    """Replay one trace once, evaluate the evidence and append it to the journal."""
+    """Replay one trace once, evaluate the evidence and append it to the journal.
+
+    `start_ns`: the common start with other drives, on CLOCK_MONOTONIC.
+    """
     warm = repeat > fields["cold_runs"]
     phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
     suffix = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
@@ -141,6 +156,7 @@ def _replay_once(
         polled="polled" in issued,
         kernel_thread="kernel-thread" in issued,
         nvme="nvme" in issued,
+        start_ns=start_ns,
         seed=bench.plan.seed(name) if data is None else data["seed"],
         exact_data=data is not None,
         prefilled=0 if prefilled is None else prefilled.requests,
@@ -162,7 +178,7 @@ def _replay_once(
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
-        "choice": fields["choice"], "engine": report["engine"],
+        "choice": fields["choice"], "engine": report["engine"], **({"start_ns": start_ns} if start_ns else {}),
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
         **({"data_check": report["data_check"]} if data else {}), **replay_writes(report), **facts,
     }  # fmt: skip

@@ -46,6 +46,12 @@ class Disk:
         return self.sys_block / self.name / "trace"
 
     @property
+    def whole(self) -> str:
+        """Kernel name of the drive that it is or is a partition of; the kernel traces one of these at a time."""
+        path = (self.sys_block / self.name).resolve()
+        return path.parent.name if (path / "partition").exists() else self.name
+
+    @property
     def number(self) -> int:
         """The device number in the kernel's records (linux/kdev_t.h).
 

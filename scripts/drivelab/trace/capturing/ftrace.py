@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, TextIO
@@ -47,24 +47,23 @@ class _Ring:
 
 
 class Ftrace:
-    """One capture of one block device, under a lock: the kernel has one tracer."""
+    """One capture of one or several block devices, under a lock: the kernel has one tracer."""
 
     name = "ftrace"
 
-    def __init__(self, disk: Disk, output: Path, tracing: Path = TRACING, run: Path = RUN) -> None:
-        """`output` is the base name of the files to write."""
-        self._disk = disk
-        self._output = output
+    def __init__(self, outputs: Mapping[Disk, Path], tracing: Path = TRACING, run: Path = RUN) -> None:
+        """`outputs` has the base name of the files to write for each device."""
+        self._outputs = outputs
         self._tracing = tracing
         self._run = run
         self._lock: TextIO | None = None
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
         self._processes: dict[int, str] = {}
-        self._counts: Counts | None = None
+        self._counts: list[Counts] = []
         self._cpu_s, self._drains, self._fill, self._size = 0.0, 0, 0.0, 0
         self._page = bytearray()
-        self._number = 0
+        self._numbers: list[int] = []
         self.remarks: list[str] = []
         """What is wrong with the capture, in sentences."""
 
@@ -79,8 +78,10 @@ class Ftrace:
         try:
             recover(self._run, self._tracing)
             tracer.mount(self._run, self._tracing)
-            tracer.refuse_foreign(self._disk.trace, self._tracing)
-            tracer.write_journal(self._run, tracer.state(self._tracing), self._disk.trace)
+            for disk in self._outputs:
+                tracer.refuse_foreign(disk.trace, self._tracing)
+            traces = [disk.trace for disk in self._outputs]
+            tracer.write_journal(self._run, tracer.state(self._tracing), traces)
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -91,7 +92,7 @@ class Ftrace:
         """Empty rings that are half full; raise UserError if writing fails."""
         begun_s = time.thread_time()
         for ring in self._rings:
-            used = _stats(ring.cpu)["bytes"]
+            used = tracer.ring_counts(ring.cpu)["bytes"]
             self._fill = max(self._fill, used / ring.size_bytes)
             if used > DRAIN_AT * ring.size_bytes:
                 self._drain(ring, used // len(self._page))
@@ -99,27 +100,30 @@ class Ftrace:
         self._cpu_s += time.thread_time() - begun_s
 
     def stop(self) -> Counter[str]:
-        """Stop, read the rest, restore, write the files; return losses by kind."""
+        """Stop, read the rest, restore, write the files; return losses by kind, of all devices together."""
         try:
             self._compare()
             for ring in self._rings:
-                self._fill = max(self._fill, _stats(ring.cpu)["bytes"] / ring.size_bytes)
-            if self._disk.trace.exists():
-                (self._disk.trace / "enable").write_text("0")
+                self._fill = max(self._fill, tracer.ring_counts(ring.cpu)["bytes"] / ring.size_bytes)
+            for disk in self._outputs:
+                if disk.trace.exists():
+                    (disk.trace / "enable").write_text("0")
             for ring in self._rings:
                 self._drain(ring, None)
             rings = list(self._rings)
             lost, read = self._losses()
-            self._processes = _saved_processes(self._tracing)
+            self._processes = tracer.saved_processes(self._tracing)
         finally:
             self.abandon()
         lost["tracer_changed"] += len(self.remarks)
-        self._convert(rings, read, lost)
+        for number, output in zip(self._numbers, self._outputs.values(), strict=True):
+            self._counts.append(self._convert(rings, number, output, read, lost))
+        for ring in rings:
+            ring.pages.unlink()
         return lost
 
-    def counts(self) -> Counts:
-        """Return events by CPU, after `stop`."""
-        assert self._counts is not None
+    def counts(self) -> list[Counts]:
+        """Return events by CPU of each device, after `stop`."""
         return self._counts
 
     def cost(self) -> Cost:
@@ -147,7 +151,7 @@ class Ftrace:
     def _set_up(self) -> None:
         from drivelab.trace.capturing import ring  # imports numpy, which nothing else here needs
 
-        self._number = self._disk.number  # read now: the device may be gone at the end
+        self._numbers = [disk.number for disk in self._outputs]  # read now: a device may be gone at the end
         self._page = bytearray(ring.page_bytes((self._tracing / "events/header_page").read_text()))
         cpus = tracer.cpus(self._tracing)
         self._put("tracing_on", "0")
@@ -165,10 +169,11 @@ class Ftrace:
             self._put(f"options/{name}", value)
         for cpu in cpus:
             self._rings.append(self._open(cpu))
-        try:
-            (self._disk.trace / "enable").write_text("1")
-        except OSError as error:
-            raise UserError(f"{self._disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
+        for disk in self._outputs:
+            try:
+                (disk.trace / "enable").write_text("1")
+            except OSError as error:
+                raise UserError(f"{disk.device} cannot be traced ({error.strerror}); see what else uses it") from None
         self._put("tracing_on", "1")
 
     def _enlarge(self, cpus: list[Path]) -> int:
@@ -196,7 +201,8 @@ class Ftrace:
         except OSError as error:
             os.close(exclusion)
             raise UserError(f"{cpu}/trace_pipe_raw cannot be opened ({error.strerror})") from None
-        pages = self._output.with_name(f"{self._output.name}.ring.{number}")
+        first = next(iter(self._outputs.values()))
+        pages = first.with_name(f"{first.name}.ring.{number}")
         return _Ring(cpu, reader, exclusion, pages.open("wb", buffering=1 << 20), pages, self._size)
 
     def _put(self, name: str, value: str) -> None:
@@ -206,13 +212,14 @@ class Ftrace:
         """Return the present values of all settings that decide what is traced."""
         state = {name: tracer.text(self._tracing / name) for name in [*tracer.state(self._tracing), "set_event"]}
         names = ("enable", "act_mask", "start_lba", "end_lba", "pid")
-        return state | {str(self._disk.trace / name): tracer.text(self._disk.trace / name) for name in names}
+        files = [disk.trace / name for disk in self._outputs for name in names]
+        return state | {str(file): tracer.text(file) for file in files}
 
     def _compare(self) -> None:
         """Add a remark for each setting that changed during the capture."""
-        present = self._disk.trace.exists()
+        gone = tuple(f"{disk.trace}/" for disk in self._outputs if not disk.trace.exists())
         for name, now in self._now().items():
-            if now != self._ours[name] and (present or not name.startswith(str(self._disk.trace))):
+            if now != self._ours[name] and not name.startswith(gone):
                 self.remarks.append(f"{name} changed from '{self._ours[name]}' to '{now}' during the capture")
 
     def _drain(self, ring: _Ring, pages: int | None) -> None:
@@ -237,33 +244,36 @@ class Ftrace:
         lost: Counter[str] = Counter()
         read: dict[Path, int] = {}
         for ring in self._rings:
-            stats = _stats(ring.cpu)
+            stats = tracer.ring_counts(ring.cpu)
             read[ring.pages] = stats["read events"]
             for kind in ("overrun", "commit overrun", "dropped events", "entries"):
                 lost[kind.replace(" ", "_")] += stats[kind]
         return lost, read
 
-    def _convert(self, rings: list[_Ring], read: dict[Path, int], lost: Counter[str]) -> None:
+    def _convert(
+        self, rings: list[_Ring], device: int, output: Path, read: dict[Path, int], lost: Counter[str]
+    ) -> Counts:
+        """Write one device's records, and note in `lost` what the rings lack; the same for each device."""
         from drivelab.trace.capturing import ring as ring_format
 
         by_cpu: dict[int, int] = {}
         ends: Counter[str] = Counter()
+        lost["missed"] = lost["read_by_others"] = 0
         for ring in rings:
             number = int(ring.cpu.name.removeprefix("cpu"))
             try:
-                with self._output.with_name(f"{self._output.name}.blktrace.{number}").open("wb") as out:
-                    counts = ring_format.convert(ring.pages, len(self._page), self._number, out)
+                with output.with_name(f"{output.name}.blktrace.{number}").open("wb") as out:
+                    counts = ring_format.convert(ring.pages, len(self._page), device, out)
             except ring_format.DamagedError as error:
                 raise UserError(f"{ring.pages}: {error}; the kernel's ring format is unknown; use blktrace") from None
             except OSError as error:
-                raise UserError(f"{self._output}: cannot be written ({error.strerror}); free some space") from None
-            ring.pages.unlink()
+                raise UserError(f"{output}: cannot be written ({error.strerror}); free some space") from None
             by_cpu[number] = counts.events
             ends.update(data=counts.completions, empty=counts.empty_completions, queued=counts.empty_queued)
             lost["missed"] += counts.missed
             lost["read_by_others"] += abs(read[ring.pages] - counts.entries)
         completions = counted_completions(ends["data"], ends["empty"], ends["queued"])
-        self._counts = Counts(by_cpu, completions, {})
+        return Counts(by_cpu, completions, {})
 
 
 def ring_kib(available_kib: int, cpus: int) -> int:
@@ -283,18 +293,3 @@ def _mask(cpus: list[int]) -> str:
     bits = sum(1 << cpu for cpu in cpus)
     groups = [f"{bits >> shift & 0xFFFFFFFF:08x}" for shift in range(0, max(cpus, default=0) + 1, 32)]
     return ",".join(reversed(groups))
-
-
-def _stats(cpu: Path) -> dict[str, int]:
-    """Return the counts of a CPU's ring; one read(2), as each sees new counts."""
-    file = os.open(cpu / "stats", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        content = os.read(file, 4096).decode()
-    finally:
-        os.close(file)
-    return {name: int(value) for name, value in re.findall(r"^([a-z ]+): (\d+)$", content, re.MULTILINE)}
-
-
-def _saved_processes(tracing: Path) -> dict[int, str]:
-    lines = (line.split(maxsplit=1) for line in (tracing / "saved_cmdlines").read_text().splitlines())
-    return {int(fields[0]): fields[1] for fields in lines if len(fields) == 2}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -125,15 +125,17 @@ def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
         return False
     if body["boot_id"] == boot_id():
         mount(run, tracing)
-        _restore(tracing, Path(body["device_trace"]) / "enable", body["state"])
+        folders = body.get("device_traces") or [body["device_trace"]]  # the second: of a version before 0.2
+        _restore(tracing, [Path(folder) / "enable" for folder in folders], body["state"])
     journal.unlink()
     unmount(run)
     return True
 
 
-def _restore(tracing: Path, enable: Path, state: dict[str, str]) -> None:
-    if text(enable) not in ("0", ""):
-        enable.write_text("0")
+def _restore(tracing: Path, enables: Iterable[Path], state: dict[str, str]) -> None:
+    for enable in enables:
+        if text(enable) not in ("0", ""):
+            enable.write_text("0")
     is_ours = text(tracing / "current_tracer") == "blk"
     if is_ours:
         (tracing / "tracing_on").write_text("0")
@@ -155,9 +157,9 @@ def lock(run: Path = RUN) -> TextIO:
     return locked_file(run / "ftrace.lock", refusal)
 
 
-def write_journal(run: Path, before: dict[str, str], device_trace: Path) -> None:
+def write_journal(run: Path, before: dict[str, str], device_traces: Iterable[Path]) -> None:
     """Write state `before` to the journal, so that it outlives this process."""
-    save_journal(run / JOURNAL, {"boot_id": boot_id(), "device_trace": str(device_trace), "state": before})
+    save_journal(run / JOURNAL, {"boot_id": boot_id(), "device_traces": [*map(str, device_traces)], "state": before})
 
 
 def save_journal(path: Path, body: Mapping[str, Any]) -> None:
@@ -173,6 +175,22 @@ def save_journal(path: Path, body: Mapping[str, Any]) -> None:
 def cpus(tracing: Path = TRACING) -> list[Path]:
     """Return the folders of the CPUs' rings, in order."""
     return sorted((tracing / "per_cpu").glob("cpu*"), key=lambda path: int(path.name.removeprefix("cpu")))
+
+
+def ring_counts(cpu: Path) -> dict[str, int]:
+    """Return the counts of a CPU's ring; one read(2), as each sees new counts."""
+    file = os.open(cpu / "stats", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        content = os.read(file, 4096).decode()
+    finally:
+        os.close(file)
+    return {name: int(value) for name, value in re.findall(r"^([a-z ]+): (\d+)$", content, re.MULTILINE)}
+
+
+def saved_processes(tracing: Path = TRACING) -> dict[int, str]:
+    """Return the process names by PID that the kernel keeps."""
+    lines = (line.split(maxsplit=1) for line in (tracing / "saved_cmdlines").read_text().splitlines())
+    return {int(fields[0]): fields[1] for fields in lines if len(fields) == 2}
 
 
 def text(path: Path) -> str:

@@ -19,6 +19,7 @@ def sentences(entry: Mapping[str, Any]) -> Iterator[str]:
         "merge": _merge,
         "repeat": _repeat,
         "issue-times": _issue_times,
+        "volume": _volume,
     }[entry["step"]](entry)
     if entry.get("dispatches_cut_apart"):
         yield f"kept in part only: {many(entry['dispatches_cut_apart'], 'dispatch')} of merged requests"
@@ -70,6 +71,10 @@ def _filter(entry: Mapping[str, Any]) -> Iterator[str]:
             yield f"the trace has no request of {criterion}"
     if entry.get("across_the_edge"):
         yield f"across an edge of the range: {many(entry['across_the_edge'], 'request')}, counted as inside"
+
+
+def _volume(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield f"left out: {many(entry['source']['requests'] - entry['requests'], 'request')} of other volumes"
 
 
 def _merge(entry: Mapping[str, Any]) -> Iterator[str]:

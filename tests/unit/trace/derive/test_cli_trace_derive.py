@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_traces import Row, read, write
+from made_traces import Row, read, write, write_volumes
 
 from drivelab.cli.traces import trace_derive
 from drivelab.core.errors import UserError
@@ -67,6 +67,21 @@ def test_filter(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert read(output)[0] == [ROWS[1]]
     with pytest.raises(UserError, match="operation 'reed' is unknown; choose from read, write"):
         run("filter", source, "--operation", "reed", "-o", output)
+
+
+def test_one_volume(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = write_volumes(tmp_path / "a.parquet", [("log", ROWS[0]), ("data", ROWS[1]), ("log", ROWS[2])], ABOUT)
+    output = tmp_path / "b.parquet"
+    assert run("filter", whole, "--volume", "data", "-o", output) == 0
+    assert capsys.readouterr().out.splitlines()[:2] == [
+        f"{output}: 1 request",
+        "  left out: 2 requests of other volumes",
+    ]
+    assert read(output)[0] == ROWS[1:2], "with its time in the whole trace"
+    with pytest.raises(UserError, match="--volume: takes no other criterion"):
+        run("filter", whole, "--volume", "data", "--pid", 8, "-o", output)
+    with pytest.raises(UserError, match=r"2 volumes .*separate one with 'drivelab trace filter"):
+        run("filter", whole, "--pid", 8, "-o", output)
 
 
 def test_merge(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
