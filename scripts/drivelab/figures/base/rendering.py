@@ -32,13 +32,7 @@ def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **option
         import_module("drivelab.figures.kinds.replay.replay_common").badges(
             figure, status
         )  # only figures of replays import it
-    style.label(
-        figure,
-        reduced=bool(status["reduced"].any()),
-        virtual=bool(status["virtual"].any()),
-        clock="virtual" if (status["clock"] == "virtual").any() else "wall",
-        subject=subject,
-    )
+    style.label_by(figure, status, subject)
     if messages := _doubts(kind, tables):
         style.note(figure, "; ".join(messages))
     return figure

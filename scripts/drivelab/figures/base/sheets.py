@@ -131,20 +131,14 @@ def _what_is_left(
             lost = [*lost, f"the remaining values are not enough: {error}"]
     labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
     figure = placeholder(name, lost)
-    style.label(
-        figure,
-        reduced=bool(labels["reduced"].any()),
-        virtual=bool(labels["virtual"].any()),
-        clock="virtual" if (labels["clock"] == "virtual").any() else "wall",
-        subject=subject,
-    )
+    style.label_by(figure, labels, subject)
     return figure
 
 
 def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
     if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
         return {"metric": tables["steady_state"]["metric"].iloc[0]}
-    return {"kind": "soak"} if name == "latency_distribution" else {}
+    return {}
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

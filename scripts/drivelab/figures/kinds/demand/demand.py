@@ -67,12 +67,3 @@ def finish(figure: Figure, axes: Axes, steady_state: pd.DataFrame) -> None:
     """Add the legend, and an alarm if the drive was not steady."""
     style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, axes, "Threads")
-
-
-def readable(places: list[int], apart: float = 1.3) -> list[int]:
-    """Return the places on a logarithmic axis that have room for a tick, at least a factor `apart`."""
-    ticks = places[:1]
-    for place in places[1:]:
-        if place >= apart * ticks[-1]:
-            ticks.append(place)
-    return ticks

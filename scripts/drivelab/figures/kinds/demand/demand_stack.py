@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, style
@@ -46,7 +45,9 @@ def stacked(title: str, table: pd.DataFrame, panels: Sequence[Panel], steady_sta
             grid[0, column].set_title(workload, fontsize=style.SMALL_PT)
         for row, panel in enumerate(panels):
             _draw(grid[row, column], table, part, panel)
-        _outstanding_axis(grid[-1, column], sorted(int(total) for total in part["outstanding"].unique()))
+        places = sorted(int(total) for total in part["outstanding"].unique())
+        ax.binary_axis(grid[-1, column], places, "{:g}".format, room=1.3, apart=1.6)
+        grid[-1, column].set_xlabel("Outstanding I/Os (number),\nthreads \N{MULTIPLICATION SIGN} depth, log scale")
     figure.align_ylabels(grid[:, 0])
     demand.finish(figure, grid[0, 0], steady_state)
     return figure
@@ -60,12 +61,3 @@ def _draw(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panel: Panel) -> 
     log = ax.is_wide(values)
     ax.scale_y(axes, values, scale, log=log)
     axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")
-
-
-def _outstanding_axis(axes: Axes, outstanding: list[int]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(outstanding[0] / 1.3, outstanding[-1] * 1.3)
-    axes.xaxis.set_major_locator(FixedLocator(demand.readable(outstanding, 1.6)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda ios, _: f"{ios:g}"))
-    axes.set_xlabel("Outstanding I/Os (number),\nthreads \N{MULTIPLICATION SIGN} depth, log scale")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pandas as pd
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, style
@@ -30,31 +28,24 @@ FIGURES = (
 
 
 @style.styled
-def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Draw `metric` (iops or mean_latency_us) of a demand sweep, a panel per workload.
+def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Draw the I/O rate of a demand sweep, a panel per workload.
 
     `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
     Raises ValueError for unsuitable tables.
     """
     table = demand.surface(cells, steady_state)
-    scale = quantity(metric, float(table[metric].max()))
+    scale = quantity("iops", float(table["iops"].max()))
     figure, axes_of = demand.panels("Demand variation", table)
     style.note(figure, f"each point: {counted.what(steady_state)}")
     for name, axes in axes_of.items():
         part = table[table["workload"] == name]
         for line, look in demand.lines(table, part):
-            axes.plot(line["queue_depth"], line[metric] / scale.divisor, **look)
-        _depth_axis(axes, sorted(int(depth) for depth in part["queue_depth"].unique()))
-        values = [float(value) for value in part[metric] / scale.divisor]
+            axes.plot(line["queue_depth"], line["iops"] / scale.divisor, **look)
+        depths = sorted(int(depth) for depth in part["queue_depth"].unique())
+        ax.binary_axis(axes, depths, "{:g}".format, room=1.3, apart=1.3)
+        axes.set_xlabel("Queue depth per thread\n(number), log scale")
+        values = [float(value) for value in part["iops"] / scale.divisor]
         ax.scale_y(axes, values, scale, log=ax.is_wide(values))
     demand.finish(figure, next(iter(axes_of.values())), steady_state)
     return figure
-
-
-def _depth_axis(axes: Axes, depths: list[int]) -> None:
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(depths[0] / 1.3, depths[-1] * 1.3)
-    axes.xaxis.set_major_locator(FixedLocator(demand.readable(depths)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda depth, _: f"{depth:g}"))
-    axes.set_xlabel("Queue depth per thread\n(number), log scale")

@@ -53,7 +53,5 @@ def fleet_heat(deviations: pd.DataFrame) -> Figure:
     axes.grid(visible=False)
     for axis, names in ((axes.xaxis, wide.columns), (axes.yaxis, wide.index)):
         tell(axis, partial(_name_at, list(names)))
-    clock = "virtual" if (deviations["clock"] == "virtual").any() else "wall"
-    style.label(figure, reduced=bool(deviations["reduced"].any()), virtual=bool(deviations["virtual"].any()),
-                clock=clock, subject="all drives, key value of each measurement")  # fmt: skip
+    style.label_by(figure, deviations, "all drives, key value of each measurement")
     return figure

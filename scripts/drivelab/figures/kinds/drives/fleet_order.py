@@ -55,10 +55,8 @@ def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
         ends = np.percentile(values[counts], (5, 50, 95))
         axes.axvspan(ends[0], ends[2], color=_BAND, zorder=0, label="5 % to 95 % of the drives")
         axes.axvline(ends[1], color=style.INK, linewidth=1.0, zorder=1, label="median")
-    nothing = np.full(len(rows), np.nan)
     if np.isfinite(low).any():
-        axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([row, row, nothing]).ravel(),
-                  color=_INTERVAL, linewidth=1.6, label="95 % interval", gid="interval")  # fmt: skip
+        ax.whiskers(axes, low, high, row, color=_INTERVAL, linewidth=1.6, label="95 % interval")
     size = max(3.0, min(6.0, 300 / len(rows)))
     marks = (
         (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
@@ -84,9 +82,7 @@ def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
     axes.set_xlabel(f"{label[:1].upper()}{label[1:]}{', lower is better' if lower_is_better else ''}")
     ax.plain_numbers(axes, "x")
     ax.legend(figure, axes)
-    clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
-    style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
-                subject=f"{len(rows)} drives, best first")  # fmt: skip
+    style.label_by(figure, rows, f"{len(rows)} drives, best first")
     return figure
 
 

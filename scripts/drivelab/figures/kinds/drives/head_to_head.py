@@ -6,7 +6,6 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import quantity
 from drivelab.figures.kinds.drives import strip_lines
 from drivelab.figures.registry import FigureKind
 
@@ -28,8 +27,8 @@ _PLACE = ["recording", "step", "round", "cell"]
 
 
 @style.styled
-def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Draw `metric` per second on one clock, a line per drive and run, separate panels by direction.
+def head_to_head(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+    """Draw the I/O rate per second on one clock, a line per drive and run, separate panels by direction.
 
     The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
     their starts, and a note says so. Raises ValueError for unsuitable tables.
@@ -44,8 +43,7 @@ def head_to_head(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str = "io
     own_clocks = bool((rows["clock"] == "virtual").any())
     began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
     rows = rows.assign(at_s=at_s - began)
-    scale = quantity(metric, float(rows[metric].max()))
-    figure = strip_lines.draw(rows, f"Head to head: {scale.name} second by second", metric, "the common start")
+    figure = strip_lines.draw(rows, "Head to head: I/O rate second by second", "iops", "the common start")
     if own_clocks:
         style.note(figure, "virtual clock: each drive has its own clock; the starts are aligned")
     return figure

@@ -27,10 +27,10 @@ _PLACE = ["recording", "step", "round", "cell"]
 
 
 @style.styled
-def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
+def strip_chart(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
     """Draw the I/O rate per second of the soaks, a line per drive and run, panels by direction.
 
-    Soaks of different workloads show bandwidth, unless `metric` is given. Time begins with the first second of the
+    Soaks of different workloads show bandwidth. Time begins with the first second of the
     first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
     unsuitable tables.
     """
@@ -44,7 +44,7 @@ def strip_chart(series: pd.DataFrame, cells: pd.DataFrame, *, metric: str | None
     rows = rows.assign(at_s=rows["elapsed_s"] - began + rows["time_s"])
     workloads = list(rows["workload"].drop_duplicates())
     title = f"Strip chart, {workloads[0]}" if len(workloads) == 1 else "Strip chart"
-    metric = metric or ("iops" if len(workloads) == 1 else "bandwidth_mib_s")
+    metric = "iops" if len(workloads) == 1 else "bandwidth_mib_s"
     figure = strip_lines.draw(rows, title, metric, "the first soak began")
     if len(workloads) > 1:
         style.note(figure, f"one after another: {', '.join(workloads)}")

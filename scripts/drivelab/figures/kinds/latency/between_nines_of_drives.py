@@ -6,14 +6,13 @@ from math import log10
 
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.analysis.values import latency_values as quantiles
 from drivelab.analysis.values.latency_values import NINES
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, style
 from drivelab.figures.base.quantities import format_latency
-from drivelab.figures.base.words import tell
+from drivelab.figures.kinds.latency.nines import across
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
@@ -49,16 +48,9 @@ def between_nines_of_drives(latency_bins: pd.DataFrame) -> Figure:
         axes.plot(curve["nines"], curve["latency_us"], drawstyle="steps-post", color=look.colour, linestyle=look.dash,
                   marker=look.marker, markevery=max(1, len(curve) // 8), markersize=4.5, label=drive,
                   gid="line")  # fmt: skip
-    places = {-log10(1 - percent / 100): percent for percent in NINES.values()}
-    deepest = float(points["nines"].max())
     ax.log_axis(axes, "y", float(points["latency_us"].min()), float(points["latency_us"].max()), format_latency)
     axes.set_ylabel("Latency (µs, ms, s), log scale")
-    axes.set_xlim(0, deepest + 0.2)
-    axes.xaxis.set_major_locator(FixedLocator([place for place in places if place <= deepest + 0.2]))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{places[place]:g}" if place in places else ""))
-    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
-    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+    across(axes, NINES.values(), 0, float(points["nines"].max()) + 0.2)
     ax.legend(figure, axes)
     return figure
 

@@ -30,48 +30,28 @@ _TAIL = (0.001, "99.9 %")
 
 
 @style.styled
-def latency_distribution(latency_bins: pd.DataFrame, *, by: str = "drive", kind: str | None = None) -> Figure:
+def latency_distribution(latency_bins: pd.DataFrame) -> Figure:
     """Draw exceedance curves of latency from merged histogram bins; both axes logarithmic.
 
-    Latency is from submission to completion. `by` is `drive` (one workload, a line per drive) or `cell` (one drive, a
-    line per workload). `kind` keeps only the bins of that kind of step, for example `soak`. Reads and writes of a cell
+    Latency is from submission to completion. All bins are of one workload, with a line for each drive; reads and writes
     are merged. Raises ValueError for unsuitable tables.
     """
     selection.require(latency_bins, "latency_bins")
-    if by not in ("drive", "cell"):
-        raise ValueError(f"by '{by}' is neither 'drive' nor 'cell'")
     bins = latency_bins[latency_bins["count"] > 0]
-    bins = selection.rows(bins, "latency_bins", kind=kind) if kind is not None else bins
-    selection.require(bins, "latency_bins")
-    apart = ["pattern", "read_share_pct", "block_size_bytes"]
-    for column in ("measurement", "kind", *(apart if by == "drive" else ["drive"])):
+    for column in ("measurement", "kind", "pattern", "read_share_pct", "block_size_bytes"):
         selection.require_one(bins, column, "latency_bins")
-    groups = [(str(drive), bins[bins["drive"] == drive]) for drive in bins["drive"].drop_duplicates()]
-    if by == "cell":
-        groups = [
-            (selection.workload(pattern, size, share), group)
-            for (size, share, pattern), group in bins.groupby(["block_size_bytes", "read_share_pct", "pattern"])
-        ]
-
+    groups = list(bins.groupby("drive", sort=False))
     figure = style.new_figure("Latency distribution")
     axes = figure.subplots()
-    palette = style.colours(len(groups)) if by == "drive" else style.ordered_colours(len(groups))
     smallest = 1.0
-    for number, (name, group) in enumerate(groups):
+    for number, ((drive, group), colour) in enumerate(zip(groups, style.colours(len(groups)), strict=True)):
         curve = exceedance(group)
         smallest = min(smallest, curve.min())
-        tail = curve[curve <= _TAIL[0]]
-        if len(tail):
-            name = f"{name}: {_TAIL[1]} in {format_latency(curve[curve > _TAIL[0]].index[-1])}"
-        axes.plot(
-            curve.index,
-            curve,
-            drawstyle="steps-pre",
-            color=palette[number],
-            linestyle=style.DASHES[number % 4],
-            label=name,
-            gid="line",
-        )
+        name = str(drive)
+        if (curve <= _TAIL[0]).any():
+            name += f": {_TAIL[1]} in {format_latency(curve[curve > _TAIL[0]].index[-1])}"
+        axes.plot(curve.index, curve, drawstyle="steps-pre", color=colour, linestyle=style.DASHES[number % 4],
+                  label=name, gid="line")  # fmt: skip
     nines_axis(axes, bins, smallest)
     ax.legend(figure, axes)
     return figure

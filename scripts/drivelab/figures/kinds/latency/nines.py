@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import log10
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.analysis.values import latency_values as quantiles
 from drivelab.figures.base import axes as ax
@@ -67,19 +68,19 @@ def nines(latency_bins: pd.DataFrame) -> Figure:
     latencies = [*table["latency_us"], *curve["latency_us"]]
     ax.log_axis(axes, "y", min(latencies) / 1.2, max(latencies) * 1.4, format_latency)
     axes.set_ylabel("Latency (µs, ms, s), log scale")
-    axes.set_xlim(-0.3, max(*places, float(curve["nines"].max() if len(curve) else 0)) + 0.3)
-    axes.xaxis.set_major_locator(FixedLocator(places))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(
-        FuncFormatter(lambda place, _: next(f"{percent:g}" for percent, at in zip(table["quantile_pct"], places,
-                                                                                strict=True) if at == place))
-    )  # fmt: skip
-    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
-    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+    across(axes, table["quantile_pct"], -0.3, max(*places, float(curve["nines"].max() if len(curve) else 0)) + 0.3)
     ax.legend(figure, axes)
     return figure
 
 
+def across(axes: Axes, percents: Iterable[float], low: float, high: float) -> None:
+    """Set an x axis in nines (1 for 90 %, 2 for 99 % …) from `low` to `high`, with ticks at `percents`."""
+    places = {_nines(percent): percent for percent in percents}
+    axes.set_xlim(low, high)
+    ax.ticks(axes.xaxis, [place for place in places if place <= high], lambda place: f"{places[place]:g}")
+    tell(axes.xaxis, lambda place: f"{100 * (1 - 10.0**-place):.7g} %")
+    axes.set_xlabel("I/Os that were as fast (% of all), log scale towards 100 %")
+
+
 def _nines(percent: float) -> float:
-    """Return the position on the axis: 1 for 90 %, 2 for 99 % …"""
     return -log10(1 - percent / 100)

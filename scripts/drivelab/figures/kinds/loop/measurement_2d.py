@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+from matplotlib.ticker import FixedLocator
 
 from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
@@ -70,11 +70,7 @@ def _by_block_size(axes: Axes, table: pd.DataFrame) -> None:
         line = table[mix].dropna()
         axes.plot(line.index, line, color=colour, marker=marker, label=selection.mix(mix), gid="line")
     sizes = [int(size) for size in table.index]
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(sizes[0] / 1.4, sizes[-1] * 1.4)
-    axes.xaxis.set_major_locator(FixedLocator(sizes))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
+    ax.binary_axis(axes, sizes, format_kib, room=1.4, apart=1.0)
     axes.set_xlabel("Block size (KiB), log scale")
 
 

@@ -37,8 +37,8 @@ _WAIT = re.compile(r"(\d+)(s|min|h)")
 
 
 @style.styled
-def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Draw `metric` of each burst and baseline slice against time, one colour per idle time.
+def idle_recovery(cells: pd.DataFrame) -> Figure:
+    """Draw the I/O rate of each burst and baseline slice against time, one colour per idle time.
 
     Of the writes before the first burst, the last part is shown, as long as the next baseline. `cells` holds the loops
     and soaks of one recording. Raises ValueError for unsuitable tables.
@@ -56,7 +56,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     soaks = soaks[soaks["end_s"] > start]
     time = elapsed(float(rows["end_s"].max()) - start)
     shown = pd.concat([bursts, soaks])
-    scale = quantity(metric, float(shown[metric].max()))
+    scale = quantity("iops", float(shown["iops"].max()))
 
     phase = str(bursts["phase"].iloc[0])
     idle = phase == "wait"
@@ -67,14 +67,14 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     whole_s = float(rows["end_s"].max()) - start
     for _, part in soaks.groupby("step"):
         short = part["end_s"].max() - part["end_s"].min() < _LEAST_SHARE * whole_s
-        axes.plot((part["end_s"] - start) / time.divisor, part[metric] / scale.divisor, color=style.MUTED,
+        axes.plot((part["end_s"] - start) / time.divisor, part["iops"] / scale.divisor, color=style.MUTED,
                   linewidth=1.2, marker="_" if short else "", markersize=18, markeredgewidth=2,
                   markevery=[len(part) // 2], zorder=1.9, label=name, gid="baseline")  # fmt: skip
         name = None
     waits = list(bursts["phase_value"].drop_duplicates())
     for place, (wait, colour) in enumerate(zip(waits, style.ordered_colours(len(waits)), strict=True)):
         part = bursts[bursts["phase_value"] == wait]
-        x, y = (part["end_s"] - start) / time.divisor, part[metric] / scale.divisor
+        x, y = (part["end_s"] - start) / time.divisor, part["iops"] / scale.divisor
         few = len(part) <= _MOST_JOINED
         axes.plot(x, y, color=colour, marker=style.MARKERS[place], markersize=5 if few else 2.5,
                   linestyle=":" if few else "none", gid="bursts",
@@ -87,7 +87,7 @@ def idle_recovery(cells: pd.DataFrame, *, metric: str = "iops") -> Figure:
     axes.set_xlim(0, whole_s / time.divisor * 1.01)
     words.time(axes.xaxis, time.divisor, start)
     axes.set_xlabel(f"Time ({time.unit}), from shortly before the first burst")
-    ax.scale_y(axes, [float(value) for value in shown[metric] / scale.divisor], scale)
+    ax.scale_y(axes, [float(value) for value in shown["iops"] / scale.divisor], scale)
     ax.legend(figure, axes)
     return figure
 

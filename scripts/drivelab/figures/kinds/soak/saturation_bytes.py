@@ -45,8 +45,8 @@ FIGURES = (
 
 
 @style.styled
-def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """Draw I/O rate above mean latency, or `metric` alone, against bytes written since conditioning.
+def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
+    """Draw I/O rate above mean latency against bytes written since conditioning.
 
     Each drive and run has a line with a point per slice. Drives of one capacity share a second axis in drive fills;
     with several capacities each line has a diamond at every drive fill. Marks are the write cliff, where the IOPS fall,
@@ -57,11 +57,7 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str |
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
     written = volume(soak["bytes_written_total"].max())
 
-    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
-    figure = style.new_figure(
-        f"{what} against volume, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
-    )
-    panels = soak_lines.panels(figure, metric)
+    figure, panels = soak_lines.panels(f"IOPS and mean latency against volume, {soak['workload'].iloc[0]}")
     low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
     for shown, axes in panels.items():
         _draw(axes, soak, shown, capacity, written)

@@ -30,8 +30,8 @@ FIGURES = (
 
 
 @style.styled
-def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """Draw I/O rate above mean latency, or `metric` alone, against time, a line per drive and run.
+def saturation_time(cells: pd.DataFrame) -> Figure:
+    """Draw I/O rate above mean latency against time, a line per drive and run.
 
     Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
     fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
@@ -41,11 +41,7 @@ def saturation_time(cells: pd.DataFrame, *, metric: str | None = None) -> Figure
     soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
     time = elapsed(soak["end_s"].max())
 
-    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
-    figure = style.new_figure(
-        f"{what} against time, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
-    )
-    panels = soak_lines.panels(figure, metric)
+    figure, panels = soak_lines.panels(f"IOPS and mean latency against time, {soak['workload'].iloc[0]}")
     for shown, axes in panels.items():
         _draw(axes, soak, shown, time)
         axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
