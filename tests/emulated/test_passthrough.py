@@ -78,7 +78,7 @@ def is_written(blocks: bytes) -> list[bool]:
 
 
 TWO_POLLED = ("--threads", "2", "--polled")
-"""Not as NVMe commands: the guest's kernel, 6.1, can crash (drivelab.drives.nvme_commands.may_poll_in_threads)."""
+"""Not as NVMe commands: the guest's kernel, 6.1, can crash (drivelab.drives.nvme.may_poll_in_threads)."""
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
-from drivelab.plan.design import NO_PLATFORM, Design
-from drivelab.plan.growing import Growth, growth_of
-from drivelab.plan.restored import refuse_outside
+from drivelab.plan.design import NO_PLATFORM, Design, Growth, growth_of
+from drivelab.plan.places import refuse_outside
 from drivelab.plan.schema import validate
 from drivelab.plan.study_parts import ANY_HOST as ANY_HOST
 from drivelab.plan.study_parts import BY_PROTOCOL as BY_PROTOCOL

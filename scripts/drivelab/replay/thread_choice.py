@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drivelab.drives.nvme_commands import may_poll_in_threads
+from drivelab.drives.nvme import may_poll_in_threads
 from drivelab.drives.target import Target
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Topology, placement_on, topology

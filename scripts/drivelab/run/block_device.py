@@ -17,16 +17,15 @@ from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.composition import settings_of
 from drivelab.drives.node import path_of
-from drivelab.drives.nvme_commands import open_character_device
+from drivelab.drives.nvme import open_character_device
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
 from drivelab.fio.early_end import StopRule
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.job_run import choose_engine, prepare, run_fio
 from drivelab.fio.prepared import Prepared as PreparedFio
 from drivelab.fio.prepared import can_prepare
-from drivelab.fio.submission import refuse_submission
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Placement, placement
 from drivelab.plan.cell import Cell

@@ -14,9 +14,8 @@ from drivelab.core.programs import Tick, Timing
 from drivelab.drives import node, sysfs
 from drivelab.drives.sysfs import Wear, read_text
 from drivelab.fio.early_end import StopRule
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.job_run import choose_engine, run_fio
-from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.run import guest

@@ -11,7 +11,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.nvme_commands import character_name, may_poll_in_threads, open_character_device
+from drivelab.drives.nvme import character_name, may_poll_in_threads, open_character_device
 
 
 @pytest.fixture

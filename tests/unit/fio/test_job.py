@@ -13,13 +13,12 @@ from pathlib import Path
 import pytest
 
 from drivelab.core.errors import UserError
-from drivelab.fio import submission
+from drivelab.fio import job
 from drivelab.fio.consistency import contradiction
 from drivelab.fio.document import documents, from_document, output_text
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
-from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 
 MIB = 1 << 20
@@ -52,11 +51,11 @@ def test_nvme_commands_go_to_a_character_device() -> None:
 
 def test_threads_do_not_poll_for_commands_of_an_older_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     polled = Cell("random", 100, 4096, threads=2, queue_depth=16, runtime_s=1.0, nvme=True, polled=True)
-    monkeypatch.setattr(submission, "may_poll_in_threads", lambda: False)
+    monkeypatch.setattr(job, "may_poll_in_threads", lambda: False)
     refuse_submission(replace(polled, threads=1), "io_uring", "drive 'a'", polls=True)
     with pytest.raises(UserError, match=r"polls for NVMe commands in 2 threads, which can crash this kernel\. Use"):
         refuse_submission(polled, "io_uring", "drive 'a'", polls=True)
-    monkeypatch.setattr(submission, "may_poll_in_threads", lambda: True)
+    monkeypatch.setattr(job, "may_poll_in_threads", lambda: True)
     refuse_submission(polled, "io_uring", "drive 'a'", polls=True)
 
 

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.start.inventory import VIA
-from drivelab.cli.start.sheet_rows import additions, sheet_text, verdict
+from drivelab.cli.start.inventory import VIA, additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.terminal import broken
 from drivelab.core.units import counted, format_amount
