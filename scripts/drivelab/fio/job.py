@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from collections.abc import Sequence
 
-from drivelab.core import capabilities
+from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
 from drivelab.drives.nvme import may_poll_in_threads
@@ -215,7 +215,7 @@ def refuse_submission(cell: Cell, engine: str, label: str, *, polls: bool, may_l
     default whether it has the capability).
     """
     if may_lock is None:
-        may_lock = capabilities.has(capabilities.IPC_LOCK)
+        may_lock = programs.has(programs.IPC_LOCK)
     if (cell.registered or cell.polled or cell.nvme) and engine != RING_ENGINE:
         raise UserError(
             f"{label}: cell {cell.label} needs {RING_ENGINE}, which the kernel or a container forbids here. Allow it "

@@ -9,9 +9,8 @@ from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.cell import Cell, cells_of
-from drivelab.plan.load import TRACE
 from drivelab.plan.loop_cells import check_workload, matches
-from drivelab.plan.loops import description, selector
+from drivelab.plan.loops import TRACE, description, selector
 from drivelab.plan.parameters import Alteration, differences, unknown, unsourced
 from drivelab.plan.repetition import POINT, ExpandedStep, expanded, refuse_unclear, refuse_unused
 from drivelab.plan.schema import find_violation

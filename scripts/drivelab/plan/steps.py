@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.units import parse_amount, parse_duration, parse_size
-from drivelab.plan.load import load
 from drivelab.plan.loop_cells import cell
-from drivelab.plan.loops import loop, repeats, steady_soak
+from drivelab.plan.loops import load, loop, repeats, steady_soak
 from drivelab.plan.value_types import MisfitError, Values, at, duration_s, share_of
 
 if TYPE_CHECKING:

@@ -223,9 +223,8 @@ class Inputs:
 
     def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
         """Return the differences between two compared drives, unintended ones first."""
-        return sorted(
-            self._differences.get((measurement, basis, comparison), []), key=lambda row: bool(row["intended"])
-        )
+        rows = self._differences.get((measurement, basis, comparison), [])
+        return sorted(rows, key=lambda row: bool(row["intended"]))
 
     @cached_property
     def paths(self) -> Mapping[str, str]:

@@ -281,7 +281,7 @@ def _ready_to_mount(plan: Plan) -> None:
 
     Raises UserError if the plan's file system or application cannot run here.
     """
-    from drivelab.run.file_system import refuse_unready
+    from drivelab.run.file_system_device import refuse_unready
     from drivelab.trace.capturing import applications
 
     applications.recover_mounts()

@@ -16,7 +16,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.run.device import Device
 from drivelab.run.schedules import Schedules
-from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
+from drivelab.telemetry.host import busiest_cpus, cpu_times
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.time_window import summarise
 

@@ -79,7 +79,7 @@ def _of_hosts(options: argparse.Namespace) -> int:
 def survey(sheet: Path) -> list[dict[str, Any]]:
     """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
-    from drivelab.drives.listing import composed_subjects
+    from drivelab.drives.described import composed_subjects
 
     rows, names = _rows(sheet), identity.whole_disks()
     composed = composed_subjects(names)
@@ -158,9 +158,9 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _composed(name: str, rows: dict[str, Any]) -> dict[str, Any] | None:
-    from drivelab.drives import listing
+    from drivelab.drives import described
 
-    facts = listing.facts(name)
+    facts = described.facts(name)
     if facts is None:
         return None
     pin, reason = facts.pop("pin"), facts.pop("reason")
