@@ -34,7 +34,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal, read_object
 from drivelab.tables.labels import STEADY_STATE, Steps, cell_labels
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.sampler import read_samples
 from drivelab.telemetry.time_window import Timeline
 
 Ceilings = Mapping[str, tuple[Ceiling, str]]

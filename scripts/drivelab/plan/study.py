@@ -86,7 +86,7 @@ class Study:
     scores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Members of each score: measurements, or scores before it (drivelab.analysis.values.scores)."""
     order: int | None = None
-    """Seed of the random order of measurements (`drivelab.campaign.order`); None for the order in the file."""
+    """Seed of the random order of measurements (`drivelab.plan.hosts`); None for the order in the file."""
     fleet: bool | None = None
     """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
 

@@ -19,8 +19,7 @@ from drivelab.analysis.fleet_statistics import (
     spread_table,
 )
 from drivelab.figures.base.style import note, svg
-from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
-from drivelab.figures.kinds.drives.fleet_order import fleet_order
+from drivelab.figures.kinds.drives.fleet_order import fleet_heat, fleet_order
 from drivelab.report.document import ManyDrives
 from drivelab.report.first_screen import BUSY
 from drivelab.report.fleet_sentences import count, lead, some

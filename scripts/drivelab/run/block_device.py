@@ -34,8 +34,8 @@ from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
-from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import composed_sources, sources_for
 from drivelab.trace.capturing.applications import Application, refuse_small_drive
 from drivelab.virtual import manage

@@ -24,7 +24,7 @@ from drivelab.plan.plan import Plan
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.run import consent, guest, write_cache
 from drivelab.run.consent import refuse_foreign_commands
-from drivelab.telemetry.log import Source
+from drivelab.telemetry.sampler import Source
 from drivelab.virtual.kept_state import KEPT_DRIVES
 
 if TYPE_CHECKING:

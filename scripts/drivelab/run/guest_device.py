@@ -22,8 +22,8 @@ from drivelab.run import guest
 from drivelab.run.device import Device
 from drivelab.run.guest import Guest
 from drivelab.telemetry.host import siblings
-from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import sources_for
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.drives import nvme, sysfs, tools
-from drivelab.telemetry.log import FAST_S, SLOW_S, Source, number_in
+from drivelab.telemetry.sampler import FAST_S, SLOW_S, Source, number_in
 
 _KELVIN = 273
 _HWMON_PATTERNS = ("hwmon*", "hwmon/hwmon*", "device/hwmon*", "device/hwmon/hwmon*", "nvme[0-9]*/hwmon*")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.criteria.host_limit import LEAST_S
-from drivelab.telemetry.log import SLOW_S, Source, number_in
+from drivelab.telemetry.sampler import SLOW_S, Source, number_in
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 

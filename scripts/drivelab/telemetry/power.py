@@ -10,7 +10,7 @@ from typing import Any
 
 from drivelab.drives import sysfs, tools
 from drivelab.telemetry.drive_sensors import hwmon_folders
-from drivelab.telemetry.log import SLOW_S, Source, number_in
+from drivelab.telemetry.sampler import SLOW_S, Source, number_in
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 

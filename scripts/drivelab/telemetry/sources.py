@@ -10,7 +10,6 @@ from drivelab.drives.arrays import Chain
 from drivelab.drives.identifiers import actual_serial
 from drivelab.telemetry.drive_sensors import nvme_sources, sectors_source, smartctl_source, temperature_source
 from drivelab.telemetry.host import cpu_source, frequency_source
-from drivelab.telemetry.log import FAST_S, Source
 from drivelab.telemetry.power import (
     NO_METER,
     Meter,
@@ -19,6 +18,7 @@ from drivelab.telemetry.power import (
     meter_source,
     processor_energy_source,
 )
+from drivelab.telemetry.sampler import FAST_S, Source
 from drivelab.virtual import manage
 
 _LARGEST = {"percentage_used_pct", "temperature_alarm", "power_state", "warning_temperature_min",

@@ -17,7 +17,7 @@ from drivelab.fio.series import read_series
 from drivelab.plan.cell import Cell
 from drivelab.recording.writer import MANIFEST, read_object
 from drivelab.run.fill import FOLDER
-from drivelab.telemetry.log import NAME
+from drivelab.telemetry.sampler import NAME
 from drivelab.watch.follow import Follower
 from drivelab.watch.rates import Point, Rates
 from drivelab.watch.recording_progress import loop_progress

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from device_trees import Tree
 
-from drivelab.telemetry.log import Source
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import array_source, combined, of_subject
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from drivelab.figures.base import style
 from drivelab.figures.base.quantities import quantity
 from drivelab.figures.kinds.demand import demand
-from drivelab.figures.kinds.demand.demand_stack import Panel, stacked
+from drivelab.figures.kinds.demand.demand import Panel, stacked
 from drivelab.figures.registry import FigureKind
 
 FIGURES = (
