@@ -13,15 +13,12 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
 from drivelab.figures import render
-from drivelab.figures.kinds.demand.demand_cpu import demand_cpu
-from drivelab.figures.kinds.demand.demand_outstanding import demand_outstanding
-from drivelab.figures.kinds.latency.histogram_by_turn import histogram_by_turn
-from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
+from drivelab.figures.kinds.demand.demand import demand_cpu, demand_outstanding
+from drivelab.figures.kinds.latency.latency_histogram import histogram_by_turn, latency_histogram
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
 from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
 def found(figure: Figure, gid: str) -> list[Artist]:

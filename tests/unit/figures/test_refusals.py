@@ -13,12 +13,10 @@ from drivelab.figures import FIGURES, render
 from drivelab.figures.kinds.drives.comparison import comparison
 from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
-from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
 from drivelab.figures.kinds.loop.window import window
 from drivelab.figures.kinds.replay.replay import replay
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
 @pytest.fixture

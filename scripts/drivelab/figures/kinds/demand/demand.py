@@ -1,4 +1,4 @@
-"""Shared parts of the figures of a sweep over threads and queue depths."""
+"""Figures of a sweep over threads and queue depths, and what they share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,46 @@ from matplotlib.figure import Figure
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, selection, style
-from drivelab.figures.base.quantities import Quantity
+from drivelab.figures.base.quantities import Quantity, quantity
+from drivelab.figures.registry import FigureKind
 
+FIGURES = (
+    FigureKind(
+        name="demand_cpu",
+        title="CPU use",
+        caption=(
+            "System and user CPU time of all threads of the load generator; 100 % is one core. "
+            "Where the CPU is saturated, the figure shows the host's limit, not the drive's."
+        ),
+        tables=("cells", "steady_state"),
+        when=("demand_cpu",),
+        place=130,
+    ),
+    FigureKind(
+        name="demand_outstanding",
+        title="Outstanding I/Os",
+        caption=(
+            "I/O rate and mean latency against all outstanding I/Os (threads times depth), a line for each "
+            "number of threads. Where lines coincide, only the number of outstanding I/Os matters. Beyond "
+            "the knee the latency grows and the rate does not."
+        ),
+        tables=("cells", "steady_state"),
+        when=("demand",),
+        place=110,
+    ),
+    FigureKind(
+        name="demand_variation",
+        title="Demand variation",
+        caption=(
+            "I/O rate against queue depth with a line for each number of threads, one panel per workload. "
+            "Where a line bends and stays flat the drive is saturated: more I/Os outstanding only wait "
+            "longer."
+        ),
+        tables=("cells", "steady_state"),
+        when=("demand",),
+        place=90,
+    ),
+)
 METRICS = ("iops", "mean_latency_us")
 _MOST_PANELS = 9
 _COLUMNS = 2
@@ -118,3 +156,57 @@ def _draw(axes: Axes, table: pd.DataFrame, part: pd.DataFrame, panel: Panel) -> 
     log = ax.is_wide(values)
     ax.scale_y(axes, values, scale, log=log)
     axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log' if log else ''}")
+
+
+_SHARES = {"system_cpu_pct": "System CPU", "user_cpu_pct": "User CPU"}
+_UNIT = "% of a core"
+
+
+@style.styled
+def demand_cpu(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Draw IOPS, and system and user CPU time of all fio threads, against threads times depth.
+
+    The columns of `cells` are shares of the time of one thread; the figure multiplies them by the number of threads.
+    `cells` holds one drive and run; `steady_state` may be empty. Raises ValueError for unsuitable tables.
+    """
+    table = surface(cells, steady_state, ("iops", *_SHARES))
+    table = table.assign(**{column: table[column] * table["threads"] for column in _SHARES})
+    panels = [Panel("iops", quantity("iops", float(table["iops"].max())))]
+    panels += [Panel(column, Quantity(name, _UNIT)) for column, name in _SHARES.items()]
+    return stacked("CPU use of the load generator", table, panels, steady_state)
+
+
+@style.styled
+def demand_outstanding(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Draw IOPS above mean latency, against threads times depth, a line per number of threads.
+
+    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
+    Raises ValueError for unsuitable tables.
+    """
+    table = surface(cells, steady_state)
+    panels = [Panel(metric, quantity(metric, float(table[metric].max()))) for metric in METRICS]
+    return stacked("Outstanding I/Os", table, panels, steady_state)
+
+
+@style.styled
+def demand_variation(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Draw the I/O rate of a demand sweep, a panel per workload.
+
+    `cells` holds one drive and run. If `steady_state` is empty, points are medians of the counted rounds.
+    Raises ValueError for unsuitable tables.
+    """
+    table = surface(cells, steady_state)
+    scale = quantity("iops", float(table["iops"].max()))
+    figure, axes_of = panels("Demand variation", table)
+    style.note(figure, f"each point: {counted.what(steady_state)}")
+    for name, axes in axes_of.items():
+        part = table[table["workload"] == name]
+        for line, look in lines(table, part):
+            axes.plot(line["queue_depth"], line["iops"] / scale.divisor, **look)
+        depths = sorted(int(depth) for depth in part["queue_depth"].unique())
+        ax.binary_axis(axes, depths, "{:g}".format, room=1.3, apart=1.3)
+        axes.set_xlabel("Queue depth per thread\n(number), log scale")
+        values = [float(value) for value in part["iops"] / scale.divisor]
+        ax.scale_y(axes, values, scale, log=ax.is_wide(values))
+    finish(figure, next(iter(axes_of.values())), steady_state)
+    return figure

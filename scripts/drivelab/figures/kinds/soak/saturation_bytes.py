@@ -1,4 +1,4 @@
-"""Write saturation against the volume written."""
+"""Write saturation against time, and against the volume written."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import Quantity, format_number, quantity, volume
+from drivelab.figures.base import selection, style, words
+from drivelab.figures.base.quantities import Quantity, elapsed, format_number, quantity, volume
 from drivelab.figures.kinds.soak import soak_lines
 from drivelab.figures.registry import FigureKind
 
@@ -39,6 +39,19 @@ FIGURES = (
         tables=("cells", "drives"),
         when=("drives_volume",),
         place=355,
+        rows="soaks",
+    ),
+    FigureKind(
+        name="saturation_time",
+        title="Saturation against time",
+        caption=(
+            "I/O rate and mean latency of each slice of the soak against time. Where writes began right after a purge, "
+            "the first part shows the speed fresh out of the box. Marks are the write cliff, where the I/O "
+            "rate falls, and the level that the drive sustains."
+        ),
+        tables=("cells",),
+        when=("soak",),
+        place=160,
         rows="soaks",
     ),
 )
@@ -117,3 +130,39 @@ def _capacity(drives: pd.DataFrame, drive: str) -> int:
     if len(capacities) != 1 or not capacities[0] > 0:
         raise ValueError(f"table 'drives' gives {len(capacities)} capacities for drive '{drive}'; expected one above 0")
     return int(capacities[0])
+
+
+@style.styled
+def saturation_time(cells: pd.DataFrame) -> Figure:
+    """Draw I/O rate above mean latency against time, a line per drive and run.
+
+    Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
+    fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
+    """
+    soak = soak_lines.slices(cells)
+    began = soak.groupby("recording")["elapsed_s"].transform("min")
+    soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
+    time = elapsed(soak["end_s"].max())
+
+    figure, panels = soak_lines.panels(f"IOPS and mean latency against time, {soak['workload'].iloc[0]}")
+    for shown, axes in panels.items():
+        _draw_over_time(axes, soak, shown, time)
+        axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
+    axes.set_xlabel(time.label)
+    words.time(axes.xaxis, time.divisor, float(soak["elapsed_s"].min()))
+    soak_lines.legend(figure, panels.values())
+    return figure
+
+
+def _draw_over_time(axes: Axes, soak: pd.DataFrame, metric: str, time: Quantity) -> None:
+    scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
+    for number, (_, entry, colour, line) in enumerate(soak_lines.lines(soak, "end_s")):
+        soak_lines.plot(axes, line["end_s"] / time.divisor, line[metric] / scale.divisor, colour, number, entry)
+        marks = soak_lines.landmarks(line, metric)
+        span = float((marks.slices["end_s"] - marks.slices["runtime_s"]).min()), float(marks.slices["end_s"].max())
+        soak_lines.mark(axes, marks, (span[0] / time.divisor, span[1] / time.divisor), scale, colour, alone=alone)
+        if marks.cliff is not None:
+            place = marks.cliff.time_s / time.divisor
+            soak_lines.mark_cliff(axes, place, f": after {format_number(place)} {time.unit}", colour, alone=alone)
+    values = (soak[metric] / scale.divisor).dropna().tolist()
+    ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))
