@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.errors import CellFailed
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives.sysfs import SECTOR_BYTES, block_dir, read_text
 from drivelab.recording.writer import write_json
-from drivelab.trace import trace_catalogue
 from drivelab.trace.capturing import applications, guardian
 from drivelab.trace.capturing import command as running
 from drivelab.trace.capturing.applications import Application
@@ -183,31 +182,3 @@ def _counters(device: str) -> dict[str, int]:
     fields = (read_text(block_dir(Path(device).name) / "stat") or "").split()
     places = {"read_ios": 0, "sectors_read": 2, "write_ios": 4, "sectors_written": 6, "busy_ms": 9, "discard_ios": 11}
     return {name: int(fields[place]) if place < len(fields) else 0 for name, place in places.items()}
-
-
-CHOICE: dict[str, Any] = {"timing": {"mode": "original"}, "mapping": {"method": "auto"}, "dependencies": "process"}
-"""Settings for drivelab.plan.replay_choice.ReplayChoice. Each request waits for what its process waited for, so a
-slower drive lengthens the replay. The replay is never shorter than the trace."""
-
-
-def find(application: str, folder: Path, source: str) -> trace_catalogue.Entry:
-    """Return the shipped trace of an application, or the first by name of several.
-
-    Raises UserError, naming `source` as the place of the request, when no trace is shipped or its file is missing.
-    """
-    entries = trace_catalogue.load(folder)
-    chosen = next((entry for _, entry in sorted(entries.items()) if entry.application == application), None)
-    if chosen is None:
-        known = ", ".join(sorted({entry.application for entry in entries.values()})) or "none"
-        raise UserError(
-            f"{source}: application '{application}' cannot run on the virtual clock, and no trace of it is shipped to "
-            f"replay instead; set 'clock: wall' in the study, or choose one of: {known}"
-        )
-    if not chosen.path.is_file():
-        raise UserError(f"{source}: {chosen.path} is missing; restore it with git")
-    return chosen
-
-
-def words(trace: str) -> str:
-    """Return the note on a duration that comes from a replay."""
-    return f"simulated from its trace '{trace}': on the virtual clock no application runs"

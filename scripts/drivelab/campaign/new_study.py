@@ -15,13 +15,11 @@ from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.protocol_page import START
 from drivelab.core.errors import UserError, suggestion
-from drivelab.core.units import counted
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.file_system import LEAST_BYTES
 from drivelab.plan.fitting import UnfitError
 from drivelab.plan.grammar import load, protocol_names, protocol_path
-from drivelab.plan.hosts import still_elsewhere, this_host
 from drivelab.plan.places import COMMAND
 from drivelab.plan.study_parts import IN_RESULTS
 from drivelab.plan.yaml_file import load_yaml
@@ -211,43 +209,3 @@ def _drives(sheet: dict[str, SheetRow], wanted: Iterable[str] | None) -> list[st
 
 def _title(protocol: str) -> str:
     return str(load(protocol_path(protocol)).body["title"])
-
-
-def headline(campaign: Campaign) -> str:
-    """Return a summary of the study, with reasons for anything unexpected, and a table of what other hosts measure."""
-    study = campaign.study
-    on = f" on {len(study.platforms)} platforms; this is host '{this_host()}'" if study.platforms else ""
-    drives, measurements = counted(len(study.drives), "drive"), counted(len(campaign.plans), "measurement")
-    text = f"Study {study.name}: {drives}{on}, {measurements}."
-    if campaign.fleet:
-        text += " It runs drive by drive, as a fleet."
-    if campaign.fleet and study.order is not None:
-        text += (
-            " A host measures its drives in random order, each with all of its runs. These are not blocks, so a drift "
-            "over time looks like a difference between drives ('fleet: false' measures in blocks)."
-        )
-    if not campaign.basis_is_there:
-        text += f" No deltas yet, because another host still has to measure the basis, {study.basis}."
-    if any(planned.plan.virtual for planned in campaign.plans):
-        clock, reason = campaign.clock
-        text += " Virtual drives in real time." if clock == "wall" else f" Virtual clock, not real time: {reason}."
-    for name, source in study.traces.items():
-        if source.capture is not None and not campaign.traces.is_captured(name):
-            text += (
-                f" Trace {name}: the shipped trace, because this host cannot trace: {campaign.traces.cannot_capture}."
-            )
-        if source.file is not None:
-            text += "".join(f" Trace {name}: {limit}." for limit in trace_limits(source.file))
-    table = still_elsewhere((planned.plan for planned in campaign.elsewhere), study.path)
-    return "\n".join(filter(None, [text, table]))
-
-
-def trace_limits(path: Path) -> list[str]:
-    """Return what a trace's replays do not show, as clauses."""
-    # Imports pyarrow, which is slow; other plans do not need it.
-    from drivelab.trace.parquet_schema import has_queue_times, open_trace
-
-    with open_trace(path) as trace:
-        lost = sum(trace.provenance.get("lost", {}).values())
-        limits = [f"LOSSY, {lost} events are missing from it"] if lost else []
-        return limits if has_queue_times(trace.provenance) else [*limits, "replayed from issue times, not queue times"]

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from drivelab.application import timed
+from drivelab.application import stand_in
 from drivelab.campaign.estimate import Trace
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
@@ -120,8 +120,8 @@ def add_application(plan: Plan, name: str, source: str, traces: Path) -> Plan:
         "application": {"title": spec.title, "requires": dict(spec.requires)},
     }
     if plan.clock == "virtual":
-        trace = timed.find(name, traces, source)
-        subject["stand_in"] = {"trace": trace.name, "trace_sha256": trace.sha256, "choice": timed.CHOICE}
+        trace = stand_in.find(name, traces, source)
+        subject["stand_in"] = {"trace": trace.name, "trace_sha256": trace.sha256, "choice": stand_in.CHOICE}
         context["stand_in_path"] = str(trace.path)
     return Plan(subject, context)
 

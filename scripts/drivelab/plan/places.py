@@ -72,7 +72,7 @@ def find_root(start: Path, named: str | None = None) -> Path:
     for folder in (start, *start.parents):
         if folder == SHIPPED:
             break
-        if os.path.isfile(folder / MARKER) and not os.path.exists(folder / MARKER):  # noqa: PTH110, PTH113 - no error without permission
+        if os.path.isfile(folder / MARKER) and not os.path.exists(folder / RESTORED_MARKER):  # noqa: PTH110, PTH113 - no error without permission
             return folder
     return SHIPPED
 

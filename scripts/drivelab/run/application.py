@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from drivelab.application import timed
+from drivelab.application import stand_in, timed
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.criteria.repeats import MOST, next_action
 from drivelab.plan.replay_choice import ReplayChoice
@@ -74,7 +74,7 @@ def _stand_in(bench: Bench) -> Prepared | None:
         raise UserError(f"{path}: this is not the trace that {plan.recording} was planned with; run again")
     folder = bench.recording.part / "schedules" / "application"
     folder.mkdir(parents=True, exist_ok=True)
-    choice = ReplayChoice.from_mapping(timed.CHOICE)
+    choice = ReplayChoice.from_mapping(stand_in.CHOICE)
     return prepare(path, folder / "trace", choice, device.capacity_bytes, device.logical_block_bytes)
 
 
@@ -110,7 +110,7 @@ def _run_once(
     if trace is not None:
         of_trace = bench.plan.subject["stand_in"]
         line |= {key: of_trace[key] for key in ("trace", "trace_sha256")}
-        line["remark"] = timed.words(of_trace["trace"])
+        line["remark"] = stand_in.words(of_trace["trace"])
     bench.recording.append("application", **line)
     return line
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from made_traces import Row, write
 
-from drivelab.campaign.new_study import trace_limits
+from drivelab.campaign.introduction import trace_limits
 
 
 @pytest.mark.parametrize(

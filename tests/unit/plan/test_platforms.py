@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.campaign.new_study import headline
+from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.conditions import conditions

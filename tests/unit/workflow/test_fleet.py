@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from drivelab.campaign.new_study import headline
+from drivelab.campaign.introduction import headline
 from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.core.errors import UserError
 from drivelab.run.consent import Drive, check, require

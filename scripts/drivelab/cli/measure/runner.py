@@ -15,7 +15,7 @@ from pathlib import Path
 from drivelab.campaign import growth as growth_looks
 from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
-from drivelab.campaign.new_study import headline
+from drivelab.campaign.introduction import headline
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.cli.measure import cluster

@@ -19,27 +19,9 @@ from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
 from drivelab.trace.capturing import tracer
-from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, counted_completions, started
+from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
 from drivelab.trace.capturing.tracer import RUN
-from drivelab.trace.decode import count_events
-from drivelab.trace.records import cpu_files
-
-
-def survey(base: Path) -> Counts:
-    """Count the events of files `BASE.blktrace.CPU`; raise UserError if invalid."""
-    by_cpu: dict[int, int] = {}
-    ends: Counter[str] = Counter()
-    lost: Counter[str] = Counter()
-    for cpu, path in cpu_files(base).items():
-        counts = count_events([path])
-        by_cpu[cpu] = counts.events
-        ends.update(data=counts.data_completions, empty=counts.empty_completions, empty_queued=counts.empty_queued)
-        lost["sequence_gaps"] += counts.sequence_gaps
-        lost["truncated_files"] += counts.truncated_files
-    completions = counted_completions(ends["data"], ends["empty"], ends["empty_queued"])
-    return Counts(by_cpu, completions, {kind: count for kind, count in lost.items() if count})
-
 
 DEBUG_BLOCK = Path("/sys/kernel/debug/block")
 START_S = 10.0
@@ -133,7 +115,7 @@ class Blktrace:
 
     def counts(self) -> Counts:
         """Return events by CPU, after `stop`; raise UserError for invalid files."""
-        from drivelab.trace.capturing.blktrace import survey  # imports numpy, which nothing else here needs
+        from drivelab.trace.capturing.survey import survey  # imports numpy, which nothing else here needs
 
         return survey(self._output)
 
