@@ -36,9 +36,8 @@ from drivelab.figures.kinds.loop.convergence import convergence
 from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
 from drivelab.figures.kinds.loop.repeats import repeats
 from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
 from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.stimulus import stimulus
 
 HALF_A_DIGIT = 5.1e-5
 """Of seven."""

@@ -18,8 +18,7 @@ from drivelab.figures.kinds.latency.nines import nines
 from drivelab.figures.kinds.loop.bathtub import mix_lines
 from drivelab.figures.kinds.loop.convergence import convergence
 from drivelab.figures.kinds.loop.repeats import repeats
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
-from drivelab.figures.kinds.soak.stimulus import stimulus
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
 
 
 def drawn(figure: Figure, gid: str) -> list[np.ndarray]:
