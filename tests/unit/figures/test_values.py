@@ -13,7 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from drivelab.figures.base.axes import log_axis
-from drivelab.figures.base.rendering import render
+from drivelab.figures.base.sheets import render
 from drivelab.figures.base.words import place_of
 from drivelab.figures.kinds.latency.latency_distribution import exceedance, latency_distribution
 from drivelab.figures.kinds.loop.convergence import convergence

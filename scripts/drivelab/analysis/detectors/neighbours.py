@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall, samples
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, Values, beside, chance_of_fall, samples
 from drivelab.criteria.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
 
 LEAST_FALL_PCT = 5.0

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.detectors.courses import spells
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.detectors.timeline import beside, chance_of_fall, samples
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, beside, chance_of_fall, samples
 
 NEAR_C = 1.0
 """A drive this close to its limit is too hot: sensors report whole degrees, and the drive may slow down and cool

@@ -17,7 +17,7 @@ from drivelab.analysis.values.application_values import application_rows, replay
 from drivelab.analysis.values.load_values import load_rows
 from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
-from drivelab.analysis.values.slice_counts import lacking, saturating
+from drivelab.analysis.values.saturation_values import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe

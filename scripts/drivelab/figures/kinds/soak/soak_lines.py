@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drivelab.analysis.values.saturation_table import drifts
-from drivelab.analysis.values.saturation_values import Cliff, Level, find_cliff, level
-from drivelab.analysis.values.slice_counts import counted_slices
+from drivelab.analysis.values.saturation_values import Cliff, Level, counted_slices, find_cliff, level
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import Quantity, format_latency, format_number
