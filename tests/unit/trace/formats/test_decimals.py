@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from drivelab.trace.formats.common.decimals import decimal_ns
+from drivelab.trace.formats.common.request_columns import decimal_ns
 from hypothesis import given
 from hypothesis import strategies as st
 
