@@ -46,15 +46,15 @@ def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"begin_s": slices["elapsed_s"], "end_s": end_s, "iops": slices["iops"]}).reset_index(drop=True)
 
 
-def local_median(values: Floats, width: int = LOCAL) -> Floats:
-    """Return the median of the `width` values around each value, fewer at the ends."""
-    rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
+def local_median(values: Floats) -> Floats:
+    """Return the median of the LOCAL values around each value, fewer at the ends."""
+    rolling = pd.Series(values).rolling(LOCAL, center=True, min_periods=1)
     return np.asarray(rolling.median(), dtype=float)
 
 
-def local_quantile(values: Floats, quantile: float, width: int = LOCAL) -> Floats:
-    """Return a quantile of the `width` values around each value."""
-    rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
+def local_quantile(values: Floats, quantile: float) -> Floats:
+    """Return a quantile of the LOCAL values around each value."""
+    rolling = pd.Series(values).rolling(LOCAL, center=True, min_periods=1)
     return np.asarray(rolling.quantile(quantile, interpolation="higher"), dtype=float)
 
 
