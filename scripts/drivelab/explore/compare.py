@@ -49,10 +49,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result.
-
-    `basis` and `comparison` are the selectors' texts, which name the two sides in the tables.
-    """
+    """The result. `basis` and `comparison` are the selectors' texts, which name the two sides in the tables."""
 
     basis: str
     comparison: str

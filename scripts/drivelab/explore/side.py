@@ -164,9 +164,6 @@ def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _score(protocol: str) -> dict[str, str]:
-    """Return the `analysis` key of a protocol.
-
-    The result is empty if the protocol no longer exists.
-    """
+    """Return the `analysis` key of a protocol. The result is empty if the protocol no longer exists."""
     path = ROOT / "config/protocols" / f"{protocol}.yaml"
     return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

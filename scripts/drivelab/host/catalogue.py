@@ -89,10 +89,7 @@ def _latencies(parts: Sequence[Part]) -> str:
 
 
 def _is_near(part: Part) -> bool | None:
-    """Return False for a node without CPUs.
-
-    With several nodes None, because the load's CPUs are not known yet.
-    """
+    """Return False for a node without CPUs. With several nodes None, because the load's CPUs are not known yet."""
     if part.value == ONLY_NODE:
         return True
     return False if read_text(Path(part.name)) == "" else None

@@ -20,10 +20,7 @@ ONLY_NODE = "the only one"
 
 
 def pcie_link(machine: Machine, drive: str) -> list[Part] | None:
-    """Return speed and width of the PCIe link nearest to the drive.
-
-    For a SATA drive its controller's link.
-    """
+    """Return speed and width of the PCIe link nearest to the drive. For a SATA drive its controller's link."""
     for folder in machine.ancestors(drive):
         now, best = (
             [read_text(folder / f"{which}_link_{quantity}") for quantity in ("speed", "width")]
@@ -53,10 +50,7 @@ def autonomous_states(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def suspends(machine: Machine, drive: str) -> list[Part] | None:
-    """Return devices whose driver can suspend them.
-
-    Other devices have the file too, without effect.
-    """
+    """Return devices whose driver can suspend them. Other devices have the file too, without effect."""
     parts = upward_files("power/control")(machine, drive) or []
     return [part for part in parts if part.sibling("runtime_status") != "unsupported"] or None
 
@@ -212,10 +206,7 @@ def power_supply(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def idle_action(machine: Machine, drive: str) -> list[Part] | None:
-    """Return logind's action on an idle host (logind.conf(5)).
-
-    Later files override earlier ones.
-    """
+    """Return logind's action on an idle host (logind.conf(5)). Later files override earlier ones."""
     if not (machine.run_root / "systemd/system").is_dir():
         return None
     folder = machine.etc_root / "systemd"
@@ -229,10 +220,7 @@ def idle_action(machine: Machine, drive: str) -> list[Part] | None:
 
 
 def swaps(machine: Machine, drive: str) -> list[Part] | None:
-    """Return the swap areas.
-
-    Used ones stay unchanged, because their pages would first be read back into memory.
-    """
+    """Return the swap areas. Used ones stay unchanged, because their pages would first be read back into memory."""
     table = machine.proc_root / "swaps"
     text = read_text(table)
     if text is None:

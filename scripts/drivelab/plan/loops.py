@@ -13,10 +13,7 @@ from drivelab.plan.value_types import MisfitError, Values, at, block_sizes, dura
 
 
 def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return window and excursions of a steady state.
-
-    Excursions above 100 % of the mean are permitted.
-    """
+    """Return window and excursions of a steady state. Excursions above 100 % of the mean are permitted."""
     return {
         "window": rule["window"],
         "data_excursion": parse_share(rule["data_excursion"]),
@@ -34,10 +31,7 @@ def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steady_soak(rule: Mapping[str, Any], slice_s: float) -> dict[str, Any]:
-    """Return the steady-state rule of a soak.
-
-    Raises MisfitError if its spans are not whole slices.
-    """
+    """Return the steady-state rule of a soak. Raises MisfitError if its spans are not whole slices."""
     every_s = duration_s(rule, "every") if "every" in rule else slice_s
     slices = every_s / slice_s
     if round(slices) < 1 or abs(slices - round(slices)) > 1e-6:

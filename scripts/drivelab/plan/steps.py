@@ -128,10 +128,7 @@ _MULTIPLES = ("capacity_multiple", "raw_capacity_multiple")
 
 
 def condition(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the condition for a plan.
-
-    Raises MisfitError for a pass without an amount to write.
-    """
+    """Return the condition for a plan. Raises MisfitError for a pass without an amount to write."""
     resolved: dict[str, Any] = {"purge": fields["purge"]}
     if fields.get("scenario") == "required":
         resolved["scenario_required"] = True

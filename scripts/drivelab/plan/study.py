@@ -95,10 +95,7 @@ class Study:
     """For a study that adds runs until it is decided."""
 
     def concurrency_of(self, host: str) -> int:
-        """Return the simultaneous measurements on a host or ANY_HOST.
-
-        Return 1 for a host that a mapping leaves out.
-        """
+        """Return the simultaneous measurements on a host or ANY_HOST. Return 1 for a host that a mapping leaves out."""
         return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
 
     def part(self, drive: str) -> Study:

@@ -97,10 +97,7 @@ class MeasurementChoice:
 def platforms_of(
     path: Path, body: Mapping[str, Mapping[str, Any]], scenario: str, write_cache: str
 ) -> tuple[Platform, ...]:
-    """Return the platforms.
-
-    Settings left out are the study's. Raises UserError for two that are identical.
-    """
+    """Return the platforms. Settings left out are the study's. Raises UserError for two that are identical."""
     seen: dict[tuple[str, str, str | None, FileSystem | None], str] = {}
     platforms = []
     for name, entry in body.items():
@@ -119,10 +116,7 @@ def platforms_of(
 
 
 def results_of(path: Path, body: Mapping[str, Any]) -> Path:
-    """Return the results folder.
-
-    Raises UserError if it collides with a name in another study's results.
-    """
+    """Return the results folder. Raises UserError if it collides with a name in another study's results."""
     results = Path(body.get("results", f"results/{body['name']}"))
     for folder in (results, *results.parents):
         if folder.name in IN_RESULTS:
@@ -196,10 +190,7 @@ def refuse_scores(path: Path, scores: Mapping[str, tuple[str, ...]], measurement
 
 
 def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
-    """Return the source in an entry of `traces`.
-
-    Raises UserError unless there is exactly one.
-    """
+    """Return the source in an entry of `traces`. Raises UserError unless there is exactly one."""
     if ("shipped" in entry) == ("file" in entry):
         raise UserError(f"{place}: give either 'shipped' (a trace of drivelab) or 'file' (your own trace)")
     file = Path(entry["file"]) if "file" in entry else None
@@ -209,10 +200,7 @@ def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
 def measurement(
     entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
 ) -> MeasurementChoice:
-    """Return an entry of `measurements`.
-
-    Raises UserError for an unknown drive or trace.
-    """
+    """Return an entry of `measurements`. Raises UserError for an unknown drive or trace."""
     for drive in entry.get("drives", ()):
         if drive not in drives:
             raise UserError(

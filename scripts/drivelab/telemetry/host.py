@@ -85,10 +85,7 @@ def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = (
 
 
 def _ticks(process: Path) -> tuple[int, int, int, int]:
-    """Return user and system ticks of a process and of its ended children.
-
-    Zeros for an ended process.
-    """
+    """Return user and system ticks of a process and of its ended children. Zeros for an ended process."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:

@@ -18,10 +18,7 @@ NAME = "telemetry.jsonl"
 
 
 class Log:
-    """Append lines, each in one write.
-
-    Failed writes are ignored: telemetry must not end a measurement.
-    """
+    """Append lines, each in one write. Failed writes are ignored: telemetry must not end a measurement."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor: int | None = None
@@ -130,10 +127,7 @@ class Sampler:
     """
 
     def __init__(self, sources: Iterable[Source], recording: Path, keep: bool = False) -> None:
-        """Write to the folder `recording`.
-
-        With `keep`, also hold samples in memory for `kept`.
-        """
+        """Write to the folder `recording`. With `keep`, also hold samples in memory for `kept`."""
         slots = [_Slot(source) for source in sources]
         self._prompt = [slot for slot in slots if slot.source.prompt]
         self._others = [slot for slot in slots if not slot.source.prompt]
@@ -181,10 +175,7 @@ class Sampler:
                 self._log.close()
 
     def edge(self, thorough: bool = False) -> None:
-        """Sample the prompt sources at the start or end of a cell.
-
-        With `thorough`, all sources that answer.
-        """
+        """Sample the prompt sources at the start or end of a cell. With `thorough`, all sources that answer."""
         self._take(self._prompt)
         self._latest_s = self.now_s()
         for slot in self._others if thorough else ():

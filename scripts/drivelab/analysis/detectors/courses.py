@@ -88,10 +88,7 @@ def _relative(course: pd.DataFrame, usual: Floats, usual_of_whole: Floats | floa
 
 
 def spells(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, end) of each unbroken stretch of True.
-
-    `end` is the index after the last.
-    """
+    """Return (first, end) of each unbroken stretch of True. `end` is the index after the last."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(np.int8)))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
 

@@ -71,10 +71,7 @@ class Recording:
 
     @cached_property
     def soaks(self) -> dict[str, pd.DataFrame]:
-        """Return {cell_label: slices of the soak in order}.
-
-        Successive soaks of one workload are one soak.
-        """
+        """Return {cell_label: slices of the soak in order}. Successive soaks of one workload are one soak."""
         soaks = self.cells[self.cells["kind"] == "soak"].sort_values(["step", "round"])
         return {str(label): soak for label, soak in soaks.groupby("cell_label", sort=False)}
 
@@ -152,10 +149,7 @@ class Declared(NamedTuple):
 
 
 def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
-    """Yield the findings, or `nothing` if there are none.
-
-    `nothing` is None if there was no data to check.
-    """
+    """Yield the findings, or `nothing` if there are none. `nothing` is None if there was no data to check."""
     findings = list(findings)
     if findings:
         yield from findings

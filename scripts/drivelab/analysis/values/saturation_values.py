@@ -139,10 +139,7 @@ def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE, whole
 
 
 def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_SHARE) -> Level:
-    """Return the level of `metric` over the saturated slices, steady or not.
-
-    Arguments and errors: see `level`.
-    """
+    """Return the level of `metric` over the saturated slices, steady or not. Arguments and errors: see `level`."""
     return level(saturated_slices(slices, last_share), metric)
 
 
@@ -200,10 +197,7 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
 
 
 def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
-    """Return the number of slices before the first permanent fall by `least`.
-
-    The finest scale that has one decides.
-    """
+    """Return the number of slices before the first permanent fall by `least`. The finest scale that has one decides."""
     if len(course) <= LASTING:
         return None
     scatter = float(np.median(np.abs(np.diff(course)))) / (0.6745 * np.sqrt(2))  # of one slice, for normal scatter
@@ -250,10 +244,7 @@ def _is_permanent(course: npt.NDArray[np.float64], cut: int, middle: float) -> b
 
 
 def _longest(flags: npt.NDArray[np.bool_]) -> int:
-    """Return the length of the longest stretch with more than two thirds True.
-
-    Single slices do not break it (ours).
-    """
+    """Return the length of the longest stretch with more than two thirds True. Single slices do not break it (ours)."""
     excess = np.r_[0, np.cumsum(np.where(flags, 1, -2))]
     # the excess of such a stretch is larger at its end than at its begin; the longest begins at the first lower excess
     first = np.searchsorted(-np.minimum.accumulate(excess), -excess, side="right")
