@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 import pyarrow.csv as csv
 
 from drivelab import native
-from drivelab.trace.formats.common.lines import line_numbers
+from drivelab.trace.formats.common.lines import Lines, line_numbers, request_batches
 from drivelab.trace.formats.common.source import Block
-from drivelab.trace.formats.common.trace_format import MalformedError, Whole
+from drivelab.trace.formats.common.trace_format import Format, MalformedError, Whole, operation_codes, rows, scaled
 from drivelab.trace.parquet_schema import FLAGS, OPERATIONS
+from drivelab.trace.records import SECTOR_BYTES
 
 _NS = pa.decimal128(28, 9)
 
@@ -183,6 +184,45 @@ class Fields:
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name]
+
+
+def columns_format(
+    layout: Layout,
+    *,
+    time: str,
+    operation: tuple[str, Mapping[str, str | None]],
+    offset: str,
+    length: str,
+    sectors: Collection[str] = (),
+    more: Callable[[Fields], Mapping[str, Any]] = lambda fields: {},
+    not_requests: str = "",
+    **facts: Any,
+) -> Format:
+    """Return the format with a request in each line, in columns.
+
+    Args:
+        time: name of its column, as are `offset` and `length`.
+        operation: name of its column, and the operation of each text in it; None for lines that are not requests.
+        sectors: columns in sectors of 512 bytes; others are in bytes.
+        more: returns further columns of `rows`.
+        not_requests: words for lines that are not requests, which are counted.
+        facts: further fields of `Format`.
+    """
+
+    def convert(block: Block) -> pa.RecordBatch:
+        fields = layout.parse(block)
+        name, meanings = operation
+        codes = operation_codes(fields[name], meanings, name)
+        offset_bytes, length_bytes = (
+            scaled(fields[column], SECTOR_BYTES, column) if column in sectors else fields[column]
+            for column in (offset, length)
+        )
+        return rows(line=fields.line, time=fields[time], operation=codes, offset_bytes=offset_bytes,
+                    length_bytes=length_bytes, **more(fields))  # fmt: skip
+
+    lines = Lines(convert, layout.header)
+    return Format(columns=layout.delimiter.join(layout.columns), looks_like=lines.looks_like,
+                  read=request_batches(lines, not_requests), **facts)  # fmt: skip
 
 
 def _whole(values: pa.Int64Array, name: str) -> Whole:
