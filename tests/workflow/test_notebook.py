@@ -14,7 +14,7 @@ from mini_project import ROOT, Project
 from pypdf import PdfReader
 
 from drivelab.cli.main import main
-from drivelab.explore.export import places, redraw
+from drivelab.explore.redrawing import places, redraw
 from drivelab.figures.base.style import svg
 from drivelab.figures.base.svg import without_values
 

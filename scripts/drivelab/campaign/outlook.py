@@ -1,4 +1,4 @@
-"""What a study will do to its drives, shown to users before they agree."""
+"""What a study will do to its drives, and which differences it can show, before users agree."""
 
 from __future__ import annotations
 

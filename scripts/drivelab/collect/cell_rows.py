@@ -1,4 +1,4 @@
-"""Columns of `cells` and rows of `latency_bins` from the result of one cell."""
+"""Columns of `cells` and rows of `latency_bins` from the result of one cell, and the table `load_rates`."""
 
 from __future__ import annotations
 

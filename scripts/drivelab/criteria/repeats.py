@@ -1,8 +1,14 @@
-"""Evaluate repeated runs: agreement, number needed, value to report.
+"""Evaluate repeated runs: agreement, number needed, value to report, and the error of looking again and again.
 
 Solidigm Performance Evaluation Guide (August 2022), sections 4.1 and 4.2: report the median of an odd number of warm
 runs, at least three. If the relative standard error is above 5 %, do more runs. If more than seven are needed, discard
 the set or study the cause.
+
+A study that adds runs until its tests are decided looks at the same data again and again, and chance has a turn at
+every look. Each look therefore may spend only a part of the error: after n of at most m runs, (n / m)^2 of it is spent
+(Kim and DeMets, Biometrika 74, 1987). The level of a look follows from what was spent before by the joint distribution
+of the looks (Armitage, McPherson and Rowe, Journal of the Royal Statistical Society A 132, 1969), for sums of normal
+steps. It is applied to p-values of t-tests (Jennison and Turnbull, Group Sequential Methods, 2000, section 3.8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describe a subject and the disks below it: counters for seals, and the facts for identity.json."""
+"""Describe a subject and the disks below it: for seals, for identity.json, and for the drive sheet."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Read NVMe drives with nvme-cli and sysfs.
+"""Read NVMe drives with nvme-cli and sysfs, and open their character devices.
 
 Formats: NVM Express Base Specification 2.0, figures of Identify Controller, Identify Namespace, and the SMART and
 Sanitize logs. nvme-cli 1 and 2 write the same keys, but one writes counters as numbers and the other as strings.
+A character device passes NVMe commands to a namespace, past the block layer. Linux names the two nodes of a namespace
+nvmeXnY and ngXnY and keeps both names while one is open (drivers/nvme/host/multipath.c and core.c, nvme_add_ns_cdev).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The values of a comparison as lines for people: workloads in words, one line for each workload and percentile."""
+"""The values of a comparison as lines for people, in words, and as a text for the terminal, Markdown or JUnit XML."""
 
 from __future__ import annotations
 

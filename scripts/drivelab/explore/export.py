@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -17,85 +17,10 @@ from drivelab.analysis.limits import limited
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.grouping import grouped
 from drivelab.explore.paper_tables import TABLE_FORMATS, PaperTable, comparison_table, tex, values_table
+from drivelab.explore.redrawing import COMPARISON, places, redraw, subject_of
 from drivelab.figures.registry import FIGURES
-from drivelab.recording.folders import home, owner
+from drivelab.recording.folders import owner
 from drivelab.tables import io
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-COMPARISON = "comparison"
-_OF_THE_STUDY = ("deltas", "summary", "variation", "drives", "exclusions")
-"""Tables that a study has once; of these, those with a measurement are narrowed to it."""
-
-
-def places(results: Path | str) -> list[str]:
-    """Return the figures of a results folder that can be drawn again, as `redraw` takes them.
-
-    These are paths below `figures`: DRIVE/MEASUREMENT/KEY/FIGURE, and comparison/MEASUREMENT/FIGURE. Raises UserError
-    if there are none.
-    """
-    folder = Path(results) / "figures"
-    paths = [path.relative_to(folder).with_suffix("") for path in sorted(folder.rglob("*.svg"))]
-    found = [str(path) for path in paths if path.name in FIGURES and _is_place(path)]
-    if not found:
-        raise UserError(f"{folder}: holds no figures. Name the results folder of a finished study.")
-    return found
-
-
-def redraw(results: Path | str, place: str) -> Figure:
-    """Draw a figure again from the tables of a results folder; `place` is one of `places`.
-
-    The figure is matplotlib's: change it as you like. Its labels (reduced, virtual …) belong to the data.
-    """
-    known = places(results)
-    if place not in known:
-        raise UserError(f"{results}: has no figure '{place}'; {suggestion(place, known)}")
-    from drivelab.figures.base.sheets import sheets  # imports matplotlib, which is slow
-
-    *parts, name = place.split("/")
-    return next(figure for _, figure in sheets([name], tables_of(Path(results), place), subject_of(parts)))
-
-
-def subject_of(parts: list[str]) -> str:
-    """Return what a figure shows, from the folders of its place: drive and measurement."""
-    return f"{'all drives' if parts[0] == COMPARISON else parts[0]}, {parts[1]}"
-
-
-def tables_of(results: Path, place: str) -> Mapping[str, pd.DataFrame]:
-    """Return the tables that the figure at a place is drawn from."""
-    from drivelab.figures.base.sheets import tables_of as tables_of_figure
-
-    *parts, name = place.split("/")
-    measurement = parts[1]
-    recordings = ["/".join(parts)] if parts[0] != COMPARISON else _compared(results, measurement)
-    tables = {}
-    for table in dict.fromkeys(tables_of_figure(name)):
-        whole = results / f"tables/{table}.parquet"
-        if table in _OF_THE_STUDY:
-            if parts[0] != COMPARISON and table == "exclusions":
-                continue
-            frame = io.read([whole] if whole.exists() else [], table)
-            tables[table] = frame[frame["measurement"] == measurement] if "measurement" in frame else frame
-        else:
-            files = [home(results, recording) / "tables" / recording / f"{table}.parquet" for recording in recordings]
-            tables[table] = io.read([file for file in files if file.exists()], table)
-    return tables
-
-
-def _compared(results: Path, measurement: str) -> list[str]:
-    """Return the recordings of a measurement, or of all measurements NAME.VALUE of a protocol with several."""
-    summary = io.read([results / "tables/summary.parquet"], "summary")
-    exclusions = results / "tables/exclusions.parquet"
-    left_out = io.read([exclusions], "exclusions") if exclusions.exists() else pd.DataFrame({"recording": []})
-    names = [*summary["recordings"].explode(), *left_out["recording"]]
-    return [name for name in dict.fromkeys(map(str, names))
-            if name.split("/")[1:2] == [measurement] or name.split("/")[1].startswith(f"{measurement}.")]  # fmt: skip
-
-
-def _is_place(path: Path) -> bool:
-    return len(path.parts) == (3 if path.parts[0] == COMPARISON else 4)
-
 
 _MARK = "export.json"
 """Lists the files of an export; also the mark of its folder."""
@@ -266,7 +191,7 @@ def _readme(about: Mapping[str, Any]) -> list[str]:
 
 
 def _cells(results: Path, figures: Sequence[Mapping[str, Any]]) -> str:
-    head = f"# %%\nfrom drivelab.explore.export import redraw\n\nresults = {str(results.resolve())!r}\n"
+    head = f"# %%\nfrom drivelab.explore.redrawing import redraw\n\nresults = {str(results.resolve())!r}\n"
     return head + "".join(f"\n# %% {entry['file']}\nredraw(results, {entry['place']!r})\n" for entry in figures)
 
 

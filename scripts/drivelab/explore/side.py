@@ -1,4 +1,4 @@
-"""The values of one selection of recordings, pooled as in the table `summary`."""
+"""The values of one selection of recordings, pooled as in the table `summary`, and their workload facets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write fio's job text for a cell."""
+"""Write fio's job text for a cell, and refuse cells whose way of submitting I/Os is not supported here."""
 
 from __future__ import annotations
 

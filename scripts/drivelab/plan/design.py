@@ -1,4 +1,7 @@
-"""Plan the runs: all combinations, minus `exclude`, plus `include`."""
+"""Plan the runs: all combinations, minus `exclude`, plus `include`; and the runs of a study that adds some.
+
+A growing study adds runs until its headline comparisons are decided. It keeps what each look at them found.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolve the loop step: its cells, their order, and its stop rule."""
+"""Resolve the loop step (cells, order, stop rule) and the load step (rising rates of requests, until a limit)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pages of a site share: templates, style, script, policy."""
+"""What all pages of a site share (templates, style, script, policy), and its first page."""
 
 from __future__ import annotations
 

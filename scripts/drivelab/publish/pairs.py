@@ -1,4 +1,7 @@
-"""Judge pairs of comparable results by the rules of `drivelab compare`, a bounded number of them."""
+"""Judge pairs of comparable results by the rules of `drivelab compare`, and write the page that compares two.
+
+The number of pairs is bounded. The page has the data of each group of comparable results, packed apart.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file on a file system that drivelab makes on a drive: what a platform with `file_system` measures."""
+"""Make a file system on a drive, and measure a file on it: what a platform with `file_system` measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read the host: CPU time by consumer, interrupts, frequency."""
+"""Read the host: CPU time by consumer and by CPU, interrupts, frequency."""
 
 from __future__ import annotations
 

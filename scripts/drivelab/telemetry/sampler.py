@@ -1,4 +1,4 @@
-"""Sample telemetry sources during a measurement."""
+"""Sample telemetry sources during a measurement, and keep samples and remarks in `telemetry.jsonl`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Select the telemetry sources for a drive on this host."""
+"""Select the telemetry sources for a drive on this host, or for all disks below a partition, volume or array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Follow one recording, unfinished or complete."""
+"""Follow one recording, unfinished or complete, and describe its journal as sentences."""
 
 from __future__ import annotations
 

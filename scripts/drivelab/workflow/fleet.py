@@ -1,4 +1,4 @@
-"""A fleet: a study that runs drive by drive.
+"""A fleet: a study that runs drive by drive, each part in a separate Snakemake.
 
 Each drive is a part with its own results; a last step joins the parts. Snakemake needs half a millisecond to plan a
 job, and at least as much per output. For 30,000 recordings with their seals, tables and figures it would need a quarter

@@ -1,4 +1,4 @@
-"""Provide what detectors need: a recording's tables and rates over time."""
+"""Provide what detectors need: a recording's tables and rates over time, with telemetry aligned to them."""
 
 from __future__ import annotations
 

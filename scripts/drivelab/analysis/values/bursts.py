@@ -1,4 +1,9 @@
-"""Measure what a drive moves at a higher rate before its rate falls, at first and after idle times."""
+"""Measure what a drive moves at a higher rate before its rate falls, at first and after idle times.
+
+The same gives the credits of a volume, a token bucket (Amazon EBS gp2 and st1, Azure disks): it earns credits at its
+base rate, saves at most a bucket of them, and spends them when it is faster. A full bucket of C credits lasts for
+C / (burst rate - base rate).
+"""
 
 from __future__ import annotations
 

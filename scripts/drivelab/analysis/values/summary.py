@@ -1,4 +1,4 @@
-"""Make the table `summary`: a value and verdict per drive, cell and metric."""
+"""Make the table `summary`: a value and verdict per drive, cell and metric, with the asymptotes of loops."""
 
 from __future__ import annotations
 

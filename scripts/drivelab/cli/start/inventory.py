@@ -1,4 +1,4 @@
-"""Collect the drives of many hosts into one sheet, over ssh or Slurm."""
+"""Add the drives of this host, or of many hosts over ssh or Slurm, to a drive sheet."""
 
 from __future__ import annotations
 

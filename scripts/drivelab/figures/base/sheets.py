@@ -1,4 +1,4 @@
-"""Draw the figures of one measurement from its tables."""
+"""Draw figures from tables, labelled with their subject and the status of the data: one, or all of a measurement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summary tables of a test: latency percentiles, figure of merit, best runs next to medians."""
+"""Summary tables of a test (percentiles, figure of merit, best runs), and scores over several measurements."""
 
 from __future__ import annotations
 

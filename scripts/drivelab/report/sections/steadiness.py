@@ -1,4 +1,4 @@
-"""Steady state of a test, and the reliability of its values."""
+"""Steady state of a test, the reliability of its values, and what makes them vary."""
 
 from __future__ import annotations
 

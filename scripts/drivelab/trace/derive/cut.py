@@ -1,4 +1,4 @@
-"""Cut a trace to the requests queued within a time span."""
+"""Cut a trace to the requests queued within a time span, or repeat it to write as much as a long benchmark."""
 
 from __future__ import annotations
 

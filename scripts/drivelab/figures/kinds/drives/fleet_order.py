@@ -1,4 +1,4 @@
-"""One value of all drives of a fleet, best on top, with intervals, median and outliers."""
+"""Figures of a fleet: one value of all drives, best on top, and a map of the deviations from the medians."""
 
 from __future__ import annotations
 
