@@ -19,7 +19,7 @@ from verdict_calibration import Floats, Scenario, simulated, summary_of
 from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
 from drivelab.campaign.growth import DECIDED_AT_THE_MARGIN, look
-from drivelab.plan.growing import Growth
+from drivelab.plan.design import Growth
 
 LEAST, MOST = 3, 9
 HEADLINES = 4

@@ -24,8 +24,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from drivelab.telemetry.log import FAST_S, Source
-from drivelab.telemetry.sampler import Sampler
+from drivelab.telemetry.sampler import FAST_S, Sampler, Source
 from drivelab.telemetry.sources import sources_for
 
 SIZE_MIB = 64

@@ -26,7 +26,7 @@ from drivelab.fio.job_run import run_fio
 from drivelab.plan.file_system import LEAST_BYTES, FileSystem
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run import file_system as making
+from drivelab.run import file_system_device as making
 from drivelab.run import guest_device
 from drivelab.run.condition import precondition, purge
 from drivelab.run.device import open_device

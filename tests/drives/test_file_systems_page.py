@@ -16,7 +16,7 @@ from mini_project import Project
 
 from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
-from drivelab.run.file_system import refuse_unready
+from drivelab.run.file_system_device import refuse_unready
 from drivelab.tables import io
 
 pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.long]

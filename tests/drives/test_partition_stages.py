@@ -20,7 +20,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
-from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.sampler import read_samples
 
 pytestmark = pytest.mark.device
 

@@ -13,7 +13,7 @@ from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
 from drivelab.plan.plan import Plan
-from drivelab.run import file_system as making
+from drivelab.run import file_system_device as making
 from drivelab.run import guest
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure

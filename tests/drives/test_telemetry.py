@@ -17,7 +17,7 @@ from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import block_device
-from drivelab.telemetry.log import read_lines, read_samples
+from drivelab.telemetry.sampler import read_lines, read_samples
 from drivelab.telemetry.sources import sources_for
 from drivelab.virtual import manage
 

@@ -19,7 +19,7 @@ from drivelab.core.errors import UserError
 from drivelab.plan.file_system import FileSystem
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
-from drivelab.run import file_system as making
+from drivelab.run import file_system_device as making
 from drivelab.run import guest
 from drivelab.run.condition import precondition, purge
 from drivelab.run.together import measure_together

@@ -78,7 +78,7 @@ def is_written(blocks: bytes) -> list[bool]:
 
 
 TWO_POLLED = ("--threads", "2", "--polled")
-"""Not as NVMe commands: the guest's kernel, 6.1, can crash (drivelab.drives.nvme_commands.can_crash)."""
+"""Not as NVMe commands: the guest's kernel, 6.1, can crash (drivelab.drives.nvme.can_crash)."""
 
 
 @pytest.mark.parametrize(

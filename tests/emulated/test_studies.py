@@ -19,7 +19,7 @@ from emulation.machine import Machine
 from mini_project import Project
 
 from drivelab.recording.writer import read_journal
-from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.sampler import read_samples
 
 pytestmark = pytest.mark.emulated
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.recording.writer import read_journal
-from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.sampler import read_samples
 
 INTERRUPTED = re.compile(r"\.interrupted-\d+$")
 _LEFT = re.compile(r"\.(interrupted|abandoned)-\d+$")

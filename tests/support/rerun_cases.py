@@ -97,7 +97,7 @@ CASES = (
     Case("`basis` of the deltas", after.mini("basis: op7", "basis: op28"), study("differences") | DELTAS),
     Case(
         "code of one figure",
-        after.append("scripts/drivelab/figures/kinds/soak/saturation_time.py"),
+        after.append("scripts/drivelab/figures/kinds/soak/saturation_bytes.py"),
         {"figures": of(measurements=[SATURATION])} | REPORT,
     ),
     Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas/deltas.py"), DELTAS),

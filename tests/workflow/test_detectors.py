@@ -21,7 +21,7 @@ from drivelab.plan.yaml_file import load_yaml
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
-from drivelab.telemetry.log import read_samples
+from drivelab.telemetry.sampler import read_samples
 from drivelab.virtual.effects import Throttle
 from drivelab.workflow.figure_layout import kinds
 

@@ -150,10 +150,7 @@ def _run_rows(runs: pd.DataFrame | None) -> list[dict[str, Any]]:
 
 
 def _uncounted(missing: pd.DataFrame, recordings: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows for lost cells that leave no hole.
-
-    These are whole rounds at the end, or one cell of every round.
-    """
+    """Return rows for lost cells that leave no hole. These are whole rounds at the end, or one cell of every round."""
     holes = missing.loc[missing["kind"] == "loop", "recording"].value_counts()
     rows = []
     for recording in recordings.to_dict("records"):

@@ -28,7 +28,7 @@ _COUNTS = ("values", "faulty", "not_steady", "tainted", "outlying")
 def fleet_tables(outcomes: Sequence[Mapping[str, Any]], margin_pct: float) -> dict[str, pd.DataFrame]:
     """Return the tables `fleet_drives`, `fleet_spread`, `fleet_deviations` and `fleet_hosts`.
 
-    `outcomes` come from `drivelab.workflow.fleet_part`, one for each drive of the study. Only drives with a finished
+    `outcomes` come from `drivelab.workflow.fleet`, one for each drive of the study. Only drives with a finished
     part contribute values: a failed part may hold outdated tables.
     """
     parts = measured(outcomes)

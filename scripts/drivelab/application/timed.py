@@ -175,10 +175,7 @@ def _sync(mount: Path) -> str | None:
 
 
 def _counters(device: str) -> dict[str, int]:
-    """Return the kernel's counters of the drive; all zero if the drive is gone.
-
-    See Documentation/block/stat.rst.
-    """
+    """Return the kernel's counters of the drive; all zero if the drive is gone. See Documentation/block/stat.rst."""
     fields = (read_text(block_dir(Path(device).name) / "stat") or "").split()
     places = {"read_ios": 0, "sectors_read": 2, "write_ios": 4, "sectors_written": 6, "busy_ms": 9, "discard_ios": 11}
     return {name: int(fields[place]) if place < len(fields) else 0 for name, place in places.items()}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.plan.restored import OUTSIDE
+from drivelab.plan.places import OUTSIDE
 from drivelab.plan.study import PARTS, Study
 from drivelab.recording.folders import OWNER, RUN_LOCK, owner, refuse_other_owner
 from drivelab.recording.writer import UNFINISHED

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from drivelab.archive.contents import ELSEWHERE, RECORDS
-from drivelab.plan.restored import SHEET_SUFFIX
+from drivelab.plan.places import SHEET_SUFFIX
 from drivelab.run.consent import CONSENT
 
 _CONFIGURATION = re.compile(

@@ -22,8 +22,7 @@ from drivelab.archive.verify import Verdict, below_top, verify
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.plan.drive_sheet import COLUMNS
-from drivelab.plan.places import ROOT, require_project
-from drivelab.plan.restored import MARKER
+from drivelab.plan.places import RESTORED_MARKER, ROOT, require_project
 from drivelab.recording.writer import now_iso
 
 RESTORED = ROOT / "restored"
@@ -124,7 +123,7 @@ def _refuse_other(home: Path, verdict: Verdict) -> None:
     if not home.is_dir() or not any(home.iterdir()):
         return
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-        if json.loads((home / MARKER).read_bytes())["sha256"] == verdict.digest:
+        if json.loads((home / RESTORED_MARKER).read_bytes())["sha256"] == verdict.digest:
             return
     raise UserError(
         f"{home}: is not empty, and this archive was not restored to it before. Nothing was restored. Name a new "
@@ -181,9 +180,9 @@ def _write_all(path: Path, verdict: Verdict, kept: set[str], there: set[str], ho
     home.mkdir(parents=True, exist_ok=True)
     written = 0
     with Folder(home) as folder, path.open("rb") as file:
-        if not (home / MARKER).exists():
+        if not (home / RESTORED_MARKER).exists():
             about = {"archive": path.name, "sha256": verdict.digest, "study": verdict.top, "at": now_iso()}
-            folder.write(MARKER, [json.dumps(about, indent=1).encode() + b"\n"], None)
+            folder.write(RESTORED_MARKER, [json.dumps(about, indent=1).encode() + b"\n"], None)
         for member in Reader(file, watch).members():
             name = below_top(member.info.name)
             if name in kept and name not in there:

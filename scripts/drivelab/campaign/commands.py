@@ -10,9 +10,9 @@ from drivelab.core.units import format_duration
 from drivelab.fio.job import job_text
 from drivelab.plan.cell import COMPOSITE, Cell, pause_s, rounds_at_least, rounds_at_most
 from drivelab.plan.file_system import BLOCK_BYTES
-from drivelab.plan.load import load_words
+from drivelab.plan.loops import load_words
 from drivelab.plan.plan import Plan
-from drivelab.run.file_system import arguments as mkfs_arguments
+from drivelab.run.file_system_device import arguments as mkfs_arguments
 from drivelab.run.fill import MOST_RESTS, passes, probe_cell, probes
 from drivelab.run.soak import soak_cell
 

@@ -20,7 +20,7 @@ from drivelab.campaign.ceilings import (
 from drivelab.core.units import parse_size
 from drivelab.drives.purge import METHODS
 from drivelab.plan.cell import Cell, fills, pause_s, rounds_at_least, rounds_at_most
-from drivelab.plan.load import MOST_REQUESTS, grace_s
+from drivelab.plan.loops import MOST_REQUESTS, grace_s
 from drivelab.plan.plan import Plan
 from drivelab.run.fill import MOST_RESTS, fill_cell, probe_cell, probes
 from drivelab.virtual.model import PAGE_BYTES

@@ -13,7 +13,7 @@ from drivelab.analysis.deltas.power import FAINT, may_decide
 from drivelab.analysis.verdict import FASTER, FASTER_BEYOND, SAME, SLOWER, SLOWER_BEYOND
 from drivelab.campaign.planning import Campaign
 from drivelab.core.units import counted
-from drivelab.plan.growing import LOOKS, Growth
+from drivelab.plan.design import LOOKS, Growth
 from drivelab.plan.study import Study
 from drivelab.recording.writer import write_json
 from drivelab.report.headline import headline_inputs

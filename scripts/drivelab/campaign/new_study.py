@@ -13,7 +13,7 @@ from drivelab.analysis.deltas.power import ASSUMED_SCATTER, MOST_RECORDINGS, rec
 from drivelab.campaign.budget import exceeded
 from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
-from drivelab.campaign.protocol_list import START
+from drivelab.campaign.protocol_page import START
 from drivelab.core.errors import UserError, suggestion
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet

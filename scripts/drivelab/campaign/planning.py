@@ -10,7 +10,6 @@ from operator import not_
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.order import positions
 from drivelab.campaign.subjects import (
     approve,
     drive_subject,
@@ -34,12 +33,11 @@ from drivelab.campaign.volumes import refuse_volumes, volumes
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
 from drivelab.drives.composition import settings_of
-from drivelab.plan.design import NO_PLATFORM
+from drivelab.plan.design import NO_PLATFORM, Growth
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.fitting import refuse_clock, refuse_kind, refuse_unfit
 from drivelab.plan.grammar import Protocol, Resolved, load, protocol_path, resolve
-from drivelab.plan.growing import Growth
-from drivelab.plan.hosts import is_here, scenarios, still_elsewhere, this_host
+from drivelab.plan.hosts import is_here, positions, scenarios, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import BY_PROTOCOL, MeasurementChoice, Platform, Study, load_study
 from drivelab.plan.yaml_file import load_yaml

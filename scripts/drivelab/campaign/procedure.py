@@ -13,7 +13,7 @@ from drivelab.core.units import format_amount, format_duration, format_size, for
 from drivelab.plan.cell import COMPOSITE, Cell, fills, rounds_at_least, rounds_at_most
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.grammar import Resolved
-from drivelab.plan.load import load_words
+from drivelab.plan.loops import load_words
 from drivelab.plan.plan import Plan
 from drivelab.run.fill import MOST_RESTS, fill_cell, probes
 

@@ -29,7 +29,7 @@ from drivelab.recording.writer import read_object
 from drivelab.run.fill import FOLDER
 from drivelab.run.places import RESERVED_S
 from drivelab.run.progress import Status, read_status, state_now
-from drivelab.telemetry import log
+from drivelab.telemetry import sampler
 
 STATES = ("failed", "interrupted", "silent", "running", "between stages", "to do", "done")
 """States of a drive; the states that need attention come first."""
@@ -228,7 +228,7 @@ def _with_failed(row: DriveStatus, recordings: Inventory, status: Status | None)
 def _iops_now(part: Path, status: Status) -> float | None:
     """Return the present IOPS from the kernel's counters in the last samples, else from the last finished cell."""
     folder = part / FOLDER if status.stage == "precondition" else part
-    samples = [sample for sample in _last_samples(folder / log.NAME) if "reads" in sample and "writes" in sample]
+    samples = [sample for sample in _last_samples(folder / sampler.NAME) if "reads" in sample and "writes" in sample]
     for early in reversed(samples[:-1]):
         span_s = samples[-1]["at_s"] - early["at_s"]
         if span_s >= _LEAST_SPAN_S:

@@ -13,8 +13,8 @@ from drivelab.plan.cell import needs_over_provisioning
 from drivelab.plan.drive_sheet import OVER_PROVISIONING, SheetRow
 from drivelab.plan.fitting import refuse_unfit
 from drivelab.plan.hosts import host_of, this_host
+from drivelab.plan.places import restored_folder
 from drivelab.plan.plan import Plan
-from drivelab.plan.restored import restored_folder
 from drivelab.plan.study import ANY_HOST, PARTS, MeasurementChoice, Study
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.recording.folders import is_recorded

@@ -13,7 +13,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
 from drivelab.plan.cell import rounds_at_least
 from drivelab.plan.grammar import Protocol
-from drivelab.plan.load import TRACE
+from drivelab.plan.loops import TRACE
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import MeasurementChoice, Study
 from drivelab.trace import trace_catalogue

@@ -30,8 +30,8 @@ def add_parser(commands: Any) -> None:
 
 def _print(options: argparse.Namespace) -> int:
     if options.shell == _PAGE:
+        from drivelab.cli.introspection import man_page
         from drivelab.cli.main import parser
-        from drivelab.cli.man_page import man_page
 
         print(man_page(parser()), end="")
         return 0

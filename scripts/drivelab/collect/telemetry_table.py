@@ -11,7 +11,7 @@ import pandas as pd
 from drivelab.criteria.taint import Limits, taints, throttled, told
 from drivelab.drives.sysfs import SECTOR_BYTES
 from drivelab.tables.schemas import SCHEMAS
-from drivelab.telemetry.log import read_lines
+from drivelab.telemetry.sampler import read_lines
 from drivelab.telemetry.time_window import CPU_COUNTERS, cpu_shares
 
 _COLUMNS = (

@@ -47,7 +47,4 @@ def reported(log: str) -> Iterator[None]:
 
 
 class CellFailed(Exception):  # noqa: N818 (an event, as StopIteration is)
-    """A cell's evidence is invalid.
-
-    The message is the reason, without the cell's name.
-    """
+    """A cell's evidence is invalid. The message is the reason, without the cell's name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import functools
 import os
 import select
 import shlex
@@ -194,3 +195,17 @@ def _kill_group(process: subprocess.Popen[bytes], name: str, on_hang: Callable[[
             if last_resort is not None:
                 last_resort()
     raise CellFailed(f"{name} (process {process.pid}) cannot be killed while the drive hangs")
+
+
+IPC_LOCK = 14
+"""Lock memory beyond RLIMIT_MEMLOCK."""
+SYS_NICE = 23
+"""Leave the idle class of the scheduler (sched(7))."""
+
+
+@functools.cache
+def has(capability: int) -> bool:
+    """Return whether this process has a capability, by its number in linux/capability.h, in effect."""
+    status = Path("/proc/self/status").read_text()
+    effective = next((line.split()[1] for line in status.splitlines() if line.startswith("CapEff:")), "0")
+    return bool(int(effective, 16) >> capability & 1)

@@ -22,7 +22,7 @@ BUSY_PCT = 90.0
 LEAST_S = 0.5
 """Shortest time over which CPU shares are computed: the kernel counts CPU time in ticks of 10 ms."""
 CPUS = "cpus"
-"""Key of a journal line: how busy the CPUs were while the cell ran, from `drivelab.telemetry.busiest_cpus`."""
+"""Key of a journal line: how busy the CPUs were while the cell ran, from `drivelab.telemetry.host`."""
 AT_LEAST, AT_MOST = "at least", "at most"
 """What a null target says of the ceiling: the host gives at least, or at most, this number of I/Os a second."""
 

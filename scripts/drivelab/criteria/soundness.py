@@ -86,10 +86,7 @@ _PLACE = ["recording", "step", "kind", "round", "cell"]
 
 
 def because(fault: str, words: str) -> str:
-    """Return a text for the column `unsound`.
-
-    Raises ValueError for a fault that is not in FAULTS.
-    """
+    """Return a text for the column `unsound`. Raises ValueError for a fault that is not in FAULTS."""
     if fault not in FAULTS:
         raise ValueError(f"unknown fault '{fault}'; use one of {', '.join(FAULTS)}")
     return f"{fault}: {words}"
@@ -102,10 +99,7 @@ def split(reason: str) -> tuple[str, str]:
 
 
 def sound(cells: pd.DataFrame) -> pd.DataFrame:
-    """Return the sound rows of table `cells`.
-
-    All rows are returned if there is no column `unsound`.
-    """
+    """Return the sound rows of table `cells`. All rows are returned if there is no column `unsound`."""
     if "unsound" not in cells.columns or cells["unsound"].isna().all():
         return cells
     return cells[cells["unsound"].isna()].reset_index(drop=True)

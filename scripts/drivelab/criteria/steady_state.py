@@ -25,10 +25,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class SteadyState:
-    """The determination for one variable.
-
-    Excursions, average and intercept are in the unit of the values.
-    """
+    """The determination for one variable. Excursions, average and intercept are in the unit of the values."""
 
     average: float
     allowed_data_excursion: float

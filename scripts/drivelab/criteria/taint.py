@@ -41,10 +41,7 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
 
 
 def foreign_words(summary: Mapping[str, float]) -> str | None:
-    """Describe the result of `foreign_writes` in words.
-
-    The result is None if the counts agree or are missing.
-    """
+    """Describe the result of `foreign_writes` in words. The result is None if the counts agree or are missing."""
     excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
     more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]
     fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, excess.values(), strict=True) if size < 0]
@@ -178,10 +175,7 @@ def _at_worst(reason: str) -> str:
 
 
 def _size(reason: str) -> float:
-    """Return the first number in a reason, which is the size of the disturbance.
-
-    Amounts of data in bytes.
-    """
+    """Return the first number in a reason, which is the size of the disturbance. Amounts of data in bytes."""
     match = _NUMBER.search(reason)
     if match is None:
         return 0.0

@@ -24,9 +24,8 @@ from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
 from drivelab.criteria.repeats import THRESHOLD_PCT
-from drivelab.explore.asked import differing_loads, named_by_load
 from drivelab.explore.row_selection import Selector, catalogue, select
-from drivelab.explore.side import Side, side_of
+from drivelab.explore.side import Side, differing_loads, named_by_load, side_of
 from drivelab.tables.labels import loads_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
@@ -50,10 +49,7 @@ class Terms:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result.
-
-    `basis` and `comparison` are the selectors' texts, which name the two sides in the tables.
-    """
+    """The result. `basis` and `comparison` are the selectors' texts, which name the two sides in the tables."""
 
     basis: str
     comparison: str

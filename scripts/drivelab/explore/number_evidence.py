@@ -221,10 +221,7 @@ def choose(rows: pd.DataFrame, table: str, words: Sequence[str]) -> pd.DataFrame
 
 
 def _no_column(column: str, table: str, exists: bool) -> UserError:
-    """Return the error for COLUMN=VALUE with a column that is not in KEYS.
-
-    `exists`: the table has the column.
-    """
+    """Return the error for COLUMN=VALUE with a column that is not in KEYS. `exists`: the table has the column."""
     known = ", ".join(KEYS[table])
     if exists:
         return UserError(f"numbers of {table} cannot be selected by column '{column}'; use one of {known}")

@@ -156,10 +156,7 @@ def _words(sql: str) -> list[str]:
 
 
 def _received(connection: Connection, most_bytes: int, time_limit_s: float) -> Iterator[Any]:
-    """Yield schema and batches as the other process sends them.
-
-    Raise the UserError that it sends.
-    """
+    """Yield schema and batches as the other process sends them. Raise the UserError that it sends."""
     deadline_s, taken_bytes = time.monotonic() + time_limit_s, 0
     while connection.poll(max(deadline_s - time.monotonic(), 0)):
         message = connection.recv()
@@ -211,10 +208,7 @@ def _too_large(most_bytes: int) -> UserError:
 
 
 def named_in(sql: str) -> set[str] | None:
-    """Return the tables that a statement names.
-
-    The result is None for SHOW, which needs all tables.
-    """
+    """Return the tables that a statement names. The result is None for SHOW, which needs all tables."""
     words = {word.lower() for word in re.findall(r"\w+", sql)}
     return None if "show" in words or "information_schema" in words else words & set(SCHEMAS)
 

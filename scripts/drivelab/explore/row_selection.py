@@ -226,10 +226,7 @@ def _imported(results: Path) -> pd.DataFrame:
 
 
 def _time(text: str, selector: str) -> str:
-    """Return a day, or a time in UTC as in recordings.
-
-    Both sort as text. A time without a zone is in UTC.
-    """
+    """Return a day, or a time in UTC as in recordings. Both sort as text. A time without a zone is in UTC."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from drivelab.figures.registry import FIGURES, FigureKind
 
 if TYPE_CHECKING:
-    from drivelab.figures.base.rendering import render
+    from drivelab.figures.base.sheets import render
     from drivelab.figures.base.style import label, save
 
 __all__ = ["FIGURES", "FigureKind", "label", "render", "save"]
-_MODULE_OF = {"render": "base.rendering", "label": "base.style", "save": "base.style"}
+_MODULE_OF = {"render": "base.sheets", "label": "base.style", "save": "base.style"}
 
 
 def __getattr__(name: str) -> object:

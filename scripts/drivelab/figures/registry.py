@@ -47,16 +47,15 @@ class FigureKind:
     of_window: bool = False
     """Only the rounds in the steady-state window are shown."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Arguments that differ from other figures of its module."""
+    """Arguments that differ from other figures of its function."""
     module: str = ""
-    """Module of this package that declares the figure; the function that draws has its last name."""
+    """Module of this package that declares the figure; the function that draws has the figure's or its last name."""
 
     @property
     def function(self) -> Callable[..., Figure]:
         """Function that draws the figure; imports its module."""
-        function: Callable[..., Figure] = getattr(
-            import_module(f"{__package__}.{self.module}"), self.module.rpartition(".")[2]
-        )
+        functions = vars(import_module(f"{__package__}.{self.module}"))
+        function: Callable[..., Figure] = functions.get(self.name) or functions[self.module.rpartition(".")[2]]
         return function
 
     @property

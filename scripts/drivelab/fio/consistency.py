@@ -43,10 +43,7 @@ def contradiction(result: FioResult, cell: Cell) -> str | None:
 
 
 def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell) -> str | None:
-    """Return the first contradiction in a slice between two status documents.
-
-    `before` is the slice before it.
-    """
+    """Return the first contradiction in a slice between two status documents. `before` is the slice before it."""
     if not all(all_numbers(result) for result in (part, before) if result is not None):
         return None
     earlier_of = [None] * len(part.parts or (part,)) if before is None else before.parts or (before,)
@@ -110,10 +107,7 @@ def _rates(name: str, part: Direction) -> Iterator[str]:
 
 
 def _sizes(name: str, part: Direction, ios: int, cell: Cell, uncounted: float) -> Iterator[str]:
-    """Compare bytes with I/Os.
-
-    `uncounted` I/Os may be in one number only, and a thread's last I/O may be short.
-    """
+    """Compare bytes with I/Os. `uncounted` I/Os may be in one number only, and a thread's last I/O may be short."""
     smallest, largest = _block_sizes(cell)
     spare = uncounted * largest
     if not smallest * ios - spare <= part.bytes <= largest * ios + spare:

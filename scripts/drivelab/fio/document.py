@@ -161,10 +161,7 @@ def output_text(directory: Path) -> str:
 
 
 def documents(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON documents of fio's output.
-
-    Raises CellFailed for anything between them.
-    """
+    """Yield the JSON documents of fio's output. Raises CellFailed for anything between them."""
     position = _end_of_space(text, 0)
     if position == len(text):
         raise CellFailed("fio printed no JSON")
@@ -268,10 +265,7 @@ def _sum(parts: list[Direction]) -> Direction:
 
 
 def _number(part: Mapping[str, Any], name: str) -> Any:
-    """Return a number of fio's, possibly NaN or infinity.
-
-    Raises NotANumber for anything else.
-    """
+    """Return a number of fio's, possibly NaN or infinity. Raises NotANumber for anything else."""
     value = part[name]
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NotANumber(f"fio's JSON has {json.dumps(value)} as {name}, which is not a number")

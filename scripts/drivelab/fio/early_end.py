@@ -36,10 +36,7 @@ def note_reason(directory: Path, reason: str) -> None:
 
 
 def ended_early(directory: Path) -> str | None:
-    """Return why drivelab ended the run in `directory`.
-
-    Return None if it ended by itself or was killed.
-    """
+    """Return why drivelab ended the run in `directory`. Return None if it ended by itself or was killed."""
     try:
         status = int((directory / "exit_code").read_text())
         reason = (directory / _REASON).read_text(encoding="utf-8").strip()

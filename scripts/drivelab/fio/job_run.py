@@ -28,10 +28,7 @@ GRACE_S = 60.0
 
 
 def fio_version() -> str:
-    """Return fio's version, such as `3.33`.
-
-    Raises UserError if fio is missing or too old.
-    """
+    """Return fio's version, such as `3.33`. Raises UserError if fio is missing or too old."""
     program = shutil.which("fio")
     if program is None:
         raise UserError("fio is not installed; run ./drivelab setup, or install the package fio")
@@ -160,10 +157,7 @@ class _Watchdog:
 
 
 def _completed(name: str) -> str:
-    """Return the completion counters of the device's stat, or `gone`.
-
-    Any change is progress.
-    """
+    """Return the completion counters of the device's stat, or `gone`. Any change is progress."""
     try:
         fields = Path(f"/sys/class/block/{name}/stat").read_text().split()
     except OSError:
@@ -172,10 +166,7 @@ def _completed(name: str) -> str:
 
 
 def _outstanding(name: str) -> bool:
-    """Return whether requests are in flight (Documentation/block/stat.rst).
-
-    Return True if the device is gone.
-    """
+    """Return whether requests are in flight (Documentation/block/stat.rst). Return True if the device is gone."""
     try:
         return any(int(count) for count in Path(f"/sys/class/block/{name}/inflight").read_text().split())
     except OSError:

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from drivelab.core import capabilities
+from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import launch
 from drivelab.native import built_barrier_path
@@ -57,7 +57,7 @@ class Prepared:
                 self._own.close()
                 raise
         self._is_here = False
-        self._is_idle = capabilities.has(capabilities.SYS_NICE)
+        self._is_idle = programs.has(programs.SYS_NICE)
         if self._is_idle:
             self._schedule(os.SCHED_IDLE, os.sched_param(0))
 

@@ -34,20 +34,14 @@ _SURE_TO_OCCUR = 20
 
 
 def read_result(directory: Path, cell: Cell | None = None) -> FioResult:
-    """Return the run in `directory` after checks against `cell`.
-
-    Raises CellFailed if one fails.
-    """
+    """Return the run in `directory` after checks against `cell`. Raises CellFailed if one fails."""
     *_, result = _finished(directory)
     check(result, cell)
     return result
 
 
 def read_replay(directory: Path) -> FioResult:
-    """Return a replay like `read_result`.
-
-    Its expected reads and writes come from the trace, not checked here.
-    """
+    """Return a replay like `read_result`. Its expected reads and writes come from the trace, not checked here."""
     return read_result(directory)
 
 
@@ -64,10 +58,7 @@ def read_slices(directory: Path, cell: Cell) -> list[FioResult]:
 
 
 def complete_slices(directory: Path) -> list[FioResult]:
-    """Return the slices of a killed fio process from its complete documents.
-
-    The result is empty if there are none.
-    """
+    """Return the slices of a killed fio process from its complete documents. The result is empty if there are none."""
     results: list[FioResult] = []
     with suppress(CellFailed):  # an incomplete last document, or no document
         for document in documents(output_text(directory)):
@@ -76,10 +67,7 @@ def complete_slices(directory: Path) -> list[FioResult]:
 
 
 def _finished(directory: Path) -> Iterator[FioResult]:
-    """Yield the results of all status documents of a successful fio process.
-
-    The last is the whole run.
-    """
+    """Yield the results of all status documents of a successful fio process. The last is the whole run."""
     try:
         status = int((directory / "exit_code").read_text())
     except (OSError, ValueError):

@@ -89,10 +89,7 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
 
 
 def _per_second(values: Mapping[_Key, float], count: int) -> dict[_Key, float]:
-    """Return averages over the `count` intervals of each complete second.
-
-    An interval without a value had no I/O.
-    """
+    """Return averages over the `count` intervals of each complete second. An interval without a value had no I/O."""
     averages: dict[_Key, float] = defaultdict(float)
     whole = max((number for number, _ in values), default=0) // count
     for (number, direction), value in values.items():
@@ -106,10 +103,7 @@ def _mean_us(weighted_ns: float, rate: float) -> float | None:
 
 
 def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Key, float]:
-    """Return values by interval (from 1) and direction.
-
-    Fio's times are a few milliseconds early or late.
-    """
+    """Return values by interval (from 1) and direction. Fio's times are a few milliseconds early or late."""
     values: dict[_Key, float] = {}
     if not path.is_file():
         return values

@@ -15,10 +15,8 @@ from typing import Any, TypeVar
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.drives.sysfs import read_text
-from drivelab.host import drive_readers
-from drivelab.host.drive_readers import ONLY_NODE
 from drivelab.host.entry import Part, Setting, Wish, in_words
-from drivelab.host.readers import LISTING, READERS, SWITCH, Reader, other_timers
+from drivelab.host.readers import LISTING, ONLY_NODE, READERS, SWITCH, Reader, other_timers
 from drivelab.plan.schema import validate
 from drivelab.plan.yaml_file import load_yaml
 
@@ -91,10 +89,7 @@ def _latencies(parts: Sequence[Part]) -> str:
 
 
 def _is_near(part: Part) -> bool | None:
-    """Return False for a node without CPUs.
-
-    With several nodes None, because the load's CPUs are not known yet.
-    """
+    """Return False for a node without CPUs. With several nodes None, because the load's CPUs are not known yet."""
     if part.value == ONLY_NODE:
         return True
     return False if read_text(Path(part.name)) == "" else None
@@ -159,7 +154,7 @@ def catalogue(folder: Path = ENTRIES) -> tuple[Setting, ...]:
 
 def _setting(entry: Mapping[str, Any], others: Reader, place: str) -> Setting:
     read = entry["read"]
-    plain = {**READERS, **drive_readers.READERS, "other_timers": others}
+    plain = {**READERS, "other_timers": others}
     if isinstance(read, str):
         reader = _named(read, plain, f"{place}: reader")
     else:

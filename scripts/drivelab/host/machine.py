@@ -20,10 +20,7 @@ _PROGRAM_TIMEOUT_S = 20.0
 
 
 def ask(*argv: str) -> str | None:
-    """Return a program's output.
-
-    Return None if it is not installed, fails or does not answer.
-    """
+    """Return a program's output. Return None if it is not installed, fails or does not answer."""
     if shutil.which(argv[0]) is None:
         return None
     try:
@@ -34,10 +31,7 @@ def ask(*argv: str) -> str | None:
 
 
 def clock_synchronised() -> bool | None:
-    """Return whether the kernel reports a synchronised clock (adjtimex(2)).
-
-    Return None if unknown.
-    """
+    """Return whether the kernel reports a synchronised clock (adjtimex(2)). Return None if unknown."""
     # struct timex begins with the modes (0: only read) and four longs; the status follows. It has at most 208 bytes.
     buffer = (ctypes.c_int * 64)()
     try:
@@ -74,10 +68,7 @@ class Machine:
         ]
 
     def running(self, names: Iterable[str]) -> list[str] | None:
-        """Return which programs run, matched by the kernel's names of 15 characters.
-
-        Return None without /proc.
-        """
+        """Return which programs run, matched by the kernel's names of 15 characters. Return None without /proc."""
         commands = set()
         directories = list(self.proc_root.glob("[0-9]*"))
         for directory in directories:

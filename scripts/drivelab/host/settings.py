@@ -62,10 +62,7 @@ class Reading:
         return [part for part in self.parts or [] if self.wish.accepts(part) is False]
 
     def changes(self, parts: Sequence[Part]) -> dict[str, Change]:
-        """Return the changes of parts to the wanted state, by unique names.
-
-        Only those that drivelab can make.
-        """
+        """Return the changes of parts to the wanted state, by unique names. Only those that drivelab can make."""
         changes = {f"{self.name}: {part.name}": _change(part, self.wish) for part in parts}
         return {name: change for name, change in changes.items() if change is not None}
 
@@ -173,10 +170,7 @@ def _is_settable(reading: Reading, machine: Machine) -> bool:
 
 
 def _is_writable(change: Change) -> bool:
-    """Return whether the mode permits writing.
-
-    Root can open other sysfs files without effect.
-    """
+    """Return whether the mode permits writing. Root can open other sysfs files without effect."""
     if not isinstance(change.do, Write):
         return True
     path = Path(change.do.path)

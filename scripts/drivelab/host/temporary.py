@@ -31,10 +31,7 @@ _BY_HAND = "by-hand"
 
 
 class Temporary:
-    """Changed settings of one scope, `host` or a drive.
-
-    Several processes may call all methods at once.
-    """
+    """Changed settings of one scope, `host` or a drive. Several processes may call all methods at once."""
 
     def __init__(self, scope: str, proc_root: Path = Path("/proc")) -> None:
         if not _SCOPE.fullmatch(scope):
@@ -86,10 +83,7 @@ class Temporary:
                 say(sentence)
 
     def claim_by_hand(self) -> bool:
-        """Keep changes until the end of the next study on this host, or `restore`.
-
-        Return whether the claim is new.
-        """
+        """Keep changes until the end of the next study on this host, or `restore`. Return whether the claim is new."""
         with self._locked():
             self._recover()
             is_new = not (self._claims / _BY_HAND).exists()
@@ -97,10 +91,7 @@ class Temporary:
             return is_new
 
     def end_by_hand(self) -> list[str]:
-        """End a claim by hand and restore all settings unless a study still runs.
-
-        Return sentences on them.
-        """
+        """End a claim by hand and restore all settings unless a study still runs. Return sentences on them."""
         if not self._exists():
             return []
         with self._locked():
@@ -148,10 +139,7 @@ class Temporary:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Create the folder if needed and lock it.
-
-        Flock(2) ends with the process that holds it.
-        """
+        """Create the folder if needed and lock it. Flock(2) ends with the process that holds it."""
         try:
             self.folder.parent.mkdir(parents=True, exist_ok=True)
             # drivelab runs commands from the journal, so no other user may write to it.
@@ -231,10 +219,7 @@ class Temporary:
         return living
 
     def _count(self, step: int) -> None:
-        """Change the number of claims of this process.
-
-        Claims may overlap within a process.
-        """
+        """Change the number of claims of this process. Claims may overlap within a process."""
         path = self._claims / _own_claim()
         count = int(read_text(path) or 0) + step
         if count > 0:

@@ -65,10 +65,7 @@ class IoLog:
 
 
 def log_kind(path: Path) -> str:
-    """Return a log's kind, a key of VALUES, from a name such as `NAME_lat.3.log`.
-
-    Raises UserError for other names.
-    """
+    """Return a log's kind, a key of VALUES, from a name such as `NAME_lat.3.log`. Raises UserError for other names."""
     match = _NAME.fullmatch(path.name)
     if match is None:
         raise UserError(f"{path}: its name does not show the kind of log; name it as fio does, such as job_lat.1.log")
@@ -133,10 +130,7 @@ def _batches(source: Source, columns: tuple[str, ...], value: str, tally: Tally)
 
 
 def _write(batches: Iterator[pa.RecordBatch], path: Path, facts: dict[str, Any]) -> int:
-    """Write batches and return the number of rows.
-
-    Encodings per column halve the size and are faster.
-    """
+    """Write batches and return the number of rows. Encodings per column halve the size and are faster."""
     rows, writer = 0, None
     try:
         for batch in batches:
@@ -189,10 +183,7 @@ class _Conversion:
         return pa.record_batch(columns, names=self._names)
 
     def _plain(self, data: bytes) -> list[pa.Array] | None:
-        """Return the columns of lines with only decimal numbers.
-
-        Return None if Arrow finds anything else.
-        """
+        """Return the columns of lines with only decimal numbers. Return None if Arrow finds anything else."""
         try:
             table = csv.open_csv(
                 pa.BufferReader(data),

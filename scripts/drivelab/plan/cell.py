@@ -214,10 +214,7 @@ def cells_of(fields: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def needs_over_provisioning(steps: Mapping[str, Any]) -> bool:
-    """Return whether a fill uses multiples of the raw capacity.
-
-    `steps` as in `Resolved` or a plan's subject.
-    """
+    """Return whether a fill uses multiples of the raw capacity. `steps` as in `Resolved` or a plan's subject."""
     return any("raw_capacity_multiple" in fill for fill in fills(steps["condition"]))
 
 

@@ -64,10 +64,7 @@ def names_of_workloads(cell: Cell) -> list[str]:
 
 
 def percents(entries: Sequence[Mapping[str, Any]], key: str) -> list[int]:
-    """Return a distribution's shares as whole percentages.
-
-    Raises ValueError for others or a sum other than 100.
-    """
+    """Return a distribution's shares as whole percentages. Raises ValueError for others or a sum other than 100."""
     whole = [round(100 * float(entry[key])) for entry in entries]
     if _uneven(entries, key) is not None:
         raise ValueError("fio needs whole percentages of at least 1")

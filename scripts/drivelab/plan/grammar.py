@@ -9,9 +9,8 @@ from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
 from drivelab.plan.cell import Cell, cells_of
-from drivelab.plan.load import TRACE
 from drivelab.plan.loop_cells import check_workload, matches
-from drivelab.plan.loops import description, selector
+from drivelab.plan.loops import TRACE, description, selector
 from drivelab.plan.parameters import Alteration, differences, unknown, unsourced
 from drivelab.plan.repetition import POINT, ExpandedStep, expanded, refuse_unclear, refuse_unused
 from drivelab.plan.schema import find_violation
@@ -124,10 +123,7 @@ class Protocol:
 
     @property
     def analysis(self) -> Mapping[str, Any]:
-        """Return the additional analyses, `figure_of_merit` or `best_run`.
-
-        The result is empty if there are none.
-        """
+        """Return the additional analyses, `figure_of_merit` or `best_run`. The result is empty if there are none."""
         return dict(self.body.get("analysis", {}))
 
     def _steps(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -169,10 +165,7 @@ def protocol_path(name: str, source: str = "", folder: Path = PROTOCOLS) -> Path
 
 
 def load(path: Path) -> Protocol:
-    """Return the protocol in a file.
-
-    Raises UserError with file, line and key for any fault.
-    """
+    """Return the protocol in a file. Raises UserError with file, line and key for any fault."""
     body = load_yaml(path)
     try:
         _check(body)
@@ -226,10 +219,7 @@ def resolve(
 
 
 def _resolve(protocol: Protocol, drive_class: str, layers: Sequence[_Layer]) -> list[Resolved]:
-    """Return the measurements with layers applied in order.
-
-    An error names the first layer that causes it.
-    """
+    """Return the measurements with layers applied in order. An error names the first layer that causes it."""
     body, alteration = dict(protocol.body), None
     for layer in layers:
         try:

@@ -75,10 +75,7 @@ def cell(
 
 
 def check_workload(fields: Mapping[str, Any]) -> None:
-    """Raise MisfitError for an invalid workload.
-
-    Cells that use it check its `each` fields.
-    """
+    """Raise MisfitError for an invalid workload. Cells that use it check its `each` fields."""
     known = {key: value for key, value in fields.items() if not has_each(value)}
     if "block_size" in known:
         _sizes(known)
@@ -200,10 +197,7 @@ def loop_cells(fields: Mapping[str, Any]) -> list[tuple[Keys, dict[str, Any], fl
 
 
 def combinations(fields: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all combinations of the fields that are lists.
-
-    The first key varies slowest.
-    """
+    """Yield all combinations of the fields that are lists. The first key varies slowest."""
     swept = [key for key in fields if key in SWEPT and isinstance(fields[key], list)]
     for values in itertools.product(*(fields[key] for key in swept)):
         yield {**fields, **dict(zip(swept, values, strict=True))}
@@ -226,10 +220,7 @@ def matches(cell: Mapping[str, Any], variable: Mapping[str, Any]) -> bool:
 
 
 def _times_s(cells: Sequence[tuple[Keys, Mapping[str, Any]]], runtime_s: float) -> list[float]:
-    """Return each cell's runtime.
-
-    Shares, with any sum, divide a round of `runtime_s` per cell.
-    """
+    """Return each cell's runtime. Shares, with any sum, divide a round of `runtime_s` per cell."""
     shared = any("share" in cell for _, cell in cells)
     weights = []
     for keys, cell in cells:

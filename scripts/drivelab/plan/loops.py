@@ -1,4 +1,4 @@
-"""Resolve the loop step: its cells, their order, and its stop rule."""
+"""Resolve the loop step (cells, order, stop rule) and the load step (rising rates of requests, until a limit)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from drivelab.plan.value_types import MisfitError, Values, at, block_sizes, dura
 
 
 def excursions(rule: Mapping[str, Any]) -> dict[str, Any]:
-    """Return window and excursions of a steady state.
-
-    Excursions above 100 % of the mean are permitted.
-    """
+    """Return window and excursions of a steady state. Excursions above 100 % of the mean are permitted."""
     return {
         "window": rule["window"],
         "data_excursion": parse_share(rule["data_excursion"]),
@@ -34,10 +31,7 @@ def repeats(rule: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steady_soak(rule: Mapping[str, Any], slice_s: float) -> dict[str, Any]:
-    """Return the steady-state rule of a soak.
-
-    Raises MisfitError if its spans are not whole slices.
-    """
+    """Return the steady-state rule of a soak. Raises MisfitError if its spans are not whole slices."""
     every_s = duration_s(rule, "every") if "every" in rule else slice_s
     slices = every_s / slice_s
     if round(slices) < 1 or abs(slices - round(slices)) > 1e-6:
@@ -194,3 +188,82 @@ def _check_tracked_stream(variable: Mapping[str, Any], fields: Mapping[str, Any]
 
 def _list(value: Any) -> list[int]:
     return list(value) if isinstance(value, list) else [value]
+
+
+MOST_IN_FLIGHT = 4096
+TRACE = "trace"
+"""Arrivals with the bursts and pauses of a trace of the study."""
+MOST_REQUESTS = 5_000_000
+"""Largest number of requests of one measurement, which limits memory and evidence; the runtime is shorter then."""
+_GRACE_S = 1.0
+_OPEN_LOOP = {"threads": 1, "queue_depth": MOST_IN_FLIGHT}
+"""Defaults: one thread issues, and only the engine limits the requests in flight."""
+_TRIES = 3
+
+
+def load(fields: Mapping[str, Any], values: Values) -> dict[str, Any]:
+    """Return the step for a plan.
+
+    `queue_depth` of its cell limits the requests in flight of all threads together. Raises MisfitError for rates out of
+    order, and for a workload that is none of an open-loop load.
+    """
+    resolved = cell({**_OPEN_LOOP, **fields}, values, None)
+    if "block_size_max_bytes" in resolved or "block_sizes" in resolved:
+        raise MisfitError("a load has one block size; write it like 4KiB", ("block_size",))
+    if resolved["threads"] > resolved["queue_depth"]:
+        raise MisfitError("each thread needs a place in the queue; use a higher queue_depth", ("threads",))
+    with at("limit"):
+        response_time_s = duration_s(fields["limit"], "response_time")
+        if not response_time_s > 0:
+            raise MisfitError("is 0; give a time above 0", ("response_time",))
+    runtime_s = duration_s(fields, "runtime")
+    with at("rates"):
+        rates = _rates(fields["rates"])
+    return {
+        "cell": resolved,
+        "arrivals": fields["arrivals"],
+        "limit": {"percentile": float(fields["limit"]["percentile"]), "response_time_us": response_time_s * 1e6},
+        "rates": rates,
+        "runtime_s": runtime_s,
+        "tries": fields.get("tries", _TRIES),
+    }
+
+
+def _rates(fields: Mapping[str, Any]) -> dict[str, float]:
+    if fields["most"] < fields["start"]:
+        raise MisfitError("is below 'start'; give a higher rate", ("most",))
+    return {
+        "start_iops": float(fields["start"]),
+        "factor": float(fields["factor"]),
+        "resolution": share_of(fields, "resolution"),
+        "most_iops": float(fields["most"]),
+    }
+
+
+def grace_s(fields: Mapping[str, Any]) -> float:
+    """Return how long requests are issued after the last one is due.
+
+    An overloaded drive never gets to all of them. It is longer than the limit, so what is not issued has failed it.
+    """
+    return max(_GRACE_S, 2e-6 * float(fields["limit"]["response_time_us"]))
+
+
+def load_words(fields: Mapping[str, Any]) -> str:
+    """Return a load step of a plan in words, such as `RND 4KiB 70/30, poisson arrivals, p99.99 below 1 ms`."""
+    arrivals, limit = fields["arrivals"], fields["limit"]
+    return (
+        f"{Cell(**fields['cell']).workload}, {arrivals} arrivals, "
+        f"{limit_words(limit['percentile'], limit['response_time_us'])}"
+    )
+
+
+def limit_words(percentile: float, limit_us: float) -> str:
+    """Return a limit in words, such as `p99.99 below 1 ms`."""
+    return f"p{percentile:g} below {time_words(limit_us)}"
+
+
+def time_words(time_us: float) -> str:
+    """Return a time with three digits, in a suitable unit."""
+    if time_us < 999.5:
+        return f"{time_us:.3g} µs"
+    return f"{time_us / 1e3:.3g} ms" if time_us < 999.5e3 else f"{time_us / 1e6:.3g} s"

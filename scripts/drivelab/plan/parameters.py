@@ -108,10 +108,7 @@ def _text(values: list[Any] | None) -> str:
 
 
 def _value_text(value: Any) -> str:
-    """Return a cell as its values, such as `random 0 4KiB`.
-
-    Nested values include their keys.
-    """
+    """Return a cell as its values, such as `random 0 4KiB`. Nested values include their keys."""
     return " ".join(map(_nested_text, value.values())) if isinstance(value, Mapping) else str(value)
 
 
@@ -187,10 +184,7 @@ class Alteration:
             self._merge(self.body.setdefault(part, {}), _fields(fields, part), (part,), (part,), only=part in _ONE_OF)
 
     def _apply_fill(self, fields: Any) -> None:
-        """Apply a mapping to every pass, or a list to one pass each.
-
-        Add the fill if the protocol has none.
-        """
+        """Apply a mapping to every pass, or a list to one pass each. Add the fill if the protocol has none."""
         condition, keys = self.body["condition"], ("condition", "fill")
         if "fill" not in condition:
             self._set(condition, "fill", fields, ("condition",), ())
@@ -201,10 +195,7 @@ class Alteration:
         self._apply_steps(passes, "fill", fields, ("fill",))
 
     def _apply_steps(self, steps: _Targets, part: str, fields: Any, source: Keys, owner: str = "the protocol") -> None:
-        """Apply a mapping to every step of a kind, or a list to one step each.
-
-        `owner` names the steps' place.
-        """
+        """Apply a mapping to every step of a kind, or a list to one step each. `owner` names the steps' place."""
         if isinstance(fields, list):
             changes = [((*source, i), change) for i, change in enumerate(fields)]
         else:
@@ -254,10 +245,7 @@ class Alteration:
     def _merge(
         self, into: dict[str, Any], change: Mapping[str, Any], target: Keys, source: Keys, *, only: bool = False
     ) -> None:
-        """Merge `change` into a mapping.
-
-        With `only`, replace the mapping if they share no key.
-        """
+        """Merge `change` into a mapping. With `only`, replace the mapping if they share no key."""
         if only and change and not {*change} & {*into}:
             into.clear()
         for key, value in change.items():

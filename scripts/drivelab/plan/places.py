@@ -1,16 +1,52 @@
-"""Find the files that drivelab ships, and the folder of the user's project.
+"""Find the files that drivelab ships, the folder of the user's project, and folders that a study was restored into.
 
-A checkout holds both. An installed drivelab keeps what it ships inside its package; `drivelab init` makes projects.
+A checkout holds the first two. An installed drivelab keeps what it ships inside its package; `drivelab init` makes
+projects. The content of a restored folder came from an archive and is not trusted.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import drivelab
 from drivelab.core.errors import UserError
-from drivelab.plan.restored import MARKER as RESTORED
+
+RESTORED_MARKER = "restored.json"
+"""File of a restored folder. `drivelab archive restore` writes it; an archive cannot hold one."""
+OUTSIDE = "elsewhere"
+"""Folder of an archive for files that were outside the project's folder."""
+SHEET_SUFFIX = ".tsv"
+"""Required for a restored study's drive sheet: files with other suffixes keep their `destructive: yes`."""
+
+
+def restored_folder(path: Path) -> Path | None:
+    """Return the restored folder that a path is in, or None."""
+    place = path.resolve()
+    return next((folder for folder in (place, *place.parents) if (folder / RESTORED_MARKER).is_file()), None)
+
+
+def refuse_outside(study: Path, sheet: Path, others: Mapping[str, Path]) -> None:
+    """Raise UserError if a restored study uses an outside path or another sheet type.
+
+    `others` are paths by key. A study that was not restored is not checked.
+    """
+    folder = restored_folder(study)
+    if folder is None:
+        return
+    for key, path in {"drives_sheet": sheet, **others}.items():
+        if not (folder / path).resolve().is_relative_to(folder):
+            raise UserError(
+                f"{study}: key '{key}' is {path}, outside the folder {folder} that the study was restored into. A "
+                f"restored study uses only files in its folder. Enter a path within it, such as {OUTSIDE}/…"
+            )
+    if sheet.suffix != SHEET_SUFFIX:
+        raise UserError(
+            f"{study}: key 'drives_sheet' is {sheet}. The drive sheet of a restored study must be a {SHEET_SUFFIX} "
+            "file, in which 'archive restore' has set destructive: no. Rename the sheet and check its rows."
+        )
+
 
 MARKER = ".drivelab"
 """File of a project folder. `drivelab init` writes it; an archive cannot hold one."""
@@ -36,7 +72,7 @@ def find_root(start: Path, named: str | None = None) -> Path:
     for folder in (start, *start.parents):
         if folder == SHIPPED:
             break
-        if os.path.isfile(folder / MARKER) and not os.path.exists(folder / RESTORED):  # noqa: PTH110, PTH113 - no error without permission
+        if os.path.isfile(folder / MARKER) and not os.path.exists(folder / RESTORED_MARKER):  # noqa: PTH110, PTH113 - no error without permission
             return folder
     return SHIPPED
 

@@ -109,10 +109,7 @@ class Plan:
 
     @classmethod
     def read(cls, path: Path) -> Plan:
-        """Return the plan in a file.
-
-        Raises UserError if it is missing, edited or of another format.
-        """
+        """Return the plan in a file. Raises UserError if it is missing, edited or of another format."""
         try:
             body = json.loads(read_regular(path))
             plan = cls(body["subject"], body["context"])
@@ -129,10 +126,7 @@ class Plan:
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do about an unreadable plan.
-
-    One in a recording is evidence and is never written again.
-    """
+    """Return what to do about an unreadable plan. One in a recording is evidence and is never written again."""
     if not (path.parent / "journal.jsonl").exists():
         return "'drivelab run' writes plans: remove the file and run the command again"
     return (

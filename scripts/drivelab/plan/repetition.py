@@ -77,10 +77,7 @@ def _repeated(repeat: Mapping[str, Any], keys: Keys, after: int | None) -> Itera
 
 
 def _text(value: Any) -> str:
-    """Return a value as text for tables.
-
-    A distribution of block sizes gives sizes and shares.
-    """
+    """Return a value as text for tables. A distribution of block sizes gives sizes and shares."""
     return " ".join(f"{size} {share}" for size, share in value.items()) if isinstance(value, Mapping) else str(value)
 
 
@@ -115,10 +112,7 @@ def _unused(key: str) -> str:
 
 
 def _parts(body: Mapping[str, Any], key: str, workloads: _Workloads) -> Iterator[Any]:
-    """Yield the parts that can use `for_each`.
-
-    A repeat with values of the same key overrides it.
-    """
+    """Yield the parts that can use `for_each`. A repeat with values of the same key overrides it."""
     yield body["condition"]
     classes = body.get("class", {}).values()
     if classes and all(_has_each(fields, key) for fields in classes):
@@ -137,10 +131,7 @@ def _parts(body: Mapping[str, Any], key: str, workloads: _Workloads) -> Iterator
 def _expanded(
     steps: Sequence[Mapping[str, Any]], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the fields of steps, cells with their workload's fields.
-
-    `names` are the workloads for `each`.
-    """
+    """Yield the fields of steps, cells with their workload's fields. `names` are the workloads for `each`."""
     for step in steps:
         ((kind, fields),) = step.items()
         if kind in ("soak", "load"):
@@ -158,10 +149,7 @@ def _expanded(
 def _cells(
     fields: Mapping[str, Any], defaults: Mapping[str, Any], workloads: _Workloads, names: Sequence[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield one cell for each workload.
-
-    The cell's fields override the workload's, these override `defaults`.
-    """
+    """Yield one cell for each workload. The cell's fields override the workload's, these override `defaults`."""
     wanted = fields.get("workload", [None])
     for entry in wanted if isinstance(wanted, list) else [wanted]:
         for name in names if entry == EACH else [entry]:

@@ -148,10 +148,7 @@ class ReplayChoice:
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> ReplayChoice:
-        """Build from `to_mapping` output; missing keys get defaults.
-
-        Raises UserError for unknown keys.
-        """
+        """Build from `to_mapping` output; missing keys get defaults. Raises UserError for unknown keys."""
         settings = _checked("replay", cls, body)
         if "timing" in settings:
             settings["timing"] = TimingChoice.from_mapping(settings["timing"])

@@ -70,10 +70,7 @@ def find_violation(value: dict[str, Any], name: str) -> Violation | None:
 
 
 def _foremost(errors: Iterable[Any]) -> Any:
-    """Return the error to report, or None.
-
-    If only one alternative has the value's type, an error within it.
-    """
+    """Return the error to report, or None. If only one alternative has the value's type, an error within it."""
     from jsonschema.exceptions import relevance
 
     error = max(errors, key=relevance, default=None)
@@ -108,10 +105,7 @@ def _reason(error: Any, unknown: str | None) -> str:
 
 
 def _hint(error: Any) -> str | None:
-    """Return the schema's description of the value.
-
-    An alternative without one uses its parent's.
-    """
+    """Return the schema's description of the value. An alternative without one uses its parent's."""
     while error is not None:
         if isinstance(error.schema, dict) and (description := error.schema.get("description")):
             return str(description)
@@ -134,10 +128,7 @@ def _complaint(error: Any) -> str:
 
 
 def _remedy(error: Any) -> str | None:
-    """Return what to write instead of a value of the wrong type.
-
-    Return None for other errors.
-    """
+    """Return what to write instead of a value of the wrong type. Return None for other errors."""
     wanted = error.validator_value
     match error.validator:
         case "type":

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.units import parse_amount, parse_duration, parse_size
-from drivelab.plan.load import load
 from drivelab.plan.loop_cells import cell
-from drivelab.plan.loops import loop, repeats, steady_soak
+from drivelab.plan.loops import load, loop, repeats, steady_soak
 from drivelab.plan.value_types import MisfitError, Values, at, duration_s, share_of
 
 if TYPE_CHECKING:
@@ -129,10 +128,7 @@ _MULTIPLES = ("capacity_multiple", "raw_capacity_multiple")
 
 
 def condition(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the condition for a plan.
-
-    Raises MisfitError for a pass without an amount to write.
-    """
+    """Return the condition for a plan. Raises MisfitError for a pass without an amount to write."""
     resolved: dict[str, Any] = {"purge": fields["purge"]}
     if fields.get("scenario") == "required":
         resolved["scenario_required"] = True

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
-from drivelab.plan.design import NO_PLATFORM, Design
-from drivelab.plan.growing import Growth, growth_of
-from drivelab.plan.restored import refuse_outside
+from drivelab.plan.design import NO_PLATFORM, Design, Growth, growth_of
+from drivelab.plan.places import refuse_outside
 from drivelab.plan.schema import validate
 from drivelab.plan.study_parts import ANY_HOST as ANY_HOST
 from drivelab.plan.study_parts import BY_PROTOCOL as BY_PROTOCOL
@@ -87,7 +86,7 @@ class Study:
     scores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Members of each score: measurements, or scores before it (drivelab.analysis.values.scores)."""
     order: int | None = None
-    """Seed of the random order of measurements (`drivelab.campaign.order`); None for the order in the file."""
+    """Seed of the random order of measurements (`drivelab.plan.hosts`); None for the order in the file."""
     fleet: bool | None = None
     """Whether each drive runs as its own part, with its own tables and report; None: if the study is large."""
 
@@ -96,10 +95,7 @@ class Study:
     """For a study that adds runs until it is decided."""
 
     def concurrency_of(self, host: str) -> int:
-        """Return the simultaneous measurements on a host or ANY_HOST.
-
-        Return 1 for a host that a mapping leaves out.
-        """
+        """Return the simultaneous measurements on a host or ANY_HOST. Return 1 for a host that a mapping leaves out."""
         return self.concurrency if isinstance(self.concurrency, int) else self.concurrency.get(host, 1)
 
     def part(self, drive: str) -> Study:

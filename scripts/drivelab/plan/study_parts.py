@@ -103,10 +103,7 @@ class MeasurementChoice:
 def platforms_of(
     path: Path, body: Mapping[str, Mapping[str, Any]], scenario: str, write_cache: str
 ) -> tuple[Platform, ...]:
-    """Return the platforms.
-
-    Settings left out are the study's. Raises UserError for two that are identical.
-    """
+    """Return the platforms. Settings left out are the study's. Raises UserError for two that are identical."""
     seen: dict[tuple[str, str, str | None, FileSystem | None], str] = {}
     platforms = []
     for name, entry in body.items():
@@ -125,10 +122,7 @@ def platforms_of(
 
 
 def results_of(path: Path, body: Mapping[str, Any]) -> Path:
-    """Return the results folder.
-
-    Raises UserError if it collides with a name in another study's results.
-    """
+    """Return the results folder. Raises UserError if it collides with a name in another study's results."""
     results = Path(body.get("results", f"results/{body['name']}"))
     for folder in (results, *results.parents):
         if folder.name in IN_RESULTS:
@@ -202,10 +196,7 @@ def refuse_scores(path: Path, scores: Mapping[str, tuple[str, ...]], measurement
 
 
 def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
-    """Return the source in an entry of `traces`.
-
-    Raises UserError unless there is exactly one.
-    """
+    """Return the source in an entry of `traces`. Raises UserError unless there is exactly one."""
     if ("shipped" in entry) == ("file" in entry):
         raise UserError(f"{place}: give either 'shipped' (a trace of drivelab) or 'file' (your own trace)")
     file = Path(entry["file"]) if "file" in entry else None
@@ -215,10 +206,7 @@ def trace_source(entry: Mapping[str, Any], place: str) -> TraceSource:
 def measurement(
     entry: Mapping[str, Any], place: str, drives: tuple[str, ...], traces: Mapping[str, TraceSource]
 ) -> MeasurementChoice:
-    """Return an entry of `measurements`.
-
-    Raises UserError for an unknown drive or trace.
-    """
+    """Return an entry of `measurements`. Raises UserError for an unknown drive or trace."""
     volumes = _volumes(entry, place)
     for drive in volumes or entry.get("drives", ()):
         if drive not in drives:

@@ -32,10 +32,7 @@ class MisfitError(Exception):
 
 @contextmanager
 def at(*keys: str | int) -> Iterator[None]:
-    """Prefix the keys of a misfit inside.
-
-    Turn a UserError, such as for a size, into a misfit at `keys`.
-    """
+    """Prefix the keys of a misfit inside. Turn a UserError, such as for a size, into a misfit at `keys`."""
     try:
         yield
     except MisfitError as misfit:
@@ -103,10 +100,7 @@ class Values:
         return self if key is None else replace(self, bindings=((key, value), *self.bindings))
 
     def filled(self, fields: Any) -> Any:
-        """Return fields with `each` replaced.
-
-        Raises MisfitError for an `each` without a value.
-        """
+        """Return fields with `each` replaced. Raises MisfitError for an `each` without a value."""
         return filled(fields, self.bindings)
 
     def workload(self, name: str) -> Mapping[str, Any]:
@@ -225,10 +219,7 @@ def fraction(percentage: str) -> float:
 
 
 def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> float:
-    """Return a percentage as a fraction.
-
-    Raises MisfitError above 100%, and for 0% unless `zero`.
-    """
+    """Return a percentage as a fraction. Raises MisfitError above 100%, and for 0% unless `zero`."""
     with at(key):
         share = fraction(fields[key])
         if share > 1 or not (share or zero):
@@ -238,9 +229,6 @@ def share_of(fields: Mapping[str, Any], key: str, *, zero: bool = False) -> floa
 
 
 def duration_s(fields: Mapping[str, Any], key: str) -> float:
-    """Return the seconds of a duration in `fields`.
-
-    Raises MisfitError for an invalid one.
-    """
+    """Return the seconds of a duration in `fields`. Raises MisfitError for an invalid one."""
     with at(key):
         return parse_duration(fields[key])

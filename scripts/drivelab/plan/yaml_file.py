@@ -42,10 +42,7 @@ class Loader(_PLAIN):  # type: ignore[misc]
 
 
 def load(text: str) -> Any:
-    """Return the value of a YAML document.
-
-    Raises yaml.YAMLError with a mark for what drivelab refuses.
-    """
+    """Return the value of a YAML document. Raises yaml.YAMLError with a mark for what drivelab refuses."""
     _check(yaml.parse(text, Loader=Loader))
     return yaml.load(text, Loader=Loader)
 
@@ -133,10 +130,7 @@ def _alias_size(event: yaml.AliasEvent, open_collections: list[_Collection], siz
 
 
 def _kind(event: yaml.ScalarEvent) -> str:
-    """Return a scalar's kind, `str`, `int` … or `merge`.
-
-    Raises yaml.MarkedYAMLError if it is ambiguous.
-    """
+    """Return a scalar's kind, `str`, `int` … or `merge`. Raises yaml.MarkedYAMLError if it is ambiguous."""
     if event.tag not in (None, "!"):
         raise _refusal(f"has the tag {event.tag}; remove it", event)
     if not event.implicit[0]:  # in quotes

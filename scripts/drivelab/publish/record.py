@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -218,8 +218,3 @@ def _named(value: object) -> object:
 def display_name(entry: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     """Return a name of an entry that no other study of the site has."""
     return f"{entry['drive']} ({record['study']['name']}, {record['archive']['sha256'][:8]})"
-
-
-def numbers_of(entries: Iterable[Mapping[str, Any]]) -> int:
-    """Return the number of recordings of some entries."""
-    return sum(len(entry["recordings"]) for entry in entries)

@@ -12,11 +12,10 @@ from drivelab.core.errors import UserError
 from drivelab.core.units import counted
 from drivelab.criteria.repeats import FEWEST
 from drivelab.publish import FORMAT
-from drivelab.publish.compare_page import Block, compare_page
 from drivelab.publish.files import INDEX, Site, encoded
-from drivelab.publish.index_page import index_page
 from drivelab.publish.model_page import model_page
-from drivelab.publish.pairs import MOST_CANDIDATES, MOST_OF_SITE, Verdicts, judged_pairs, verdicts
+from drivelab.publish.pages import index_page
+from drivelab.publish.pairs import MOST_CANDIDATES, MOST_OF_SITE, Block, Verdicts, compare_page, judged_pairs, verdicts
 from drivelab.publish.reading import digest_of, read_archive
 from drivelab.publish.record import Record, display_name, record_of, text
 

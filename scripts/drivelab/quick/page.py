@@ -42,7 +42,7 @@ def write(places: Sequence[Place], warnings: Sequence[str], output: Path) -> Non
 def _picture(places: Sequence[Place]) -> object:
     from drivelab.figures.base.sheets import draw  # imports matplotlib, which is slow
     from drivelab.figures.registry import FIGURES
-    from drivelab.report.picture import picture
+    from drivelab.report.html import picture
 
     tables = {name: pd.concat([place.tables[name] for place in places]) for name in ("cells", "latency_bins")}
     with TemporaryDirectory() as folder:

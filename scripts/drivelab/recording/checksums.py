@@ -53,10 +53,7 @@ def parse(data: bytes) -> tuple[dict[str, str], bool]:
 
 
 def checksummed(folder: Path) -> bool:
-    """Return whether a recording has checksums.
-
-    Recordings of early versions have none.
-    """
+    """Return whether a recording has checksums. Recordings of early versions have none."""
     return (folder / CHECKSUMS).exists()
 
 

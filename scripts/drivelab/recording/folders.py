@@ -28,10 +28,7 @@ def home(results: Path, recording: str) -> Path:
 
 
 def owner(results: Path) -> str | None:
-    """Return the name of a results folder's study.
-
-    Return None before the first run, or if the file is empty.
-    """
+    """Return the name of a results folder's study. Return None before the first run, or if the file is empty."""
     path = results / OWNER
     return (path.read_text(encoding="utf-8").strip() if path.is_file() else "") or None
 

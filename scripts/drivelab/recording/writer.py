@@ -57,10 +57,7 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Return whether the finished recording exists.
-
-        A deleted manifest is then written again.
-        """
+        """Return whether the finished recording exists. A deleted manifest is then written again."""
         return any(line["event"] == "complete" for line in read_journal(self.final))
 
     @property
@@ -70,10 +67,7 @@ class Recording:
 
     @property
     def interrupted(self) -> bool:
-        """Return whether the measurement has begun and not ended.
-
-        `measure` decides whether it can continue.
-        """
+        """Return whether the measurement has begun and not ended. `measure` decides whether it can continue."""
         return any(line["event"] == "measure" for line in self.journal())
 
     def open(self) -> None:
@@ -250,10 +244,7 @@ def read_journal(directory: Path) -> Iterator[dict[str, Any]]:
 
 
 def drop_half_line(path: Path) -> None:
-    """Remove an incomplete last line after a crash.
-
-    Otherwise the next line would be joined to it.
-    """
+    """Remove an incomplete last line after a crash. Otherwise the next line would be joined to it."""
     if path.exists():
         text = path.read_bytes()
         if not text.endswith(b"\n"):

@@ -42,10 +42,7 @@ class _Reader:
         self.definitions = definitions
 
     def resolved(self, node: Node) -> Node:
-        """Return a node with its `$ref` resolved.
-
-        Keys beside the reference take precedence.
-        """
+        """Return a node with its `$ref` resolved. Keys beside the reference take precedence."""
         if "$ref" not in node:
             return node
         return {**self.resolved(self.definitions[node["$ref"].rpartition("/")[2]]), **node}
@@ -103,10 +100,7 @@ class _Reader:
             yield from self.of_key(key, value, above)
 
     def of_key(self, key: str, value: Node, above: str) -> Iterator[tuple[str, Node]]:
-        """Yield heading and node of each object under one key.
-
-        NAME stands for any name of a mapping.
-        """
+        """Yield heading and node of each object under one key. NAME stands for any name of a mapping."""
         for part, end in self.objects(value):
             own = f"{above}.{key}".lstrip(".")
             yield self.heading(part) or (f"{own}{end}" if end[:1] in ("", ".", " ") else end), self.resolved(part)

@@ -97,10 +97,7 @@ def _assigned(module: ModuleType) -> dict[str, ast.expr]:
 
 
 def _rows(module: ModuleType, node: ast.expr) -> Iterator[tuple[str, str, str]]:
-    """Yield rows for a schema's lines or a tuple of lines.
-
-    Common lines give a link to their section.
-    """
+    """Yield rows for a schema's lines or a tuple of lines. Common lines give a link to their section."""
     parts = node.args if isinstance(node, ast.Call) else node.elts if isinstance(node, ast.Tuple) else []
     notes = comments(module)
     for part in parts:

@@ -14,7 +14,7 @@ from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Runner, Tick, Timing, run_program
 from drivelab.drives import sysfs
-from drivelab.drives.nvme_commands import can_crash, character_name
+from drivelab.drives.nvme import can_crash, character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule

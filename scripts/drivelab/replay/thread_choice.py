@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from drivelab.drives.nvme_commands import can_crash
+from drivelab.drives.nvme import can_crash
 from drivelab.drives.target import Target
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Topology, placement_on, topology

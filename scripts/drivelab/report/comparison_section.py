@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from drivelab.report.comparison_questions import main_question
 from drivelab.report.header import array_state, capacity, fill, fio, idle_after_purge, memory, purge
-from drivelab.report.inputs import Inputs, Row, each
+from drivelab.report.inputs import Inputs, Row, each, main_question
 from drivelab.report.numbers import (
     DASH,
     MISSING,
@@ -23,8 +22,8 @@ from drivelab.report.numbers import (
 )
 from drivelab.report.sections.comparison_tables import capacity_tables, deltas_tables, differences_tables, size_tables
 from drivelab.report.sections.replay_result import basis_scores, relative_score, score_formula
-from drivelab.report.sections.set_scores import set_scores_table
-from drivelab.report.sections.variation import variation_table
+from drivelab.report.sections.scores import set_scores_table
+from drivelab.report.sections.steadiness import variation_table
 from drivelab.report.table_fields import duration_cell, number_cell, size_cell, summary_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
 

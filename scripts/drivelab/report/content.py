@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 from drivelab.core.errors import UserError
 from drivelab.replay.evaluation.metrics import SCORE_FORMULA
 from drivelab.report.banners import banners, labels_of
-from drivelab.report.comparison_questions import main_question
 from drivelab.report.comparison_section import comparison_tables
 from drivelab.report.document import TAILS, Page, Report
 from drivelab.report.first_screen import FirstScreen
 from drivelab.report.fleet_view import MANY, fleet_of
 from drivelab.report.header import fact_groups, run_head
-from drivelab.report.inputs import Inputs, Key, each
+from drivelab.report.html import picture
+from drivelab.report.inputs import Inputs, Key, each, main_question
 from drivelab.report.numbers import MISSING, is_missing, moment, percent, quantity, size, text
-from drivelab.report.picture import picture
 from drivelab.report.results import result_tables
 from drivelab.report.sections.determination import determination
 from drivelab.report.sections.findings import findings_of, findings_table

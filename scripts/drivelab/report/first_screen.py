@@ -12,8 +12,8 @@ from drivelab.analysis.verdict import DECIDED, IN_RECORDINGS, NOT_COMPARED
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
-from drivelab.report.comparison_questions import question_of
-from drivelab.report.inputs import Inputs, Row
+from drivelab.report.html import picture
+from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.measurement_outcome import (
     TONES,
     comparable,
@@ -24,7 +24,6 @@ from drivelab.report.measurement_outcome import (
     outcome,
 )
 from drivelab.report.numbers import capital, is_missing, metric_name, percent, quantities, rounded, unit_of
-from drivelab.report.picture import picture
 from drivelab.report.sections.proof import value_proof
 from drivelab.report.sentences import brief_words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of

@@ -19,14 +19,13 @@ from drivelab.analysis.fleet_statistics import (
     spread_table,
 )
 from drivelab.figures.base.style import note, svg
-from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
-from drivelab.figures.kinds.drives.fleet_order import fleet_order
+from drivelab.figures.kinds.drives.fleet_order import fleet_heat, fleet_order
 from drivelab.report.document import ManyDrives
 from drivelab.report.first_screen import BUSY
 from drivelab.report.fleet_sentences import count, lead, some
+from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs
 from drivelab.report.numbers import MISSING, capital, is_missing, metric_name, percent, quantities, rounded, unit_of
-from drivelab.report.picture import picture
 from drivelab.report.sections import fleet_tables
 from drivelab.report.sentences import brief_words
 from drivelab.report.view import Cell, Column, Figure, Table

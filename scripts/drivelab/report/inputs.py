@@ -14,6 +14,7 @@ from drivelab.analysis.exclusions import counted, left_out
 from drivelab.analysis.verdict import STEADY
 from drivelab.core.grouping import grouped
 from drivelab.criteria.soundness import sound
+from drivelab.report.document import APPLICATIONS, LATENCY, SATURATION, TAILS, THROUGHPUT
 from drivelab.report.numbers import is_missing, percent
 from drivelab.tables.labels import SCORE, loads_of
 
@@ -222,9 +223,8 @@ class Inputs:
 
     def differences_of(self, measurement: str, basis: str, comparison: str) -> list[Row]:
         """Return the differences between two compared drives, unintended ones first."""
-        return sorted(
-            self._differences.get((measurement, basis, comparison), []), key=lambda row: bool(row["intended"])
-        )
+        rows = self._differences.get((measurement, basis, comparison), [])
+        return sorted(rows, key=lambda row: bool(row["intended"]))
 
     @cached_property
     def paths(self) -> Mapping[str, str]:
@@ -278,3 +278,23 @@ def rows_of(frame: pd.DataFrame) -> list[Row]:
 def slug(name: str) -> str:
     """Convert a name to a part of a URL fragment."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "section"
+
+
+_LATENCIES = ("mean_latency_us", "read_mean_latency_us", "write_mean_latency_us", "p50_latency_us", "p90_latency_us",
+              "best_mean_latency_us")  # fmt: skip
+
+
+def question_of(inputs: Inputs, measurement: str, metric: str) -> str:
+    """Return the question that a value answers: by its measurement, else by its metric."""
+    if measurement in inputs.of_applications:
+        return APPLICATIONS
+    if metric not in _LATENCIES and metric.endswith("_us"):
+        return TAILS
+    if measurement in inputs.of_saturation:
+        return SATURATION
+    return LATENCY if metric in _LATENCIES else THROUGHPUT
+
+
+def main_question(inputs: Inputs, measurement: str) -> str:
+    """Return the question of a measurement: that of the first variable by which it finds steady state, or of IOPS."""
+    return question_of(inputs, measurement, next((metric for _, metric in inputs.tracked(measurement)), "iops"))

@@ -17,7 +17,7 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.places import COMMAND
 from drivelab.replay import native
 from drivelab.run.host_ceiling import measured_now
-from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
+from drivelab.telemetry.host import busiest_cpus, cpu_times
 
 SETTINGS = ("CPU governor", "CPU turbo", "CPU idle states", "CPU mitigations", "Clock source", "NUMA balancing",
             "Virtualisation")  # fmt: skip

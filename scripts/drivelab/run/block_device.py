@@ -17,16 +17,15 @@ from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.composition import settings_of
 from drivelab.drives.node import path_of
-from drivelab.drives.nvme_commands import open_character_device
+from drivelab.drives.nvme import open_character_device
 from drivelab.drives.purge import AUTO, purge
 from drivelab.drives.sysfs import Wear
 from drivelab.drives.target import Target, of_drive
 from drivelab.fio.early_end import StopRule
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.job_run import choose_engine, prepare, run_fio
 from drivelab.fio.prepared import Prepared as PreparedFio
 from drivelab.fio.prepared import can_prepare
-from drivelab.fio.submission import refuse_submission
 from drivelab.host.machine import Machine
 from drivelab.host.placement import Placement, placement
 from drivelab.plan.cell import Cell
@@ -35,8 +34,8 @@ from drivelab.plan.plan import Plan, drive_in_sheet
 from drivelab.plan.subject_kinds import DRIVE
 from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.telemetry.host import siblings
-from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import composed_sources, sources_for
 from drivelab.trace.capturing.applications import Application, refuse_small_drive
 from drivelab.virtual import manage

@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from drivelab.core.errors import UserError
 from drivelab.plan.hosts import this_host
-from drivelab.plan.places import ROOT
+from drivelab.plan.places import ROOT, restored_folder
 from drivelab.plan.plan import Plan
-from drivelab.plan.restored import restored_folder
 from drivelab.plan.study import ANY_HOST, PARTS, Study
 from drivelab.recording.writer import now_iso, write_json
 from drivelab.trace.capturing import applications

@@ -24,7 +24,7 @@ from drivelab.plan.plan import Plan
 from drivelab.plan.subject_kinds import DRIVE, KINDS
 from drivelab.run import consent, guest, write_cache
 from drivelab.run.consent import refuse_foreign_commands
-from drivelab.telemetry.log import Source
+from drivelab.telemetry.sampler import Source
 from drivelab.virtual.kept_state import KEPT_DRIVES
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _ready_to_mount(plan: Plan) -> None:
 
     Raises UserError if the plan's file system or application cannot run here.
     """
-    from drivelab.run.file_system import refuse_unready
+    from drivelab.run.file_system_device import refuse_unready
     from drivelab.trace.capturing import applications
 
     applications.recover_mounts()

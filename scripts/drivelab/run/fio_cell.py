@@ -17,7 +17,7 @@ from drivelab.recording.writer import Recording
 from drivelab.run.device import Device
 from drivelab.run.schedules import Schedules
 from drivelab.run.together import Barrier
-from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
+from drivelab.telemetry.host import busiest_cpus, cpu_times
 from drivelab.telemetry.sampler import Sampler
 from drivelab.telemetry.time_window import summarise
 

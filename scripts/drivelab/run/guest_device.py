@@ -14,17 +14,16 @@ from drivelab.core.programs import Tick, Timing
 from drivelab.drives import node, sysfs
 from drivelab.drives.sysfs import Wear, read_text
 from drivelab.fio.early_end import StopRule
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.job_run import choose_engine, run_fio
-from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.run import guest
 from drivelab.run.device import Device
 from drivelab.run.guest import Guest
 from drivelab.telemetry.host import siblings
-from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import sources_for
 
 if TYPE_CHECKING:

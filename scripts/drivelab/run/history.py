@@ -45,10 +45,7 @@ def verdict(
 def tracked(
     cells: Sequence[Mapping[str, Any]], rounds: Sequence[Sequence[Metrics]], until: Mapping[str, Any]
 ) -> dict[str, list[float]]:
-    """Return one value per round for each tracked variable.
-
-    Arguments as for `verdict`.
-    """
+    """Return one value per round for each tracked variable. Arguments as for `verdict`."""
     return {
         f"{index}/{variable['metric']}": [metrics[variable["metric"]] for metrics in rounds[index]]
         for variable in until["track"]
@@ -109,10 +106,7 @@ class LoopHistory:
         return round_number <= self.cold_rounds
 
     def follow(self, journal: Iterable[Mapping[str, Any]], step: int) -> LoopHistory:
-        """Read the cells of step number `step` and the interruptions from the journal.
-
-        Return self.
-        """
+        """Read the cells of step number `step` and the interruptions from the journal. Return self."""
         for line in journal:
             if line["event"] == "cell" and line["step"] == step:
                 self.add(line["cell"], line["metrics"])

@@ -12,7 +12,7 @@ from drivelab.core.programs import Timing
 from drivelab.criteria.rate_search import Search, next_rate, worth_repeating
 from drivelab.criteria.taint import own_writes
 from drivelab.plan.cell import Cell
-from drivelab.plan.load import MOST_REQUESTS, TRACE, grace_s, load_words
+from drivelab.plan.loops import MOST_REQUESTS, TRACE, grace_s, load_words
 from drivelab.recording.writer import write_json
 from drivelab.replay import native
 from drivelab.replay.arrivals import gaps_of, load_schedule

@@ -32,7 +32,7 @@ from drivelab.run.progress import Progress
 from drivelab.run.schedules import Schedules
 from drivelab.run.soak import run_soak
 from drivelab.run.together import NOT_RESUMED, Barrier, start_together
-from drivelab.telemetry.log import read_lines
+from drivelab.telemetry.sampler import read_lines
 
 
 def describe_host(proc_root: Path = Path("/proc")) -> dict[str, Any]:

@@ -158,10 +158,7 @@ def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str |
 
 
 def _turns(rows: Sequence[Any]) -> list[str]:
-    """Describe the turn of a repeated step for each row.
-
-    The result is empty for a step that is not repeated.
-    """
+    """Describe the turn of a repeated step for each row. The result is empty for a step that is not repeated."""
     passes: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
     for row in rows:
         if _text(row.phase):

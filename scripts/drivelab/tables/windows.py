@@ -77,10 +77,7 @@ def without_whole_round(cells: pd.DataFrame, criteria: Mapping[int, Mapping[str,
 def _loops(
     cells: pd.DataFrame, criteria: Mapping[int, Mapping[str, Any]]
 ) -> Iterator[tuple[pd.DataFrame, int, Mapping[str, Any]]]:
-    """Yield rows, step and criterion of each loop until steady state.
-
-    Unsound rows are included.
-    """
+    """Yield rows, step and criterion of each loop until steady state. Unsound rows are included."""
     counted = cells[(cells["kind"] == "loop") & ~cells["cold"].astype(bool)]
     for step, criterion in criteria.items():
         if "track" in criterion:

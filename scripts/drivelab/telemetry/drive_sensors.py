@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.drives import nvme, sysfs, tools
-from drivelab.telemetry.log import FAST_S, SLOW_S, Source, number_in
+from drivelab.telemetry.sampler import FAST_S, SLOW_S, Source, number_in
 
 _KELVIN = 273
 _HWMON_PATTERNS = ("hwmon*", "hwmon/hwmon*", "device/hwmon*", "device/hwmon/hwmon*", "nvme[0-9]*/hwmon*")
@@ -107,10 +107,7 @@ def _plausible(file: Path) -> float | None:
 
 
 def nvme_sources(name: str, sys_root: Path) -> list[Source]:
-    """Read SMART log and power state of an NVMe drive.
-
-    The result is empty for other drives or without nvme-cli.
-    """
+    """Read SMART log and power state of an NVMe drive. The result is empty for other drives or without nvme-cli."""
     controller = nvme.controller_of(name, sys_root)
     if controller is None or shutil.which("nvme") is None:
         return []
@@ -141,10 +138,7 @@ def smart_fields(log: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _power_state(controller: str) -> float:
-    """Return the number of the power state (feature 02h, power management).
-
-    Return 0 is the fastest.
-    """
+    """Return the number of the power state (feature 02h, power management). Return 0 is the fastest."""
     output = tools.run("nvme", "get-feature", controller, "--feature-id=2")
     match = re.search(r"[Vv]alue:\s*(?:0x)?([0-9a-fA-F]+)", output.stdout)
     if output.status != 0 or match is None:

@@ -1,12 +1,14 @@
-"""Read the host: CPU time by consumer, interrupts, frequency."""
+"""Read the host: CPU time by consumer and by CPU, interrupts, frequency."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
-from drivelab.telemetry.log import SLOW_S, Source, number_in
+from drivelab.criteria.host_limit import LEAST_S
+from drivelab.telemetry.sampler import SLOW_S, Source, number_in
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
@@ -83,10 +85,7 @@ def own_cpu_s(proc_root: Path, helpers: Iterable[int], beside: Iterable[int] = (
 
 
 def _ticks(process: Path) -> tuple[int, int, int, int]:
-    """Return user and system ticks of a process and of its ended children.
-
-    Zeros for an ended process.
-    """
+    """Return user and system ticks of a process and of its ended children. Zeros for an ended process."""
     try:
         fields = (process / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -125,3 +124,43 @@ def frequency_source(sys_root: Path) -> Source | None:
         lambda: {"cpu_frequency_mhz": sum(number_in(file) for file in files) / len(files) / 1000},
         period_s=SLOW_S,
     )
+
+
+_MOST = 32
+"""CPUs that are recorded: a host may have hundreds, and few cells have more threads."""
+
+CpuTimes = Mapping[str, tuple[int, int, int]]
+"""Ticks since boot by CPU: total, busy, and of those in interrupts and softirqs."""
+
+
+def cpu_times(proc_root: Path = Path("/proc")) -> CpuTimes:
+    """Return the times of each CPU; empty if the kernel does not report them.
+
+    Busy is all but idle time, waiting for I/O and time stolen by the hypervisor. Guest time is part of user time.
+    """
+    try:
+        text = (proc_root / "stat").read_text()
+    except OSError:
+        return {}
+    times = {}
+    for line in text.splitlines():
+        name, _, rest = line.partition(" ")
+        if name.startswith("cpu") and name != "cpu":
+            user, nice, system, idle, iowait, irq, softirq, steal = (int(field) for field in rest.split()[:8])
+            busy = user + nice + system + irq + softirq
+            times[name] = (busy + idle + iowait + steal, busy, irq + softirq)
+    return times
+
+
+def busiest_cpus(before: CpuTimes, after: CpuTimes) -> dict[str, Any] | None:
+    """Return `count`, the number of CPUs, and `busiest`: percent busy and in interrupts of each, busiest first.
+
+    The result is None over less than LEAST_S, and if the CPUs changed.
+    """
+    if not before or before.keys() != after.keys():
+        return None
+    rises = [[late - early for early, late in zip(before[cpu], after[cpu], strict=True)] for cpu in before]
+    if max(total for total, _, _ in rises) < LEAST_S * _TICKS_PER_S or min(map(min, rises)) < 0:
+        return None
+    shares = [[round(100 * part / total, 1) for part in parts] for total, *parts in rises if total]
+    return {"count": len(rises), "busiest": sorted(shares, reverse=True)[:_MOST]}

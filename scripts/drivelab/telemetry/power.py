@@ -10,7 +10,7 @@ from typing import Any
 
 from drivelab.drives import sysfs, tools
 from drivelab.telemetry.drive_sensors import hwmon_folders
-from drivelab.telemetry.log import SLOW_S, Source, number_in
+from drivelab.telemetry.sampler import SLOW_S, Source, number_in
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
@@ -83,10 +83,7 @@ class _Unwrapped:
 
 
 def meter_source(meter: Meter) -> Source | None:
-    """Read the meter's mean in W since the last reading.
-
-    The source has no reading if the meter gave no value.
-    """
+    """Read the meter's mean in W since the last reading. The source has no reading if the meter gave no value."""
     if meter.csv is not None:
         return Source("meter", _AppendedCsv(meter.csv).read)
     if meter.command:
@@ -103,10 +100,7 @@ def _printed(command: tuple[str, ...]) -> float:
 
 
 class _AppendedCsv:
-    """Reader of lines appended from now on.
-
-    A file that becomes shorter is read from its start.
-    """
+    """Reader of lines appended from now on. A file that becomes shorter is read from its start."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -58,10 +58,7 @@ class Timeline:
         return times[first : last + 1], values[first : last + 1]
 
     def rise(self, name: str, start_s: float, end_s: float) -> float | None:
-        """Return the rise of a counter.
-
-        Return None if it has fewer than two readings or was reset.
-        """
+        """Return the rise of a counter. Return None if it has fewer than two readings or was reset."""
         _, values = self.around(name, start_s, end_s)
         return values[-1] - values[0] if len(values) > 1 and values[-1] >= values[0] else None
 

@@ -33,10 +33,7 @@ class Entry:
 
 
 def load(folder: Path = TRACES) -> dict[str, Entry]:
-    """Load all entries of a catalogue by name.
-
-    Raises UserError, naming the file, for missing or unknown keys.
-    """
+    """Load all entries of a catalogue by name. Raises UserError, naming the file, for missing or unknown keys."""
     return {path.stem: _entry(path) for path in sorted(folder.glob("*.yaml"))}
 
 
@@ -54,10 +51,7 @@ def entry(name: str, folder: Path = TRACES) -> Entry:
 
 
 def path_of(name: str, folder: Path = TRACES) -> Path:
-    """Return a shipped trace's Parquet file without checking it.
-
-    Raises UserError as `entry` does.
-    """
+    """Return a shipped trace's Parquet file without checking it. Raises UserError as `entry` does."""
     return entry(name, folder).path
 
 
@@ -79,10 +73,7 @@ def verified_path(name: str, folder: Path = TRACES) -> Path:
 
 
 def locate(text: str) -> Path:
-    """Return a trace's path, given its path or its name in the catalogue.
-
-    Raises UserError as `verified_path` does.
-    """
+    """Return a trace's path, given its path or its name in the catalogue. Raises UserError as `verified_path` does."""
     path = Path(text)
     return path if path.suffix or path.exists() else verified_path(text)
 

@@ -13,9 +13,8 @@ from drivelab.core.units import format_percentage
 from drivelab.figures.base.paper import Paper, drawn_for
 from drivelab.figures.base.style import TEXT_PT, WIDTH_IN, svg
 from drivelab.figures.kinds.drives.trend_line import trend_line
-from drivelab.report.html import page
+from drivelab.report.html import page, picture
 from drivelab.report.numbers import capital, number, unit_of
-from drivelab.report.picture import picture
 from drivelab.report.view import Figure
 from drivelab.trend.series import Group
 from drivelab.trend.text import (

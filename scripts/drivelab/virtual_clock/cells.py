@@ -19,7 +19,7 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.expressible import directions_of, workloads_of
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.streams import composite_text
-from drivelab.telemetry.log import FAST_S, NAME, Log, read_lines
+from drivelab.telemetry.sampler import FAST_S, NAME, Log, read_lines
 from drivelab.virtual.faults import Answering, DriveFailed, FaultyDrive, read_faults
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel

@@ -13,8 +13,8 @@ from rich.text import Text
 from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
 from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
+from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.wording import latency_words
 
 _EVERY_S = 10.0
 """In a pipe: seconds between two lines of a drive without a change."""

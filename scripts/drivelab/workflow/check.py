@@ -18,7 +18,7 @@ from drivelab.plan.hosts import host_of, is_here, still_elsewhere, this_host
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import ANY_HOST
 from drivelab.recording.folders import OWNER
-from drivelab.run.file_system import refuse_unready
+from drivelab.run.file_system_device import refuse_unready
 from drivelab.trace.capturing import applications
 from drivelab.workflow.layout import Layout
 

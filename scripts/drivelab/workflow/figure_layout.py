@@ -167,14 +167,7 @@ class FigureLayout:
 
     def tables_over_sizes(self) -> dict[str, Callable[..., list[str]]]:
         """Return functions from wildcards to input files of the rule for figures over sizes, by table."""
-        return {
-            name: (lambda wildcards, name=name: [self.path(f"tables/{name}.parquet")])
-            if name in OF_THE_STUDY
-            else (lambda wildcards, name=name: [
-                path for measurement in self.by_size[wildcards.measurement]
-                for path in self.of_measurement(f"tables/RECORDING/{name}.parquet", measurement)])
-            for name in tables_over_drives(OVER_SIZES)
-        }  # fmt: skip
+        return self._inputs(OVER_SIZES, lambda name: self.by_size[name])
 
     def measurements_with(self, of_kinds: tuple[str, ...]) -> str:
         """Return a regular expression for the measurements with exactly these kinds over several drives."""
@@ -182,13 +175,22 @@ class FigureLayout:
 
     def tables_over_drives(self, of_kinds: Iterable[str]) -> dict[str, Callable[..., list[str]]]:
         """Return functions from wildcards to input files of the rule for these kinds over drives, by table."""
-        return {
-            name: (lambda wildcards, name=name: [self.path(f"tables/{name}.parquet")])
-            if name in OF_THE_STUDY
-            else (lambda wildcards, name=name: self.of_measurement(
-                f"tables/RECORDING/{name}.parquet", wildcards.measurement))
-            for name in tables_over_drives(of_kinds)
-        }  # fmt: skip
+        return self._inputs(of_kinds, lambda name: (name,))
+
+    def _inputs(
+        self, of_kinds: Iterable[str], measurements: Callable[[str], Iterable[str]]
+    ) -> dict[str, Callable[..., list[str]]]:
+        """Return functions from wildcards to the files of each table; `measurements` are those of a wildcard."""
+
+        def files_of(table: str) -> Callable[..., list[str]]:
+            if table in OF_THE_STUDY:
+                return lambda wildcards: [self.path(f"tables/{table}.parquet")]
+            template = f"tables/RECORDING/{table}.parquet"
+            return lambda wildcards: [
+                path for name in measurements(wildcards.measurement) for path in self.of_measurement(template, name)
+            ]
+
+        return {table: files_of(table) for table in tables_over_drives(of_kinds)}
 
 
 def _caption_file(name: str) -> Path:

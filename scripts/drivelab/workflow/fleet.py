@@ -1,4 +1,4 @@
-"""A fleet: a study that runs drive by drive.
+"""A fleet: a study that runs drive by drive, each part in a separate Snakemake.
 
 Each drive is a part with its own results; a last step joins the parts. Snakemake needs half a millisecond to plan a
 job, and at least as much per output. For 30,000 recordings with their seals, tables and figures it would need a quarter
@@ -9,17 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from drivelab.campaign.planning import Planned
+from drivelab.campaign.planning import Campaign, Planned
+from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import canonical
 from drivelab.plan.study import PARTS
-from drivelab.recording.writer import MANIFEST
+from drivelab.recording.writer import MANIFEST, write_json
+from drivelab.run.consent import snakemake_arguments
 from drivelab.workflow.code_digest import code_digest, files_digest
+from drivelab.workflow.failures import SAID, reasons
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.scheduling import Scheduling, Use
 
@@ -211,3 +217,61 @@ def require_complete(outcomes: Sequence[Mapping[str, Any]], report: str) -> None
             f"{len(failed)} of {len(outcomes)} drives were not measured; fix the causes and run again, the other "
             f"drives are kept. {details}.{more}"
         )
+
+
+def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, options: Sequence[str] = ()) -> int:
+    """Run the remaining work of a drive's part and write its outcome to `output`.
+
+    Returns 0 once that is written. `stamp` is the part's stamp from `drivelab.workflow.fleet`; `options` are settings
+    for Snakemake's --config. An interrupted part has no outcome, and resumes when it runs again. The folder is not
+    locked: the outer Snakemake holds its lock and starts one job per drive, and no two drives share files.
+
+    Raises UserError, and writes no outcome, if the part does not match the stamp, before or after the run. The user
+    approved a different part, and the new files would wrongly count as up to date.
+    """
+    campaign = _as_planned(study, drive, stamp, options)
+    Layout(campaign).drop_stale_plans()  # the part's Snakemake does not, because the outer Snakemake holds the lock
+    log = campaign.study.results / "logs/snakemake.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    config = [f"study={study}", f"drive={drive}", *options]
+    command = [sys.executable, "-m", "snakemake", *snakemake_arguments(), "--nolock", "--cores", str(cores),
+               "--nocolor", "--config", *config]  # fmt: skip
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    with log.open("w") as file:
+        status = programs.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode
+    if status < 0:
+        print(f"{SAID}the part of drive '{drive}' was killed by signal {-status}; run again", file=sys.stderr)
+        return 1
+    if not status:  # a failed part is never up to date; report its reasons instead
+        campaign = _as_planned(study, drive, stamp, options)
+    manifests = [planned.plan.recording_path / MANIFEST for planned in campaign.plans]
+    write_json(
+        output,
+        {
+            "drive": drive,
+            "subjects": list(dict.fromkeys(planned.plan.drive for planned in campaign.plans)),
+            "state": "failed" if status else "measured",
+            "reasons": reasons(log.read_text(errors="replace")) if status else [],
+            "recordings": sum(manifest.exists() for manifest in manifests),
+            "planned": len(manifests),
+            "results": str(campaign.study.results),
+            "stamp": stamp,
+            "evidence": evidence_digest(campaign.plans),
+        },
+    )
+    for earlier in output.parent.glob(OUTCOME.format(turn="*")):
+        if earlier != output:
+            earlier.unlink()
+    return 0
+
+
+def _as_planned(study: Path, drive: str, stamp: str, options: Sequence[str]) -> Campaign:
+    """Load the part from its present files; raises UserError if it does not match the stamp."""
+    png = dict(option.split("=", 1) for option in options).get("png", "yes") == "yes"
+    part = Layout(Campaign.load(study, drive=drive), png=png)
+    if stamp_of(part) != stamp:
+        raise UserError(
+            f"drive '{drive}': the study changed during the run ({study}, a file that it names, or drivelab itself); "
+            "run again"
+        )
+    return part.campaign

@@ -28,7 +28,7 @@ from uses import run
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
-from drivelab.drives import guard, listing, node
+from drivelab.drives import described, guard, node
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import array_state
 from drivelab.drives.described import composed_wear, composition_words
@@ -228,7 +228,7 @@ def observe(build: Callable[[], AbstractContextManager[Built]]) -> dict[str, obj
     with build() as built, node.opened(built.device) as opened:
         serial = str(identifier(built.kind, opened.name))
         result: dict[str, object] = {"device": built.device, "serial": serial}
-        listed = (listing.facts(opened.name) if built.kind != "namespace" else None) or {}
+        listed = (described.facts(opened.name) if built.kind != "namespace" else None) or {}
         result["listed"] = {key: listed.get(key) for key in ("kind", "serial", "members", "pin", "reason")}
         result["approved"] = verdict(built, serial, built.members, passing_s=lock.PASSING_S)
         result["identity"] = verdict(built, "X" + serial[1:], built.members)

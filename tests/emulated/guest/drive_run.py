@@ -13,7 +13,7 @@ from pathlib import Path
 
 from stages import consented, stages
 
-from drivelab.drives.nvme_commands import character_name
+from drivelab.drives.nvme import character_name
 from drivelab.plan.plan import Plan
 
 plan = Plan.read(Path("plan.json"))

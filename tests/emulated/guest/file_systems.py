@@ -22,7 +22,7 @@ from drivelab.fio.result import read_result
 from drivelab.plan.cell import Cell
 from drivelab.plan.file_system import LEAST_BYTES, FileSystem
 from drivelab.plan.plan import Plan
-from drivelab.run import file_system as making
+from drivelab.run import file_system_device as making
 from drivelab.run import guest
 from drivelab.run.guest_device import GuestDevice
 from drivelab.trace.capturing import mounts

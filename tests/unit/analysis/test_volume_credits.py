@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from drivelab.analysis.detectors import DETECTORS, findings_table
-from drivelab.analysis.values.bursts import bursts
-from drivelab.analysis.values.credits import Credits, credits_of
+from drivelab.analysis.values.bursts import Credits, bursts, credits_of
 from drivelab.tables.labels import named
 
 _MIB = 1 << 20

@@ -18,7 +18,7 @@ from drivelab.archive.container import Writer, seal
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import load_sheet
-from drivelab.plan.restored import MARKER
+from drivelab.plan.places import RESTORED_MARKER
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 HEADER = "drive\tdevice\tserial\tdestructive\tnote"
@@ -34,7 +34,7 @@ CODE = [
     "workflow/rules/x.smk", ".snakemake/scripts/x.py", ".snakemake/conda/x", "config/x.py", "config/protocols/x.pth",
     "results/x.py", "results/recordings/a/m/k/conftest.py", "results/report/x.ipynb", "results/tables/x.pkl",
     "results/tables/x.so", "results/.hidden/tables/x.json", "results/recordings/.git/config", "traces/x.sh",
-    "elsewhere/root/.bashrc", "elsewhere/root/.ssh/config.yaml", "elsewhere/etc/cron.d/x", MARKER,
+    "elsewhere/root/.bashrc", "elsewhere/root/.ssh/config.yaml", "elsewhere/etc/cron.d/x", RESTORED_MARKER,
     "results/consent.json", "results/drives/a/consent.json", "results/recordings/consent.json", "config/Makefile",
     ".snakemake/metadata/not-base64!",
     ".snakemake/metadata/" + base64.urlsafe_b64encode(b"/etc/passwd").decode(),
@@ -74,8 +74,8 @@ def written(folder: Path) -> set[str]:
 
 def test_only_study_files_are_written(tmp_path: Path) -> None:
     done = restore.restore(archive(tmp_path, {**FILES, **dict.fromkeys(CODE, b"evil")}), tmp_path / "new")
-    assert written(tmp_path / "new") == {*FILES, MARKER}
-    assert b"evil" not in (tmp_path / "new" / MARKER).read_bytes()
+    assert written(tmp_path / "new") == {*FILES, RESTORED_MARKER}
+    assert b"evil" not in (tmp_path / "new" / RESTORED_MARKER).read_bytes()
     silent = {name for name in CODE if name.endswith("consent.json") or name.startswith(".snakemake/metadata/")}
     assert {"results/recordings/consent.json", *done.left_out} >= set(CODE) - silent
 
@@ -88,7 +88,7 @@ def test_default_folder_is_separate(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         path = archive(tmp_path, FILES, top)
         with pytest.raises(UserError, match=r"does not have a valid name of a study.*--to"):
             restore.restore(path, None)
-    assert written(tmp_path) == {"archive.tar.gz", *(f"restored/study/{name}" for name in (*FILES, MARKER))}
+    assert written(tmp_path) == {"archive.tar.gz", *(f"restored/study/{name}" for name in (*FILES, RESTORED_MARKER))}
 
 
 @pytest.mark.parametrize("place", [".", "scripts", "new", ".venv/lib", "restored", "link"])
@@ -114,7 +114,7 @@ def test_restore_into_a_used_folder_is_refused(marker: str | None, tmp_path: Pat
     folder.mkdir()
     (folder / "mine").write_text("mine")
     if marker is not None:
-        (folder / MARKER).write_text(marker)
+        (folder / RESTORED_MARKER).write_text(marker)
     before = written(folder)
     with pytest.raises(UserError, match="is not empty, and this archive was not restored to it before"):
         restore.restore(archive(tmp_path, FILES), folder)
@@ -200,7 +200,7 @@ def test_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
     outside.mkdir()
 
     def put_link(size: int) -> None:
-        if (folder / MARKER).exists() and not os.path.lexists(folder / "results"):
+        if (folder / RESTORED_MARKER).exists() and not os.path.lexists(folder / "results"):
             (folder / "results").symlink_to(outside)
 
     files = {f"config/{number}.yaml": os.urandom(100_000) for number in range(4)}

@@ -14,7 +14,7 @@ import pytest
 from drivelab.archive.container import Writer, seal
 from drivelab.archive.restore import restore
 from drivelab.core.errors import UserError
-from drivelab.plan.restored import MARKER, restored_folder
+from drivelab.plan.places import RESTORED_MARKER, restored_folder
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
 FILES = {"config/study.yaml": b"name: a\n", "results/recordings/a": os.urandom(5000), "results/tables/b": b""}
@@ -37,7 +37,7 @@ def archive(folder: Path, files: dict[str, bytes]) -> Path:
 
 def files_in(folder: Path) -> dict[str, bytes]:
     """Return the files of a folder, without the marker of a restored study."""
-    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / MARKER)
+    files = (path for path in folder.rglob("*") if path.is_file() and path != folder / RESTORED_MARKER)
     return {str(path.relative_to(folder)): path.read_bytes() for path in files}
 
 
@@ -46,7 +46,7 @@ def test_study_files_are_restored_with_their_times(tmp_path: Path) -> None:
     done = restore(archive(tmp_path, {**FILES, **OWN}), folder)
     assert (done.written, done.there, done.elsewhere, done.left_out) == (3, 0, 0, ())
     assert files_in(folder) == FILES
-    files = [path for path in folder.rglob("*") if path.is_file() and path != folder / MARKER]
+    files = [path for path in folder.rglob("*") if path.is_file() and path != folder / RESTORED_MARKER]
     assert {path.stat().st_mtime for path in files} == {MTIME_S}
     assert {path.stat().st_mode & 0o7133 for path in files} == {0}, "setuid, executable, or writable by others"
     assert restored_folder(folder / "results") == folder

@@ -13,7 +13,7 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.deltas.judging import UNSETTLED
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, FASTER_BEYOND, NOT_COMPARED, SAME, WORSE
 from drivelab.campaign.growth import look
-from drivelab.plan.growing import Growth
+from drivelab.plan.design import Growth
 
 STUDY: Any = SimpleNamespace(
     measurements=[SimpleNamespace(name="m"), SimpleNamespace(name="n")], confidence_pct=95.0, margin_pct=5.0

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drivelab.campaign.order import positions
+from drivelab.plan.hosts import positions
 from drivelab.plan.plan import Plan
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from drivelab.cli.introspection import man_page
 from drivelab.cli.main import main, parser
-from drivelab.cli.man_page import man_page
 from drivelab.cli.parser import GROUPS
 
 _BASH = """\

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.cli.main import main
-from drivelab.plan.places import MARKER, SHIPPED, find_root
-from drivelab.plan.restored import MARKER as RESTORED
+from drivelab.plan.places import MARKER, RESTORED_MARKER, SHIPPED, find_root
 
 
 def test_project_has_all_that_studies_use(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -48,6 +47,6 @@ def test_checkout_within_a_project_is_its_own_project(monkeypatch: pytest.Monkey
 def test_restored_folder_is_no_project(tmp_path: Path) -> None:
     folder = tmp_path / "project/restored/theirs"
     folder.mkdir(parents=True)
-    for path in (tmp_path / "project" / MARKER, folder / MARKER, folder / RESTORED):
+    for path in (tmp_path / "project" / MARKER, folder / MARKER, folder / RESTORED_MARKER):
         path.touch()
     assert find_root(folder) == tmp_path / "project"

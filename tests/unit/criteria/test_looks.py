@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from drivelab.criteria.looks import look_level
+from drivelab.criteria.repeats import look_level
 
 
 @pytest.mark.parametrize(("least", "most"), [(3, 4), (3, 9), (5, 20)])

@@ -38,7 +38,7 @@ def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     monkeypatch.setattr(
         guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
     )
-    monkeypatch.setattr("drivelab.drives.listing.composed_subjects", lambda names: [])
+    monkeypatch.setattr("drivelab.drives.described.composed_subjects", lambda names: [])
     monkeypatch.setattr(manage, "find_by_device", lambda device: None)
     monkeypatch.setenv("COLUMNS", "100")  # whatever the terminal of the tests has
     return facts
@@ -213,8 +213,8 @@ def partition(host: dict[str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) 
     """A host with one drive and one partition; the test may change the partition's facts."""
     facts = dict(COMPOSED)
     host["sda"] = FACTS
-    monkeypatch.setattr("drivelab.drives.listing.composed_subjects", lambda names: ["sda2"])
-    monkeypatch.setattr("drivelab.drives.listing.facts", lambda name: dict(facts))
+    monkeypatch.setattr("drivelab.drives.described.composed_subjects", lambda names: ["sda2"])
+    monkeypatch.setattr("drivelab.drives.described.facts", lambda name: dict(facts))
     return facts
 
 

@@ -12,7 +12,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
 from drivelab.drives.node import Node
-from drivelab.drives.nvme_commands import can_crash, character_name, open_character_device
+from drivelab.drives.nvme import can_crash, character_name, open_character_device
 
 
 @pytest.fixture

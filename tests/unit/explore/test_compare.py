@@ -24,8 +24,7 @@ from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
 from drivelab.explore.compare import Comparison, Terms, compare, meant_to_differ
-from drivelab.explore.comparison_lines import interval, largest
-from drivelab.explore.comparison_text import junit, markdown
+from drivelab.explore.comparison_lines import interval, junit, largest, markdown
 from drivelab.explore.row_selection import IMPORTED, catalogue, parse, select
 from drivelab.plan.plan import Plan
 from drivelab.run.condition import precondition, purge

@@ -22,21 +22,17 @@ from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
 from drivelab.figures.kinds.demand.depth_ramp import depth_ramp
 from drivelab.figures.kinds.drives.comparison import comparison
 from drivelab.figures.kinds.drives.normalised import normalised
-from drivelab.figures.kinds.drives.strip_chart import strip_chart
-from drivelab.figures.kinds.latency.between_nines_of_drives import between_nines_of_drives
-from drivelab.figures.kinds.latency.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.kinds.drives.strip_lines import strip_chart
+from drivelab.figures.kinds.latency.latency_distribution import exceedance_of_drives
 from drivelab.figures.kinds.latency.latency_heat import latency_heat
 from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
-from drivelab.figures.kinds.latency.nines_of_drives import nines_of_drives
+from drivelab.figures.kinds.latency.nines import between_nines_of_drives, nines_of_drives
 from drivelab.figures.kinds.latency.tail import tail
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
-from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
 from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 from drivelab.figures.kinds.trace.trace_heat import trace_heat
-from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival
-from drivelab.figures.kinds.trace.trace_latency import trace_latency
+from drivelab.figures.kinds.trace.trace_interarrival import trace_interarrival, trace_latency
 from drivelab.figures.kinds.trace.trace_streams import trace_streams
 
 HALF_A_DIGIT = 5.1e-5

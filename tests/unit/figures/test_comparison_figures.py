@@ -24,11 +24,10 @@ from drivelab.figures.kinds.drives.capacity import capacity, size
 from drivelab.figures.kinds.drives.comparison import comparison
 from drivelab.figures.kinds.drives.normalised import normalised
 from drivelab.figures.kinds.drives.sizes_of_drives import sizes_of_drives
-from drivelab.figures.kinds.drives.strip_chart import strip_chart
-from drivelab.figures.kinds.latency.between_nines_of_drives import between_nines_of_drives
-from drivelab.figures.kinds.latency.exceedance_of_drives import exceedance_of_drives
+from drivelab.figures.kinds.drives.strip_lines import strip_chart
+from drivelab.figures.kinds.latency.latency_distribution import exceedance_of_drives
 from drivelab.figures.kinds.latency.latency_heat import latency_heat
-from drivelab.figures.kinds.latency.nines_of_drives import nines_of_drives
+from drivelab.figures.kinds.latency.nines import between_nines_of_drives, nines_of_drives
 from drivelab.figures.kinds.latency.tail import tail
 from drivelab.figures.kinds.loop.alignment import alignment
 from drivelab.figures.kinds.loop.bathtub import bathtub

@@ -27,18 +27,17 @@ from drivelab.figures.base import style
 from drivelab.figures.base.marks import numbers
 from drivelab.figures.base.svg import values_of, without_values
 from drivelab.figures.base.words import time
+from drivelab.figures.kinds.demand.demand import demand_variation
 from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
-from drivelab.figures.kinds.demand.demand_variation import demand_variation
-from drivelab.figures.kinds.drives.head_to_head import head_to_head
+from drivelab.figures.kinds.drives.strip_lines import head_to_head
 from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
 from drivelab.figures.kinds.latency.nines import nines
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
 from drivelab.figures.kinds.loop.repeats import repeats
 from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
 from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.stimulus import stimulus
 
 HALF_A_DIGIT = 5.1e-5
 """Of seven."""

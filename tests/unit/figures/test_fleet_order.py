@@ -7,8 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from drivelab.figures.kinds.drives.fleet_heat import fleet_heat
-from drivelab.figures.kinds.drives.fleet_order import fleet_order
+from drivelab.figures.kinds.drives.fleet_order import fleet_heat, fleet_order
 
 
 def deviations(low: list[float], high: list[float]) -> pd.DataFrame:

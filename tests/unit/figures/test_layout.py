@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
-from drivelab.figures.base.rendering import render
+from drivelab.figures.base.sheets import render
 from drivelab.figures.kinds.soak.telemetry_strip import telemetry_strip
 
 FIGURES = ("convergence", "measurement_2d", "window", "saturation_bytes")

@@ -10,16 +10,15 @@ import pytest
 from matplotlib.figure import Figure
 
 from drivelab.figures import render
+from drivelab.figures.kinds.demand.demand import demand_variation
 from drivelab.figures.kinds.demand.demand_intensity import demand_intensity
-from drivelab.figures.kinds.demand.demand_variation import demand_variation
-from drivelab.figures.kinds.drives.head_to_head import head_to_head
-from drivelab.figures.kinds.latency.latency_by_turn import latency_by_turn
+from drivelab.figures.kinds.drives.strip_lines import head_to_head
+from drivelab.figures.kinds.latency.latency_distribution import latency_by_turn
 from drivelab.figures.kinds.latency.nines import nines
+from drivelab.figures.kinds.loop.bathtub import mix_lines
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.mix_lines import mix_lines
 from drivelab.figures.kinds.loop.repeats import repeats
-from drivelab.figures.kinds.soak.idle_recovery import idle_recovery
-from drivelab.figures.kinds.soak.stimulus import stimulus
+from drivelab.figures.kinds.soak.idle_recovery import idle_recovery, stimulus
 
 
 def drawn(figure: Figure, gid: str) -> list[np.ndarray]:

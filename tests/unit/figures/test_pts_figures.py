@@ -13,15 +13,12 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.values.saturation_values import find_cliff, post_saturation
 from drivelab.figures import render
-from drivelab.figures.kinds.demand.demand_cpu import demand_cpu
-from drivelab.figures.kinds.demand.demand_outstanding import demand_outstanding
-from drivelab.figures.kinds.latency.histogram_by_turn import histogram_by_turn
-from drivelab.figures.kinds.latency.latency_histogram import latency_histogram
+from drivelab.figures.kinds.demand.demand import demand_cpu, demand_outstanding
+from drivelab.figures.kinds.latency.latency_histogram import histogram_by_turn, latency_histogram
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d
 from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
 def found(figure: Figure, gid: str) -> list[Artist]:
@@ -120,18 +117,16 @@ def test_two_pure_accesses_are_bars(made: ModuleType) -> None:
     assert figure.axes[0].get_ylim()[0] == 0
 
 
-@pytest.mark.parametrize("metric", ["iops", "mean_latency_us"])
-def test_a_soak_shows_the_cliff_and_the_level_of_the_tables(made: ModuleType, metric: str) -> None:
+def test_a_soak_shows_the_cliff_and_the_levels_of_the_tables(made: ModuleType) -> None:
     soak = made.soak()
-    cliff, settled = find_cliff(soak, 1 << 26), post_saturation(soak, metric)
+    cliff = find_cliff(soak, 1 << 26)
+    levels = [(post_saturation(soak, metric), unit) for metric, unit in (("iops", 1.0), ("mean_latency_us", 1e3))]
     assert cliff is not None
-    by_time = saturation_time(soak, metric=metric)
-    by_volume = saturation_bytes(soak, made.drives(op7=1 << 26), metric=metric)
-    per_unit = 1.0 if metric == "iops" else 1e3
+    by_time, by_volume = saturation_time(soak), saturation_bytes(soak, made.drives(op7=1 << 26))
     for figure, place in ((by_time, cliff.time_s), (by_volume, cliff.bytes_written / 2**20)):
-        assert [list(line.get_xdata()) for line in found(figure, "cliff")] == [pytest.approx([place, place])]
-        (level,) = found(figure, "level")
-        assert list(level.get_ydata()) == pytest.approx([settled.average / per_unit] * 2)
+        assert [list(line.get_xdata()) for line in found(figure, "cliff")] == [pytest.approx([place, place])] * 2
+        for level, (settled, unit) in zip(found(figure, "level"), levels, strict=True):
+            assert list(level.get_ydata()) == pytest.approx([settled.average / unit] * 2)
     assert list(found(by_time, "level")[0].get_xdata()) == [32.0, 40.0]  # the last fifth of forty
     assert f"write cliff: after {cliff.drive_fills:.3g} drive fills" in labels(by_volume)
 

@@ -13,12 +13,10 @@ from drivelab.figures import FIGURES, render
 from drivelab.figures.kinds.drives.comparison import comparison
 from drivelab.figures.kinds.latency.latency_distribution import latency_distribution
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
-from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
 from drivelab.figures.kinds.loop.window import window
 from drivelab.figures.kinds.replay.replay import replay
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
 @pytest.fixture
@@ -112,7 +110,7 @@ def test_soaks_that_cannot_share_axes(made: ModuleType) -> None:
     with pytest.raises(ValueError, match="2 values of 'block_size_bytes'"):
         saturation_time(pd.concat([cells, cells.assign(block_size_bytes=8192)]))
     with pytest.raises(ValueError, match="no value of 'Mean latency'"):
-        saturation_time(cells.assign(mean_latency_us=float("nan")), metric="mean_latency_us")
+        saturation_time(cells.assign(mean_latency_us=float("nan")))
     with pytest.raises(ValueError, match="0 capacities for drive 'op7'"):
         saturation_bytes(cells, made.drives(op28=1 << 26))
 
@@ -121,12 +119,8 @@ def test_latencies_of_different_work(made: ModuleType) -> None:
     bins = pd.concat([made.latency_bins(), made.latency_bins(share=100)])
     with pytest.raises(ValueError, match="2 values of 'read_share_pct'"):
         latency_distribution(bins)
-    with pytest.raises(ValueError, match="2 values of 'drive'"):
-        latency_distribution(pd.concat([bins, made.latency_bins("op28")]), by="cell")
     with pytest.raises(ValueError, match="2 values of 'kind'"):
         latency_distribution(pd.concat([made.latency_bins(), made.latency_bins(kind="loop")]))
-    with pytest.raises(ValueError, match="by 'colour'"):
-        latency_distribution(bins, by="colour")
     with pytest.raises(ValueError, match="has no rows"):
         latency_distribution(made.latency_bins().assign(count=0))
 

@@ -174,13 +174,13 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     ),
     "time, 2 drives": lambda m: ("saturation_time", {"cells": _soaks(m, 2)}, {}),
     "time, 8 drives with long names": lambda m: ("saturation_time", {"cells": _soaks(m, 8, m.LONG_NAME)}, {}),
-    "time, latency of 1 drive": lambda m: ("saturation_time", {"cells": _soaks(m, 1)}, {"metric": "mean_latency_us"}),
-    "bytes, latency of 1 drive": lambda m: (
+    "time, 1 drive": lambda m: ("saturation_time", {"cells": _soaks(m, 1)}, {}),
+    "bytes, 1 drive": lambda m: (
         "saturation_bytes",
         {"cells": m.soak(), "drives": m.drives(op7=1 << 26)},
-        {"metric": "mean_latency_us"},
+        {},
     ),
-    "time, one slice": lambda m: ("saturation_time", {"cells": m.soak(slices=1)}, {"metric": "max_latency_us"}),
+    "time, one slice": lambda m: ("saturation_time", {"cells": m.soak(slices=1)}, {}),
     "bytes, 2 drives": lambda m: (
         "saturation_bytes",
         {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 26)},
@@ -189,30 +189,17 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "bytes, 2 capacities": lambda m: (
         "saturation_bytes",
         {"cells": _both(m.soak(), m.soak("op28")), "drives": m.drives(op7=1 << 26, op28=1 << 27)},
-        {"metric": "mean_latency_us"},
+        {},
     ),
     "latency, 2 drives": lambda m: (
         "latency_distribution",
         {"latency_bins": _both(m.latency_bins(), m.latency_bins("op28", 70))},
-        {"kind": "soak"},
+        {},
     ),
     "histogram": lambda m: ("latency_histogram", {"latency_bins": frames.bins()}, {}),
     "histogram, few I/Os": lambda m: ("latency_histogram", {"latency_bins": frames.bins(ios=300)}, {}),
     "histogram, turns": lambda m: ("histogram_by_turn", frames.turns(), {}),
     "latency, few I/Os": lambda m: ("latency_distribution", {"latency_bins": m.latency_bins(ios=300)}, {}),
-    "latency, 9 cells": lambda m: (
-        "latency_distribution",
-        {
-            "latency_bins": _both(
-                *(
-                    m.latency_bins(share=share, size=size, median_us=50 + size / 99)
-                    for share in (100, 65, 0)
-                    for size in (512, 4096, 8192)
-                )
-            )
-        },
-        {"by": "cell"},
-    ),
     "latency, 8 drives with long names": lambda m: (
         "latency_distribution",
         {"latency_bins": _both(*(m.latency_bins(f"{m.LONG_NAME}-{i}", 60 + 9 * i) for i in range(8)))},
@@ -250,7 +237,7 @@ CASES: Mapping[str, Callable[[ModuleType], Case]] = {
     "variation, 49 points": lambda m: (
         "demand_variation",
         {"cells": frames.sweep(DEMANDS, DEMANDS), "steady_state": frames.NO_WINDOWS},
-        {"metric": "mean_latency_us"},
+        {},
     ),
     "variation, 3 workloads": lambda m: (
         "demand_variation",
@@ -508,15 +495,6 @@ def test_not_steady_is_loud(made: ModuleType, name: str, reached: bool) -> None:
     tables = {"cells": made.cells(25), "steady_state": made.steady_state(values, start=21)}
     alarms = [text for text in render(name, tables, "op7").texts if text.get_gid() == "alarm"]
     assert [text.get_text() for text in alarms] == ([] if reached else ["NOT STEADY after 25 rounds: RND 4KiB 0/100"])
-
-
-def test_window_names_the_variable_that_did_not_settle(made: ModuleType) -> None:
-    calm = made.steady_state(variable="RND 64KiB 65/35", start=21, reached=False)
-    both = _both(made.steady_state(FALLING, start=21), calm)
-    figure = render("window", {"steady_state": both}, "op7", variable="RND 64KiB 65/35")
-    assert [text.get_text() for text in figure.texts if text.get_gid() == "alarm"] == [
-        "NOT STEADY after 25 rounds: RND 4KiB 0/100"
-    ]
 
 
 def test_label_refuses_nonsense(made: ModuleType) -> None:

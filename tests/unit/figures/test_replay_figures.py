@@ -10,7 +10,7 @@ import pytest
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from drivelab.figures.base.rendering import render
+from drivelab.figures.base.sheets import render
 from drivelab.figures.kinds.replay.replay_common import median_runs, of_runs
 
 TIMES = "\N{MULTIPLICATION SIGN}"

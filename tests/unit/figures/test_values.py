@@ -13,15 +13,13 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from drivelab.figures.base.axes import log_axis
-from drivelab.figures.base.rendering import render
+from drivelab.figures.base.sheets import render
 from drivelab.figures.base.words import place_of
 from drivelab.figures.kinds.latency.latency_distribution import exceedance, latency_distribution
 from drivelab.figures.kinds.loop.convergence import convergence
-from drivelab.figures.kinds.loop.measurement_2d import measurement_2d
-from drivelab.figures.kinds.loop.measurement_3d import measurement_3d
+from drivelab.figures.kinds.loop.measurement_3d import measurement_2d, measurement_3d
 from drivelab.figures.kinds.loop.window import window
-from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes
-from drivelab.figures.kinds.soak.saturation_time import saturation_time
+from drivelab.figures.kinds.soak.saturation_bytes import saturation_bytes, saturation_time
 
 
 def _drawn(figure: Figure, gid: str, axes: int = 0) -> list[Artist]:

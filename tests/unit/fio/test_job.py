@@ -16,10 +16,9 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.fio.consistency import contradiction
 from drivelab.fio.document import documents, from_document, output_text
-from drivelab.fio.job import job_text
+from drivelab.fio.job import job_text, refuse_submission
 from drivelab.fio.result import by_workload, read_result
 from drivelab.fio.series import read_series
-from drivelab.fio.submission import refuse_submission
 from drivelab.plan.cell import Cell
 
 MIB = 1 << 20

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.core import capabilities
+from drivelab.core import programs
 from drivelab.fio import prepared
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import prepare, run_fio
@@ -114,7 +114,7 @@ def test_the_folder_of_a_prepared_fio_may_be_renamed(target: Path, job: str, fol
 def test_all_threads_are_idle_until_the_release_only(
     target: Path, job: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not capabilities.has(capabilities.SYS_NICE):
+    if not programs.has(programs.SYS_NICE):
         pytest.skip("this process may not change scheduling back")
     fio = prepare(job, folder, str(target))
     try:

@@ -31,7 +31,7 @@ from replay_files import (
 )
 from replay_semantics import Rules, violations
 
-from drivelab.core import capabilities
+from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.native import ENGINE_COMPILER, ENGINE_SOURCES
 from drivelab.replay import native
@@ -294,7 +294,7 @@ def test_memory_of_reads_matches_the_data_in_flight(engine: Engine, length_bytes
     assert 4_000 < peak_kib < 16_000 + 16 * length_bytes // 1024
 
 
-@pytest.mark.skipif(not capabilities.has(capabilities.SYS_NICE), reason="real-time priority needs CAP_SYS_NICE")
+@pytest.mark.skipif(not programs.has(programs.SYS_NICE), reason="real-time priority needs CAP_SYS_NICE")
 def test_the_priority_is_not_inherited(engine: Engine) -> None:
     process = engine.start(endless(), EngineOptions(watchdog_s=60, realtime_priority=10))
     raised = os.SCHED_FIFO | os.SCHED_RESET_ON_FORK  # after the ring, which may start a worker, has been set up

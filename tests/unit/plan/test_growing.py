@@ -10,8 +10,8 @@ import pytest
 from drivelab.archive.kinds import is_kept
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
-from drivelab.criteria.looks import look_level
-from drivelab.plan.growing import LOOKS, Growth
+from drivelab.criteria.repeats import look_level
+from drivelab.plan.design import LOOKS, Growth
 from drivelab.plan.study import Study, load_study
 
 STUDY = """\

@@ -18,8 +18,8 @@ from pypdf.generic import DictionaryObject
 from drivelab.core.errors import UserError
 from drivelab.report.content import build
 from drivelab.report.document import Report
+from drivelab.report.html import data_uri
 from drivelab.report.pdf import cells_of, pages, typeset, write_pdf
-from drivelab.report.picture import data_uri
 from drivelab.report.view import Cell
 
 HOSTILE = '#read("pages.typ") *b* _i_ $x$ <script>a</script> \\ @verdict `c` [d] // e'

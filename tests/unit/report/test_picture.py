@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from drivelab.report.picture import data_uri
+from drivelab.report.html import data_uri
 
 SVG = "{http://www.w3.org/2000/svg}"
 HEAD = "data:image/svg+xml;charset=utf-8,"

@@ -11,7 +11,7 @@ from drivelab.analysis.values.rows import row
 from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled
 from drivelab.report.inputs import Inputs
-from drivelab.report.sections.set_scores import set_scores_table
+from drivelab.report.sections.scores import set_scores_table
 from drivelab.report.verdict import headlines
 
 SETS = {"storage": ["a", "b"], "overall": ["storage", "c"]}

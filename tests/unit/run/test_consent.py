@@ -12,7 +12,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.plan.hosts import this_host
-from drivelab.plan.restored import MARKER
+from drivelab.plan.places import RESTORED_MARKER
 from drivelab.run import consent
 from drivelab.run.consent import Drive
 
@@ -99,7 +99,7 @@ def test_consent_from_an_earlier_version_does_not_count(entry: object, tmp_path:
 
 
 def test_the_consent_of_a_restored_study_does_not_count(tmp_path: Path) -> None:
-    (tmp_path / MARKER).write_text("{}")
+    (tmp_path / RESTORED_MARKER).write_text("{}")
     with pytest.raises(UserError, match="came from an archive, whose 'consent' does not count: run again with --yes"):
         consent.require(study(tmp_path, "S1"), [A], yes=False)
     consent.require(study(tmp_path, "S1"), [A], yes=True)

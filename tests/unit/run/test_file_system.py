@@ -11,7 +11,7 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.plan.file_system import MIB, FileSystem
 from drivelab.plan.plan import Plan
-from drivelab.run import file_system as making
+from drivelab.run import file_system_device as making
 from drivelab.run import guest, guest_device
 from drivelab.telemetry.host import siblings
 

@@ -18,9 +18,8 @@ from drivelab.campaign.traces import StudyTraces
 from drivelab.cli.measure.run import in_project
 from drivelab.cli.measure.study import all_in_project
 from drivelab.core.errors import UserError
-from drivelab.plan.places import ROOT
+from drivelab.plan.places import RESTORED_MARKER, ROOT, restored_folder
 from drivelab.plan.plan import Plan
-from drivelab.plan.restored import MARKER, restored_folder
 from drivelab.plan.study import load_study
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run import device
@@ -33,7 +32,7 @@ DRIVES = "name: x\ndrives: [op7]\nmeasurements: [{protocol: pts-iops, scale: dem
 @pytest.fixture
 def folder(project: Path) -> Path:
     """A restored folder, which is the current folder."""
-    (project / MARKER).write_text("{}")
+    (project / RESTORED_MARKER).write_text("{}")
     return project
 
 
@@ -58,7 +57,7 @@ def test_a_path_outside_of_the_folder_is_refused(more: str, key: str, folder: Pa
     (folder / "config/link.tsv").symlink_to(ROOT / "config/drives.tsv")
     with pytest.raises(UserError, match=rf"key '{key}' is .*, outside the folder .* that the study was restored"):
         load_study(study(folder, more))
-    (folder / MARKER).unlink()
+    (folder / RESTORED_MARKER).unlink()
     load_study(study(folder, more))
 
 
@@ -88,7 +87,7 @@ def test_a_command_of_the_archive_is_not_run(folder: Path) -> None:
         refuse_foreign_commands(plan(folder, EVIL))
     with pytest.raises(UserError, match=r"power meter with the command \['id'\]. .* is not run"):
         refuse_foreign_commands(plan(folder, meter={"command": ["id"]}))
-    (folder / MARKER).unlink()
+    (folder / RESTORED_MARKER).unlink()
     refuse_foreign_commands(plan(folder, EVIL, meter={"command": ["id"]}))
 
 
@@ -149,7 +148,7 @@ def test_a_restored_study_can_be_inspected_but_not_measured(folder: Path) -> Non
     assert campaign.to_do
     with pytest.raises(UserError, match="destructive: no, but the study measures it"):
         approve(campaign)
-    (folder / MARKER).unlink()
+    (folder / RESTORED_MARKER).unlink()
     with pytest.raises(UserError, match="destructive: no, but the study measures it"):
         Campaign.load(study(folder, "clock: virtual\n"))
 
@@ -159,7 +158,7 @@ def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A restored folder below a project; the project is the current folder."""
     folder = tmp_path / "restored/mini"
     shutil.copytree(ROOT / "config", folder / "config")
-    (folder / MARKER).write_text("{}")
+    (folder / RESTORED_MARKER).write_text("{}")
     (tmp_path / "config").mkdir()
     (tmp_path / "config/own.yaml").touch()
     monkeypatch.setattr("drivelab.cli.measure.run.ROOT", tmp_path)

@@ -19,7 +19,7 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import clock_device
 from drivelab.run.measure import measure
-from drivelab.telemetry.log import NAME, Source, read_samples
+from drivelab.telemetry.sampler import NAME, Source, read_samples
 
 LOOP = """
   - protocol: pts-iops

@@ -13,7 +13,7 @@ from drivelab.collect.telemetry_table import cell_columns, telemetry_table
 from drivelab.criteria.taint import DEFAULT
 from drivelab.tables import io
 from drivelab.tables.schemas import KEY, SCHEMAS
-from drivelab.telemetry.log import NAME
+from drivelab.telemetry.sampler import NAME
 
 AT_S = 1_700_000_000.0
 ROW_KEY: dict[str, Any] = {

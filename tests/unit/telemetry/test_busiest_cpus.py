@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.telemetry.busiest_cpus import busiest_cpus, cpu_times
+from drivelab.telemetry.host import busiest_cpus, cpu_times
 
 STAT = """\
 cpu  130 0 200 500 0 10 60 0 0 0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from device_trees import Tree
 
-from drivelab.telemetry.log import Source
-from drivelab.telemetry.members import array_source, combined, of_subject
+from drivelab.telemetry.sampler import Source
+from drivelab.telemetry.sources import array_source, combined, of_subject
 
 
 def test_counters_add_up_and_wear_is_that_of_the_worst() -> None:

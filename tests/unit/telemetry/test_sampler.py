@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from drivelab.telemetry import sampler as module
-from drivelab.telemetry.log import NAME, Log, Source, read_lines, read_samples
-from drivelab.telemetry.sampler import Sampler
+from drivelab.telemetry.sampler import NAME, Log, Sampler, Source, read_lines, read_samples
 
 
 class Counted:
@@ -180,7 +179,7 @@ def test_a_full_disk_ends_the_file_and_nothing_else(tmp_path: Path, monkeypatch:
     log = Log(tmp_path / NAME)
     log.append({"at_s": 1.0})
     with monkeypatch.context() as patch:
-        patch.setattr("drivelab.telemetry.log.os.write", lambda descriptor, data: 3)
+        patch.setattr("drivelab.telemetry.sampler.os.write", lambda descriptor, data: 3)
         log.append({"at_s": 2.0})
     log.append({"at_s": 3.0})
     log.close()

@@ -12,8 +12,8 @@ from drivelab.drives import tools
 from drivelab.drives.tools import Output
 from drivelab.telemetry import drive_sensors, power
 from drivelab.telemetry.host import cpu_source, frequency_source, siblings
-from drivelab.telemetry.log import Source
 from drivelab.telemetry.power import Meter
+from drivelab.telemetry.sampler import Source
 from drivelab.telemetry.sources import sources_for
 
 SMART = {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from drivelab.plan.cell import Cell
-from drivelab.telemetry.log import NAME, read_lines, read_samples
+from drivelab.telemetry.sampler import NAME, read_lines, read_samples
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock import cells
 from drivelab.virtual_clock.cells import VirtualClockDrive

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
+from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
 from drivelab.watch.text import changes, doing_words, screen
-from drivelab.watch.wording import latency_words
 
 
 def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:

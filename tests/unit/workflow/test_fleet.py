@@ -15,11 +15,10 @@ from drivelab.campaign.introduction import headline
 from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.core.errors import UserError
 from drivelab.run.consent import Drive, check, require
-from drivelab.workflow import figure_layout, fleet_part
+from drivelab.workflow import figure_layout
 from drivelab.workflow.cluster import Cluster
 from drivelab.workflow.failures import reasons
-from drivelab.workflow.fleet import Fleet, evidence_digest, outcomes_of, require_complete, stamp_of
-from drivelab.workflow.fleet_part import carry_out
+from drivelab.workflow.fleet import Fleet, carry_out, evidence_digest, outcomes_of, require_complete, stamp_of
 from drivelab.workflow.layout import Layout
 from drivelab.workflow.scheduling import Scheduling
 
@@ -254,7 +253,7 @@ def change(old: str, new: str) -> None:
 
 def carried_out(fleet: Fleet, inner: Inner, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Run the part d1 with the fleet's stamp, and return its outcome."""
-    monkeypatch.setattr(fleet_part.subprocess, "run", inner.run)
+    monkeypatch.setattr("drivelab.workflow.fleet.subprocess.run", inner.run)
     output = Path(fleet.outcomes()[0])
     assert carry_out(Path("study.yaml"), "d1", fleet.stamps["d1"], 1, output, ["png=yes"]) == 0
     outcome: dict[str, Any] = json.loads(output.read_text())

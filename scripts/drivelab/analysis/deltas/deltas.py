@@ -178,10 +178,7 @@ def _in_blocks(basis: Sequence[str], comparison: Sequence[str], started: Mapping
 
 
 def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return a mapping for each pair with what doubts and remarks need.
-
-    Fast, as there may be very many pairs.
-    """
+    """Return a mapping for each pair with what doubts and remarks need. Fast, as there may be very many pairs."""
     known = [name for name in ("host_limit", *WORKLOAD_FACETS) if f"{name}_basis" in pairs]
     names = [*_SHARED_FIELDS, *(f"{name}_{side}" for name in (*_SIDE_FIELDS, *known) for side in _SIDES)]
     columns = (pairs[name].to_numpy(dtype=object).tolist() for name in names)
@@ -189,10 +186,7 @@ def _records(pairs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _unaccepted(pairs: pd.DataFrame, differences: pd.DataFrame | None) -> list[list[str]]:
-    """Return the unintended differences of each pair.
-
-    `differences` is None where they are allowed.
-    """
+    """Return the unintended differences of each pair. `differences` is None where they are allowed."""
     by_pair: dict[tuple[str, str, str], list[str]] = {}
     if differences is not None:
         for row in forbidden(differences).itertuples():

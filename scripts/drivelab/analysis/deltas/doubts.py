@@ -227,10 +227,7 @@ def numbered(doubts: Iterable[Sequence[str]]) -> tuple[list[tuple[int, ...]], li
 
 
 def taint_causes(doubt: str) -> list[str]:
-    """Return the causes of the taint that a doubt names.
-
-    The result is empty for a doubt about something else.
-    """
+    """Return the causes of the taint that a doubt names. The result is empty for a doubt about something else."""
     match = _TAINTED.fullmatch(doubt)
     return causes(_reasons(match)) if match else []
 

@@ -74,10 +74,7 @@ def compare_mixes(mixes: pd.DataFrame) -> list[Bathtub]:
 
 
 def _compare_mix(read_share_pct: int, rates: tuple[float, float, float], errors: tuple[float, float, float]) -> Bathtub:
-    """Compare a mix with the line.
-
-    `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them.
-    """
+    """Compare a mix with the line. `rates` are IOPS of mix, pure reads, pure writes; `errors` are fractions of them."""
     share, (iops, reads, writes) = read_share_pct / 100, rates
     mix_error, read_error, write_error = errors
     line = writes + share * (reads - writes)
@@ -105,10 +102,7 @@ def bathtub_index(mixes: pd.DataFrame) -> Bathtub | None:
 
 
 def bathtub(recording: Recording) -> Iterator[Finding]:
-    """Find bathtubs, for each block size and demand with pure workloads and mixes.
-
-    `value` is the index in percent.
-    """
+    """Find bathtubs, for each block size and demand with pure workloads and mixes. `value` is the index in percent."""
     findings, checked = [], []
     for mixes in alike_but(recording.levels, "read_share_pct"):
         checked += compare_mixes(mixes)

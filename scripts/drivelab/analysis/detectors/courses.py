@@ -46,15 +46,15 @@ def seconds(soak: pd.DataFrame, rates: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"begin_s": slices["elapsed_s"], "end_s": end_s, "iops": slices["iops"]}).reset_index(drop=True)
 
 
-def local_median(values: Floats, width: int = LOCAL) -> Floats:
-    """Return the median of the `width` values around each value, fewer at the ends."""
-    rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
+def local_median(values: Floats) -> Floats:
+    """Return the median of the LOCAL values around each value, fewer at the ends."""
+    rolling = pd.Series(values).rolling(LOCAL, center=True, min_periods=1)
     return np.asarray(rolling.median(), dtype=float)
 
 
-def local_quantile(values: Floats, quantile: float, width: int = LOCAL) -> Floats:
-    """Return a quantile of the `width` values around each value."""
-    rolling = pd.Series(values).rolling(width, center=True, min_periods=1)
+def local_quantile(values: Floats, quantile: float) -> Floats:
+    """Return a quantile of the LOCAL values around each value."""
+    rolling = pd.Series(values).rolling(LOCAL, center=True, min_periods=1)
     return np.asarray(rolling.quantile(quantile, interpolation="higher"), dtype=float)
 
 
@@ -88,10 +88,7 @@ def _relative(course: pd.DataFrame, usual: Floats, usual_of_whole: Floats | floa
 
 
 def spells(flags: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return (first, end) of each unbroken stretch of True.
-
-    `end` is the index after the last.
-    """
+    """Return (first, end) of each unbroken stretch of True. `end` is the index after the last."""
     edges = np.flatnonzero(np.diff(np.r_[False, flags, False].astype(np.int8)))
     return [(int(begin), int(end)) for begin, end in edges.reshape(-1, 2)]
 

@@ -1,17 +1,20 @@
-"""Provide what detectors need: a recording's tables and rates over time."""
+"""Provide what detectors need: a recording's tables and rates over time, with telemetry aligned to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
+from scipy import stats
 
 from drivelab.analysis.detectors.courses import cell_levels, rates_of_soaks, relative_course, seconds
 from drivelab.analysis.values.recovery import without_idle_time
-from drivelab.analysis.values.slice_counts import counted_slices, saturating
+from drivelab.analysis.values.saturation_values import counted_slices, saturating
 from drivelab.criteria.soundness import sound
 from drivelab.tables.labels import RELATIVE_STANDARD_ERROR, ROUNDS
 from drivelab.tables.schemas import SCHEMAS
@@ -68,10 +71,7 @@ class Recording:
 
     @cached_property
     def soaks(self) -> dict[str, pd.DataFrame]:
-        """Return {cell_label: slices of the soak in order}.
-
-        Successive soaks of one workload are one soak.
-        """
+        """Return {cell_label: slices of the soak in order}. Successive soaks of one workload are one soak."""
         soaks = self.cells[self.cells["kind"] == "soak"].sort_values(["step", "round"])
         return {str(label): soak for label, soak in soaks.groupby("cell_label", sort=False)}
 
@@ -149,12 +149,55 @@ class Declared(NamedTuple):
 
 
 def findings_or_nothing(findings: Iterable[Finding], nothing: Finding | None) -> Iterator[Finding]:
-    """Yield the findings, or `nothing` if there are none.
-
-    `nothing` is None if there was no data to check.
-    """
+    """Yield the findings, or `nothing` if there are none. `nothing` is None if there was no data to check."""
     findings = list(findings)
     if findings:
         yield from findings
     elif nothing is not None:
         yield nothing
+
+
+FARTHEST_S = 30.0
+"""Largest distance of a sample that applies to a time: temperature is read every few seconds and changes over minutes
+(ours)."""
+
+Values = npt.NDArray[np.float64]
+
+
+def samples(recording: Recording) -> pd.DataFrame:
+    """Return table `telemetry` in time order with at_s, seconds of the measurement.
+
+    The result is empty without cells.
+    """
+    cells, telemetry = recording.cells, recording.telemetry
+    if cells.empty or telemetry.empty:
+        return telemetry.assign(at_s=pd.Series(dtype=float)).head(0)
+    began = (cells["started"] - pd.to_timedelta(cells["elapsed_s"], unit="s")).median()
+    at_s = (telemetry["time"] - began).dt.total_seconds()
+    return telemetry.assign(at_s=at_s).sort_values("at_s").reset_index(drop=True)
+
+
+def beside(
+    times_s: Values, telemetry: pd.DataFrame, column: str, direction: Literal["backward", "forward", "nearest"]
+) -> Values:
+    """Return the value of a telemetry column at each time, shape (n,).
+
+    Values are NaN without a sample within FARTHEST_S.
+    `times_s` and `telemetry` (from `samples`) are in order. `forward` takes the next sample, for columns that describe
+    the time since the previous sample.
+    """
+    known = telemetry.loc[telemetry[column].notna(), ["at_s", column]]
+    if known.empty or not len(times_s):
+        return np.full(len(times_s), np.nan)
+    matched = pd.merge_asof(
+        pd.DataFrame({"at_s": times_s}), known.astype(float), on="at_s", direction=direction, tolerance=FARTHEST_S
+    )
+    return np.asarray(matched[column], dtype=float)
+
+
+def chance_of_fall(slow: Values, usual: Values) -> float:
+    """Return the chance of such a fall if both samples have one distribution.
+
+    The test is that of Mann and Whitney (Annals of Mathematical Statistics 18, 1947).
+    """
+    return float(stats.mannwhitneyu(slow, usual, alternative="less").pvalue)

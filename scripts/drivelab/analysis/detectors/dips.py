@@ -41,10 +41,7 @@ class Clock:
 
 
 def clock_of_dips(course: pd.DataFrame) -> Clock | None:
-    """Return the dips of a course, or None for fewer than `LEAST_DIPS`.
-
-    Columns: begin_s, end_s, iops.
-    """
+    """Return the dips of a course, or None for fewer than `LEAST_DIPS`. Columns: begin_s, end_s, iops."""
     iops = course["iops"].to_numpy(dtype=float)
     usual = local_quantile(iops, USUAL)
     relative = np.divide(iops, usual, out=np.ones_like(iops), where=usual > 0)

@@ -64,10 +64,7 @@ def find_knee(sweep: pd.DataFrame) -> Knee | None:
 
 
 def queue_depth_knee(recording: Recording) -> Iterator[Finding]:
-    """Find the knee for each workload and number of threads.
-
-    `value` is its queue depth per thread.
-    """
+    """Find the knee for each workload and number of threads. `value` is its queue depth per thread."""
     findings, sweeps = [], 0
     for sweep in alike_but(recording.levels, "queue_depth"):
         knee = find_knee(sweep)

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.detectors.timeline import Values, beside, chance_of_fall, samples
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, Values, beside, chance_of_fall, samples
 from drivelab.criteria.taint import LOAD_LIMIT_PCT, STEAL_LIMIT_PCT
 
 LEAST_FALL_PCT = 5.0
@@ -59,10 +58,7 @@ def neighbours(recording: Recording) -> Iterator[Finding]:
 
 
 def _rates_and_disturbance(recording: Recording, column: str) -> tuple[Values, Values, Values, Values]:
-    """Return relative rates, the percentage that others took, begin and end in s.
-
-    Each of shape (n,).
-    """
+    """Return relative rates, the percentage that others took, begin and end in s. Each of shape (n,)."""
     course, telemetry = recording.relative, samples(recording)
     begins_s, ends_s = (course[name].to_numpy(dtype=float) for name in ("begin_s", "end_s"))
     relative = course["relative"].to_numpy(dtype=float)

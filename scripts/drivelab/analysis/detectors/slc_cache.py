@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.values.bursts import BACK, FULL, bursts, find_fall, share_back
-from drivelab.analysis.values.credits import credits_of
+from drivelab.analysis.values.bursts import BACK, FULL, bursts, credits_of, find_fall, share_back
 from drivelab.core.units import format_amount
 
 _MIB = 1 << 20

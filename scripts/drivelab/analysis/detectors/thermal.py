@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.detectors.courses import spells
-from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.detectors.timeline import beside, chance_of_fall, samples
+from drivelab.analysis.detectors.detection import Declared, Finding, Recording, beside, chance_of_fall, samples
 
 NEAR_C = 1.0
 """A drive this close to its limit is too hot: sensors report whole degrees, and the drive may slow down and cool
@@ -50,10 +49,7 @@ def thermal_throttling(recording: Recording) -> Iterator[Finding]:
 
 
 def _judged(course: pd.DataFrame, flags: npt.NDArray[np.bool_], state: str, counted: bool) -> Finding:
-    """Return the finding.
-
-    `state` describes temperature and counters, `counted` is whether a counter rose.
-    """
+    """Return the finding. `state` describes temperature and counters, `counted` is whether a counter rose."""
     relative = course["of_whole"].to_numpy(dtype=float)  # so that a lasting fall counts too
     onsets = [begin for begin, _ in spells(flags) if begin > 0]
     around = [(relative[max(begin - AROUND, 0) : begin], relative[begin : begin + AROUND]) for begin in onsets]

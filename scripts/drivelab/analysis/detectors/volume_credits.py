@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from drivelab.analysis.detectors.detection import Declared, Finding, Recording
-from drivelab.analysis.values.bursts import Burst, bursts
-from drivelab.analysis.values.credits import Credits, credits_of
+from drivelab.analysis.values.bursts import Burst, Credits, bursts, credits_of
 from drivelab.core.units import format_amount, format_duration
 
 _MIB = 1 << 20

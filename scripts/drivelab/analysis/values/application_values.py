@@ -177,10 +177,7 @@ def _repeats(
 
 
 def _samples(runs: pd.DataFrame, values: list[float]) -> dict[str, Any]:
-    """Return the sample columns.
-
-    The evidence is the recording, as rows of sets do not name the replays' folders.
-    """
+    """Return the sample columns. The evidence is the recording, as rows of sets do not name the replays' folders."""
     return {"samples": values, "scope": "runs", "evidence": [str(runs["recording"].iloc[0])]}
 
 

@@ -172,8 +172,5 @@ def tail_contribution(bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def _above(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Return the sum of all values from each one on.
-
-    Exact for small tails, unlike a difference of large sums.
-    """
+    """Return the sum of all values from each one on. Exact for small tails, unlike a difference of large sums."""
     return values[::-1].cumsum()[::-1]

@@ -11,7 +11,7 @@ import pandas as pd
 from drivelab.analysis.values.rows import evidence, faults, gravest, key_of, row, taint_reason
 from drivelab.analysis.verdict import LIMIT_FOUND, LIMIT_OPEN
 from drivelab.criteria.rate_search import Answer, answer
-from drivelab.plan.load import limit_words
+from drivelab.plan.loops import limit_words
 
 METRIC = "iops_within_limit"
 

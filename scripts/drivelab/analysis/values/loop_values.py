@@ -109,10 +109,7 @@ class _Rule:
         return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
     def value(self, values: list[float], steady: str) -> dict[str, Any]:
-        """Return columns from one value per round that counts.
-
-        `steady` is the verdict if steady state is reached.
-        """
+        """Return columns from one value per round that counts. `steady` is the verdict if steady state is reached."""
         n = len(values)
         columns = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
                  "scope": "rounds"}  # fmt: skip
@@ -134,10 +131,7 @@ class _Rule:
 
 @dataclass(frozen=True)
 class _Loop:
-    """One loop of one recording, with its rounds in order.
-
-    Uses arrays because there may be very many cells.
-    """
+    """One loop of one recording, with its rounds in order. Uses arrays because there may be very many cells."""
 
     rows: pd.DataFrame
     rule: _Rule
@@ -177,10 +171,7 @@ class _Loop:
         return _Shared(self.key, [*holes, *faults(used)], taint_reason(used), host_limit(used), directories)
 
     def _holes(self, places: _Places) -> list[str]:
-        """Return the verdict on a cell that lacks a round of the window.
-
-        Its average covers another span.
-        """
+        """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
         if self.rule.reached is None or len(set(self.columns["round"][places].tolist())) == self.rounds:
             return []
         return [INCOMPLETE_WINDOW]

@@ -38,10 +38,7 @@ class StimulusRecovery:
 
 @dataclass(frozen=True)
 class CrossStimulus:
-    """The result of the three-part test.
-
-    A recovery is None if the rate did not return.
-    """
+    """The result of the three-part test. A recovery is None if the rate did not return."""
 
     workload: str
     stimulus: str
@@ -57,10 +54,7 @@ class CrossStimulus:
 
 
 def mean_level(before: pd.DataFrame, metric: str = RATE) -> float:
-    """Return the time average of the slices before a stimulus.
-
-    Raises ValueError without a slice.
-    """
+    """Return the time average of the slices before a stimulus. Raises ValueError without a slice."""
     if before.empty:
         raise ValueError("there is no slice before the stimulus")
     return float(np.average(before[metric], weights=before["runtime_s"]))

@@ -15,10 +15,7 @@ from drivelab.tables.schemas import KEY
 
 
 def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str, Any]:
-    """Return a row of the table.
-
-    `key` is from `key_of`, `value` has all columns of the value.
-    """
+    """Return a row of the table. `key` is from `key_of`, `value` has all columns of the value."""
     value.setdefault("host_limit", None)
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
 
@@ -34,10 +31,7 @@ def odd(count: int) -> int:
 
 
 def rse_verdict(rse_pct: float | None, threshold_pct: float) -> str:
-    """Return the verdict on repeats.
-
-    Without a relative standard error they are too few.
-    """
+    """Return the verdict on repeats. Without a relative standard error they are too few."""
     if rse_pct is None:
         return TOO_FEW_RUNS
     return RSE_OK if rse_pct <= threshold_pct else RSE_TOO_HIGH

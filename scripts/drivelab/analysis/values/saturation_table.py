@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from drivelab.analysis.detectors.drift import LEAST_DRIFT_PCT, blocks, trend
-from drivelab.analysis.values.saturation_values import find_cliff, level
-from drivelab.analysis.values.slice_counts import counted_slices, saturating
+from drivelab.analysis.values.saturation_values import counted_slices, find_cliff, level, saturating
 from drivelab.criteria.soundness import sound
 from drivelab.tables.schemas import KEY, SCHEMAS
 

@@ -1,4 +1,4 @@
-"""Analyse write saturation (WSAT): the cliff of a soak, and its level at the end."""
+"""Analyse soaks: the slices that count, and of write saturation (WSAT) the cliff and the level at the end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,78 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from drivelab.criteria.soundness import sound
 from drivelab.criteria.steady_state import WINDOW, determine
+
+
+@dataclass(frozen=True)
+class CountedSlices:
+    """The slices that count, in order, and words to describe them."""
+
+    slices: pd.DataFrame
+    statistic: str
+    """Name of the average over these slices."""
+    words: str
+    """Name of the slices, for other statistics."""
+    by_own_rule: bool = False
+    """Whether the soak's own stop rule found these slices steady."""
+
+
+def counted_slices(soak: pd.DataFrame) -> CountedSlices:
+    """Return the slices that count of successive soaks of one workload.
+
+    `soak` has rows in order, with the column `saturates`. If its own stop rule found steady state, the slices of that
+    window count. If it saturates the drive (see `saturating`), the last fifth counts. Otherwise all slices count,
+    because the protocol sets the length of the soak.
+    """
+    inside = soak[soak["in_window"].astype(bool)]
+    if len(inside):
+        last = inside[inside["step"] == inside["step"].iloc[-1]]
+        return CountedSlices(last, "steady-state window", "steady-state window", by_own_rule=True)
+    if soak["saturates"].all():
+        return CountedSlices(saturated_slices(soak), "post-saturation average", "saturated slices")
+    return CountedSlices(soak, "average of the whole soak", "whole soak")
+
+
+def lacking(cells: pd.DataFrame) -> pd.Series:
+    """Flag the rows of soaks whose steady-state window lacks a slice.
+
+    `cells` is table `cells` with its unsound rows. A window lacks a slice that is unsound or missing.
+    """
+    windows = cells[(cells["kind"] == "soak") & cells["in_window"].astype(bool)]
+    if windows.empty:
+        return pd.Series(False, index=cells.index)
+    by_step = ["recording", "step"]
+    rounds = windows.groupby(by_step)["round"]
+    length = rounds.max() - rounds.min() + 1
+    lacks = sound(windows).groupby(by_step).size().reindex(length.index, fill_value=0) < length
+    steps = pd.MultiIndex.from_frame(cells[by_step])
+    return pd.Series(steps.isin(lacks.index[lacks]) & (cells["kind"] == "soak").to_numpy(), index=cells.index)
+
+
+def saturating(measured: pd.DataFrame) -> pd.Series:
+    """Flag the sound rows of table `cells` whose workload saturates a fresh drive.
+
+    It does if the drive was not filled, the step is not part of a phase, and no other workload was measured before.
+    """
+    fresh = ~measured["filled"].astype(bool) & measured["phase"].isna() & measured["point"].isna()
+    if not fresh.any():
+        return fresh
+    firsts = measured.groupby(["recording", "workload"], sort=False)["step"].min()
+    # the first two workloads of a recording suffice: another workload came before each later one
+    ordered = firsts.sort_values(kind="stable").groupby(level="recording", sort=False)
+    first, second = (_by_recording(ordered.nth(number)) for number in (0, 1))
+    recordings = measured["recording"]
+    is_first = measured["workload"].astype(object) == recordings.map(first["workload"]).astype(object)
+    others = recordings.map(second["step"]).astype(float).where(is_first, recordings.map(first["step"]))
+    begins = measured.groupby(["recording", "cell_label"], sort=False)["step"].transform("min")
+    later = others.notna() & (others < begins)
+    return fresh & ~later
+
+
+def _by_recording(firsts: pd.Series) -> pd.DataFrame:
+    return firsts.reset_index("workload")
+
 
 LAST_SHARE = 0.2
 """Share of a soak, at its end, that counts as saturated (ours: the PTS leaves the choice to the reader of the plot)."""
@@ -68,10 +139,7 @@ def saturated_slices(slices: pd.DataFrame, last_share: float = LAST_SHARE, whole
 
 
 def post_saturation(slices: pd.DataFrame, metric: str, last_share: float = LAST_SHARE) -> Level:
-    """Return the level of `metric` over the saturated slices, steady or not.
-
-    Arguments and errors: see `level`.
-    """
+    """Return the level of `metric` over the saturated slices, steady or not. Arguments and errors: see `level`."""
     return level(saturated_slices(slices, last_share), metric)
 
 
@@ -129,10 +197,7 @@ def find_cliff(slices: pd.DataFrame, capacity_bytes: int, least_drop: float = LE
 
 
 def _first_fall(course: npt.NDArray[np.float64], least: float) -> int | None:
-    """Return the number of slices before the first permanent fall by `least`.
-
-    The finest scale that has one decides.
-    """
+    """Return the number of slices before the first permanent fall by `least`. The finest scale that has one decides."""
     if len(course) <= LASTING:
         return None
     scatter = float(np.median(np.abs(np.diff(course)))) / (0.6745 * np.sqrt(2))  # of one slice, for normal scatter
@@ -179,10 +244,7 @@ def _is_permanent(course: npt.NDArray[np.float64], cut: int, middle: float) -> b
 
 
 def _longest(flags: npt.NDArray[np.bool_]) -> int:
-    """Return the length of the longest stretch with more than two thirds True.
-
-    Single slices do not break it (ours).
-    """
+    """Return the length of the longest stretch with more than two thirds True. Single slices do not break it (ours)."""
     excess = np.r_[0, np.cumsum(np.where(flags, 1, -2))]
     # the excess of such a stretch is larger at its end than at its begin; the longest begins at the first lower excess
     first = np.searchsorted(-np.minimum.accumulate(excess), -excess, side="right")

@@ -14,8 +14,7 @@ from drivelab.analysis.values.bursts import bursts
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
 from drivelab.analysis.values.rows import evidence, faults, gravest, host_limit, key_of, row, taint_reason
-from drivelab.analysis.values.saturation_values import Level, level
-from drivelab.analysis.values.slice_counts import CountedSlices, counted_slices
+from drivelab.analysis.values.saturation_values import CountedSlices, Level, counted_slices, level
 from drivelab.analysis.verdict import (
     IN_CHANGING_PHASE,
     INCOMPLETE_WINDOW,

@@ -76,8 +76,7 @@ def add_parser(commands: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.compare import compare
-    from drivelab.explore.comparison_lines import failing
-    from drivelab.explore.comparison_text import junit, markdown
+    from drivelab.explore.comparison_lines import failing, junit, markdown
     from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
@@ -111,8 +110,7 @@ def outcomes(text: str) -> list[str]:
 
 def _terms(options: argparse.Namespace) -> tuple[Path, Terms]:
     from drivelab.explore.compare import Terms
-    from drivelab.plan.places import ROOT
-    from drivelab.plan.restored import restored_folder
+    from drivelab.plan.places import ROOT, restored_folder
 
     results, judged = Path("results"), {}
     if options.study is not None:
@@ -192,7 +190,7 @@ def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
     from rich.markup import escape
 
     from drivelab.core.terminal import wide_console
-    from drivelab.explore.comparison_text import print_values
+    from drivelab.explore.comparison_lines import print_values
 
     console = wide_console()
     console.print(f"[bold]{escape(headline(comparison))}[/]")

@@ -41,31 +41,6 @@ def run_default(arguments: Sequence[str]) -> int:
     return status
 
 
-def run_long(arguments: Sequence[str]) -> int:
-    """Run the tests that the default tier leaves out: long studies, kills and faults."""
-    return _beside("long and ", *arguments)
-
-
-def run_fresh(arguments: Sequence[str]) -> int:
-    """Run set-up, demo and tests in new minimal systems; arguments name Debian releases (default: all)."""
-    return _run("tests/fresh/run.sh", *arguments)
-
-
-def run_emulated(arguments: Sequence[str]) -> int:
-    """Run tests on drives of emulated machines; status 77, with the reason, without QEMU or a kernel."""
-    return _pytest("tests/emulated", *arguments)
-
-
-def run_cluster(arguments: Sequence[str]) -> int:
-    """Run tests on a two-host Slurm on this machine; status 77, with the reason, if it is not available."""
-    return _pytest("tests/cluster", *arguments)
-
-
-def run_browser(arguments: Sequence[str]) -> int:
-    """Run tests of the report in Chromium; status 77, with the reason, if it is not available."""
-    return _pytest("tests/browser", *arguments)
-
-
 def _beside(marker: str, *arguments: str) -> int:
     """Run the device tests beside the others: they mostly wait. Their output follows that of the others.
 
@@ -93,6 +68,11 @@ def _beside(marker: str, *arguments: str) -> int:
 
 def _is_path(argument: str) -> bool:
     return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()
+
+
+def _of(folder: str) -> Callable[[Sequence[str]], int]:
+    """Return what runs the tests of a folder; they end with status 77, and the reason, without what they need."""
+    return lambda arguments: _pytest(folder, *arguments)
 
 
 def _pytest(*arguments: str) -> int:
@@ -128,11 +108,17 @@ class Tier:
 
 TIERS = {
     "default": Tier("all but the long tests (a quarter of an hour); further arguments go to pytest", run_default),
-    "long": Tier("long studies, repeated kills, drive faults, all commands of the docs (half an hour)", run_long),
-    "browser": Tier("report in a browser (Chromium; four minutes)", run_browser),
-    "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", run_cluster),
-    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", run_emulated),
-    "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", run_fresh),
+    "long": Tier(
+        "long studies, repeated kills, drive faults, all commands of the docs (half an hour)",
+        lambda more: _beside("long and ", *more),
+    ),
+    "browser": Tier("report in a browser (Chromium; four minutes)", _of("tests/browser")),
+    "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("tests/cluster")),
+    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", _of("tests/emulated")),
+    "fresh": Tier(
+        "set-up, demo and tests in minimal Debian systems (root; takes half an hour)",
+        lambda releases: _run("tests/fresh/run.sh", *releases),
+    ),
 }
 
 

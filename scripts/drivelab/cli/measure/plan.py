@@ -38,9 +38,8 @@ def add_parser(commands: Any) -> None:
 def _plan(options: argparse.Namespace) -> int:
     from drivelab.campaign.budget import exceeded, refusal
     from drivelab.campaign.introduction import headline
-    from drivelab.campaign.outlook import outlook
+    from drivelab.campaign.outlook import outlook, verdict_outlook
     from drivelab.campaign.planning import Campaign
-    from drivelab.campaign.verdict_outlook import verdict_outlook
     from drivelab.workflow.layout import Layout
 
     campaign = Campaign.load(in_project(options.study), everywhere=options.everywhere)

@@ -16,7 +16,7 @@ from drivelab.plan.places import ROOT
 if TYPE_CHECKING:
     from drivelab.campaign.estimate import Trace
     from drivelab.campaign.procedure import Subject
-    from drivelab.campaign.protocol_list import Entry
+    from drivelab.campaign.protocol_page import Entry
     from drivelab.plan.grammar import Protocol
 
 CLASSES = ("enterprise", "client")
@@ -101,7 +101,7 @@ def _list(options: argparse.Namespace) -> int:
     from rich.table import Table
     from rich.text import Text
 
-    from drivelab.campaign import protocol_list, protocol_page
+    from drivelab.campaign import protocol_page
     from drivelab.core.grouping import grouped
     from drivelab.core.terminal import print_table, wide_console
     from drivelab.plan.grammar import PROTOCOLS, load
@@ -111,7 +111,7 @@ def _list(options: argparse.Namespace) -> int:
         print(protocol_page.index(protocols), end="")
         return 0
     words, subject = _subject(options)
-    listed = protocol_list.entries(protocols, subject)
+    listed = protocol_page.entries(protocols, subject)
     if options.json:
         json.dump([_mapping(entry) for entry in listed], sys.stdout, indent=1, ensure_ascii=False)
         print()

@@ -9,8 +9,7 @@ from typing import Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
-from drivelab.plan.places import ROOT, require_project
-from drivelab.plan.restored import restored_folder
+from drivelab.plan.places import ROOT, require_project, restored_folder
 from drivelab.plan.study import DEFAULT_STUDY
 
 ASK, WAIT, CONTINUE = "ask", "wait", "continue"

@@ -31,8 +31,7 @@ from drivelab.core.units import format_duration
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.plan.hosts import host_of, this_host
-from drivelab.plan.places import ROOT, VARIABLE
-from drivelab.plan.restored import restored_folder
+from drivelab.plan.places import ROOT, VARIABLE, restored_folder
 from drivelab.recording.folders import RUN_LOCK
 from drivelab.run import consent
 from drivelab.run.consent import snakemake_arguments, snakemake_environment

@@ -95,6 +95,6 @@ def _capture_trace(options: argparse.Namespace) -> int:
 
 
 def _part(options: argparse.Namespace) -> int:
-    from drivelab.workflow.fleet_part import carry_out
+    from drivelab.workflow.fleet import carry_out
 
     return carry_out(options.study, options.drive, options.stamp, options.cores, options.output, options.config)

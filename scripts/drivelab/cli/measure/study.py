@@ -66,8 +66,8 @@ def _add_studies(action: argparse.ArgumentParser) -> None:
 
 def _new(options: argparse.Namespace) -> int:
     from drivelab.campaign.new_study import Wish, write_study
+    from drivelab.campaign.outlook import verdict_outlook
     from drivelab.campaign.planning import Campaign
-    from drivelab.campaign.verdict_outlook import verdict_outlook
 
     in_project(DEFAULT_STUDY)
     file_systems = [name for words in options.filesystems for name in words.split(",") if name]

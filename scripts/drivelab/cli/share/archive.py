@@ -180,10 +180,10 @@ def _restore(options: argparse.Namespace) -> int:
 def _study_in(folder: Path) -> Path | None:
     """Return the path of the restored study in its folder, or None if no study there has its name."""
     from drivelab.core.errors import UserError
-    from drivelab.plan.restored import MARKER
+    from drivelab.plan.places import RESTORED_MARKER
     from drivelab.plan.yaml_file import load_yaml
 
-    name = json.loads((folder / MARKER).read_bytes())["study"]
+    name = json.loads((folder / RESTORED_MARKER).read_bytes())["study"]
     for path in sorted(folder.glob("config/*.y*ml")):
         with suppress(UserError):
             body = load_yaml(path)

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from drivelab.cli.start.inventory import VIA
-from drivelab.cli.start.sheet_rows import additions, sheet_text, verdict
+from drivelab.cli.start.inventory import VIA, additions, sheet_text, verdict
 from drivelab.core.files import read_regular, real_path
 from drivelab.core.terminal import broken
 from drivelab.core.units import counted, format_amount
@@ -80,7 +79,7 @@ def _of_hosts(options: argparse.Namespace) -> int:
 def survey(sheet: Path) -> list[dict[str, Any]]:
     """Return the facts of all drives; `sheet` is the path of the drive sheet."""
     from drivelab.drives import identity
-    from drivelab.drives.listing import composed_subjects
+    from drivelab.drives.described import composed_subjects
 
     rows, names = _rows(sheet), identity.whole_disks()
     composed = composed_subjects(names)
@@ -159,9 +158,9 @@ def _drive(name: str, rows: dict[str, Any]) -> dict[str, Any]:
 
 
 def _composed(name: str, rows: dict[str, Any]) -> dict[str, Any] | None:
-    from drivelab.drives import listing
+    from drivelab.drives import described
 
-    facts = listing.facts(name)
+    facts = described.facts(name)
     if facts is None:
         return None
     pin, reason = facts.pop("pin"), facts.pop("reason")

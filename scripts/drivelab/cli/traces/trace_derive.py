@@ -201,7 +201,7 @@ def _issue_times(options: argparse.Namespace) -> int:
 
 def _repeat(options: argparse.Namespace) -> int:
     from drivelab.core.units import parse_amount
-    from drivelab.trace.derive.repeat import repeat
+    from drivelab.trace.derive.cut import repeat
 
     amount = None if options.written is None else round(parse_amount(options.written))
     entry = repeat(_path(options.trace), options.output, times=options.times, written_bytes=amount, place=options.place)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import floor, log10
+from typing import Any
 
+import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
@@ -58,21 +61,49 @@ def log_axis(
     low, high = smallest / 1.25, largest * 1.25
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
     decades = log10(high / low)
-    ticks = (1, 1.5, 2, 3, 4, 5, 7) if decades <= 1 else (1, 2, 5) if decades <= 2.9 else (1,)
-    high = max(high, _tick_to_read(largest, high, ticks))
+    steps = (1, 1.5, 2, 3, 4, 5, 7) if decades <= 1 else (1, 2, 5) if decades <= 2.9 else (1,)
+    high = max(high, _tick_to_read(largest, high, steps))
     (axes.set_ylim if which == "y" else axes.set_xlim)(low, high)
-    axis.set_major_locator(LogLocator(subs=ticks, numticks=30))
+    axis.set_major_locator(LogLocator(subs=steps, numticks=30))
     axis.set_minor_locator(NullLocator())  # slow to make, and not shown
     axis.set_major_formatter(FuncFormatter(lambda value, _: formatter(value)))
 
 
-def _tick_to_read(largest: float, high: float, ticks: Sequence[float]) -> float:
+def _tick_to_read(largest: float, high: float, steps: Sequence[float]) -> float:
     """Return a tick that makes `largest` readable: one near it and up to `high`, else the next above it."""
     decade = 10.0 ** floor(log10(largest))
-    places = [step * decade * factor for factor in (1, 10) for step in ticks]
-    near = largest / (_NEAR_A_TICK if len(ticks) > 1 else _NEAR_A_DECADE)
+    places = [step * decade * factor for factor in (1, 10) for step in steps]
+    near = largest / (_NEAR_A_TICK if len(steps) > 1 else _NEAR_A_DECADE)
     there = [place for place in places if near <= place <= high]
     return there[-1] if there else next(place for place in places if place >= largest)
+
+
+def ticks(axis: Axis, places: Sequence[float], text: Callable[[float], str]) -> None:
+    """Set ticks at `places` only, and their texts."""
+    axis.set_major_locator(FixedLocator(places))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda place, _: text(place)))
+
+
+def binary_axis(axes: Axes, places: Sequence[int], text: Callable[[float], str], *, room: float, apart: float) -> None:
+    """Set a binary logarithmic x axis for ascending `places`, with room for a factor `room` at both ends.
+
+    Ticks are at the places that are at least a factor `apart` from the tick before.
+    """
+    axes.set_xscale("log", base=2)
+    axes.set_xlim(places[0] / room, places[-1] * room)
+    shown = list(places[:1])
+    for place in places[1:]:
+        if place >= apart * shown[-1]:
+            shown.append(place)
+    ticks(axes.xaxis, shown, text)
+
+
+def whiskers(axes: Axes, low: Any, high: Any, at: Any, *, upright: bool = False, **look: Any) -> None:
+    """Draw a whisker from `low` to `high` at each place of `at`, across or upright; together they are one line."""
+    gap = np.full(len(at), np.nan)
+    along, places = np.column_stack([low, high, gap]).ravel(), np.column_stack([at, at, gap]).ravel()
+    axes.plot(*((places, along) if upright else (along, places)), **{"gid": "interval", **look})
 
 
 def nines_axis(axes: Axes, smallest: float, label: str) -> None:
@@ -80,9 +111,7 @@ def nines_axis(axes: Axes, smallest: float, label: str) -> None:
     axes.set_yscale("log")
     axes.set_ylim(1.0, smallest)
     nines = [10.0**-power for power in range(12) if 10.0**-power >= smallest]
-    axes.yaxis.set_major_locator(FixedLocator(nines))
-    axes.yaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percentile(share)))
+    ticks(axes.yaxis, nines, _percentile)
     tell(axes.yaxis, lambda share: f"{100 * (1 - share):.7g} %")
     axes.set_ylabel(label)
 

@@ -1,9 +1,10 @@
-"""Draw the figures of one measurement from its tables."""
+"""Draw figures from tables, labelled with their subject and the status of the data: one, or all of a measurement."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 
 import pandas as pd
@@ -11,10 +12,45 @@ from matplotlib.figure import Figure
 
 from drivelab.analysis.exclusions import WHOLE, counted
 from drivelab.criteria.soundness import FAULTS, split
-from drivelab.figures.base import overlay, style
-from drivelab.figures.base.rendering import render
-from drivelab.figures.registry import ALL, FIGURES
+from drivelab.figures.base import overlay, selection, style
+from drivelab.figures.registry import ALL, FIGURES, FigureKind
 from drivelab.tables.labels import named
+
+
+def render(name: str, tables: Mapping[str, pd.DataFrame], subject: str, **options: object) -> Figure:
+    """Draw the figure `name` from `tables` and label it with `subject` and the status of its data.
+
+    `options` are arguments of the figure's function, for example `metric="max_latency_us"`. The tables must have only
+    rows of the figure, as a single row can require a badge. Raises ValueError for an unknown name, a missing table and
+    tables that the figure refuses.
+    """
+    if name not in FIGURES:
+        raise ValueError(f"there is no figure '{name}'; there are {', '.join(FIGURES)}")
+    kind = FIGURES[name]
+    missing = [table for table in kind.required if table not in tables]
+    if missing:
+        raise ValueError(f"figure '{name}' needs the table(s) {', '.join(missing)}")
+    status = tables[kind.status_table]
+    selection.require(status, kind.status_table)
+    figure = kind.function(*(tables[table] for table in kind.tables), **{**kind.options, **options})
+    if kind.status_table == "replays":
+        import_module("drivelab.figures.kinds.replay.replay_common").badges(
+            figure, status
+        )  # only figures of replays import it
+    style.label_by(figure, status, subject)
+    if messages := _doubts(kind, tables):
+        style.note(figure, "; ".join(messages))
+    return figure
+
+
+def _doubts(kind: FigureKind, tables: Mapping[str, pd.DataFrame]) -> list[str]:
+    """Return what disturbed the shown values, and why the host may limit them."""
+    shown = tables.get(kind.values)
+    if shown is None or shown.empty:
+        return []
+    rows = selection.window_rows(shown, tables["steady_state"]) if kind.of_window else shown
+    return [message for message in (selection.tainted(rows), selection.host_limited(rows)) if message is not None]
+
 
 _JUDGED = {
     "cells": ("unsound", "cell"),
@@ -131,20 +167,14 @@ def _what_is_left(
             lost = [*lost, f"the remaining values are not enough: {error}"]
     labels = pd.concat([table[["reduced", "virtual", "clock"]] for table in whole.values() if "clock" in table])
     figure = placeholder(name, lost)
-    style.label(
-        figure,
-        reduced=bool(labels["reduced"].any()),
-        virtual=bool(labels["virtual"].any()),
-        clock="virtual" if (labels["clock"] == "virtual").any() else "wall",
-        subject=subject,
-    )
+    style.label_by(figure, labels, subject)
     return figure
 
 
 def _options(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, object]:
     if name in ("measurement_2d", "measurement_3d") or (name == "repeats" and len(tables["steady_state"])):
         return {"metric": tables["steady_state"]["metric"].iloc[0]}
-    return {"kind": "soak"} if name == "latency_distribution" else {}
+    return {}
 
 
 def _rows(name: str, tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:

@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import seaborn as sns
 from matplotlib.figure import Figure
 from matplotlib.text import Text
@@ -150,6 +151,19 @@ def note(figure: Figure, message: str) -> None:
     _header_line(figure, message, "note", color=MUTED, fontsize=SMALL_PT)
 
 
+def badge(figure: Figure, text: str, colour: str) -> None:
+    """Add a status badge; `label` places it."""
+    box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
+    figure.text(0, 0, text, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+
+
+def label_by(figure: Figure, rows: pd.DataFrame, subject: str) -> None:
+    """Label a figure by the columns reduced, virtual and clock of all rows that it shows."""
+    clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
+    label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
+          subject=subject)  # fmt: skip
+
+
 @styled
 def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: str) -> None:
     """Add the subject (drive and test) under the title, and the status badges on the right.
@@ -165,8 +179,7 @@ def label(figure: Figure, *, reduced: bool, virtual: bool, clock: str, subject: 
     wanted = zip(_BADGES.items(), (reduced, virtual, clock == "virtual"), strict=True)
     for (name, colour), shown in wanted:
         if shown:
-            box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
-            figure.text(0, 0, name, fontsize=SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+            badge(figure, name, colour)
     figure.set_label(f"{figure.get_label()}: {subject}")
     _header_line(figure, subject, "subject", color=MUTED, fontsize=TEXT_PT)
 

@@ -11,9 +11,8 @@ from drivelab.analysis.deltas.inference import compared
 from drivelab.analysis.deltas.main_values import Value, main_values
 from drivelab.core.units import format_size
 from drivelab.criteria.inert import CANNOT_ACT, reason
-from drivelab.report.comparison_questions import question_of
 from drivelab.report.document import QUESTIONS
-from drivelab.report.inputs import Inputs, Row
+from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.measurement_outcome import footnote, marks, notes, outcome, whys
 from drivelab.report.numbers import DASH, heading, is_missing, metric_order, size, text
 from drivelab.report.sections.replay_result import score_formula

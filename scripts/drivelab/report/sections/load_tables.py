@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from drivelab.analysis.values.load_values import LoadAnswer, load_answers
 from drivelab.criteria.rate_search import PASSES
 from drivelab.criteria.tail_interval import CONFIDENCE, WARM_UP
-from drivelab.plan.load import time_words
+from drivelab.plan.loops import time_words
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import taint_mark
 from drivelab.report.numbers import DASH, is_missing

@@ -29,10 +29,7 @@ _MOST_NAMES = 4
 
 
 def result_table(inputs: Inputs, key: Key) -> Table | None:
-    """Return the medians by set, trace and phase, with the score relative to the basis.
-
-    None without a replay.
-    """
+    """Return the medians by set, trace and phase, with the score relative to the basis. None without a replay."""
     rows = [row for row in inputs.of_key("summary", key) if is_replay(row)]
     if not rows:
         return None

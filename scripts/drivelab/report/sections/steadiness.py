@@ -1,14 +1,16 @@
-"""Steady state of a test, and the reliability of its values."""
+"""Steady state of a test, the reliability of its values, and what makes them vary."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from drivelab.analysis.deltas.variation import HOSTS, RECORDINGS, ROUNDS, SOURCES, SPECIMENS
 from drivelab.report.banners import within
 from drivelab.report.inputs import Inputs, Key, Row
-from drivelab.report.numbers import MISSING, is_missing, names, percent
-from drivelab.report.view import Fact
+from drivelab.report.numbers import MISSING, heading, is_missing, names, number, percent
+from drivelab.report.table_fields import number_cell, percent_cell
+from drivelab.report.view import Cell, Column, Fact, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,3 +88,40 @@ def _few(cells: list[str]) -> str:
 
 def _magnitude(value: Any) -> float:
     return -1.0 if is_missing(value) else abs(float(value))
+
+
+_COUNTED = {ROUNDS: "rounds", RECORDINGS: "recordings", SPECIMENS: "drives", HOSTS: "platforms"}
+"""What `n` counts, by source."""
+
+
+def variation_table(inputs: Inputs, measurement: str) -> Table | None:
+    """Return the standard deviations of a test by source; None without any."""
+    rows = [row for row in inputs.tables["variation"] if row["measurement"] == measurement]
+    if not rows:
+        return None
+    return Table(
+        id=f"variation-{inputs.measurements.index(measurement) + 1}",
+        caption=f"{measurement}: what makes the values vary",
+        columns=(
+            Column("", numeric=False),
+            Column("Source", numeric=False),
+            Column("Standard deviation"),
+            Column("95 % interval"),
+            Column("Cells"),
+            Column("From"),
+        ),
+        rows=tuple(
+            (
+                Cell(str(row["subject"]), small=heading(row["metric"], None)),
+                Cell(SOURCES[row["source"]]),
+                percent_cell(row["sd_pct"]),
+                Cell(f"{percent(row['low_pct'])} to {percent(row['high_pct'])}"),
+                number_cell(row["cells"]),
+                Cell(f"{number(row['n'])} {_COUNTED[row['source']]}"),
+            )
+            for row in rows
+        ),
+        note="Of one value, each beyond what the sources before explain; rounds that correlate look more alike than "
+        "they are. More recordings reduce only what recordings cause; a claim about a model rests on specimens.",
+        collapsed=True,
+    )

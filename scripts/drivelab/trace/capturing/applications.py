@@ -71,10 +71,7 @@ class Application:
 
 
 def load(path: Path, name: str) -> Application:
-    """Load one application from a file.
-
-    Raises UserError with file and key for an unknown name or an invalid entry.
-    """
+    """Load one application from a file. Raises UserError with file and key for an unknown name or an invalid entry."""
     body = load_yaml(path)
     if name not in body:
         raise UserError(f"{path}: application '{name}' is unknown; {suggestion(name, sorted(body))}")
@@ -115,10 +112,7 @@ def from_mapping(name: str, body: Any, source: str) -> Application:
 
 
 def of_plan(plan: Plan) -> Application:
-    """Return a plan's application.
-
-    Its title and requirements are in the plan's context.
-    """
+    """Return a plan's application. Its title and requirements are in the plan's context."""
     body = {key: value for key, value in plan.subject["application"].items() if key != "name"}
     return from_mapping(plan.subject["application"]["name"], {**body, **plan.context["application"]}, "plan")
 

@@ -193,10 +193,7 @@ def _prepare(output: Path, folders: Mapping[Disk, Path]) -> None:
 
 @contextmanager
 def _removed_when(errors: type[BaseException] | tuple[type[BaseException], ...], output: Path) -> Iterator[None]:
-    """Remove a capture that failed to start or was interrupted.
-
-    Its files would block the next capture.
-    """
+    """Remove a capture that failed to start or was interrupted. Its files would block the next capture."""
     try:
         yield
     except errors:

@@ -53,10 +53,7 @@ class Disk:
 
     @property
     def number(self) -> int:
-        """The device number in the kernel's records (linux/kdev_t.h).
-
-        12 bits are the major number, 20 the minor.
-        """
+        """The device number in the kernel's records (linux/kdev_t.h). 12 bits are the major number, 20 the minor."""
         major, _, minor = text(self.sys_block / self.name / "dev").partition(":")
         return int(major or 0) << 20 | int(minor or 0)
 

@@ -186,10 +186,7 @@ def _version(words: npt.NDArray[np.uint32], entries: Entries, device: int) -> Ve
 
 
 def _is_record(words: npt.NDArray[np.uint32], entries: Entries, device: int, version: Version) -> npt.NDArray[np.bool_]:
-    """Return whether each entry names the device and has its stated length.
-
-    The kernel pads entries to 4 or 8 bytes.
-    """
+    """Return whether each entry names the device and has its stated length. The kernel pads entries to 4 or 8 bytes."""
     limit = words.shape[1] - 1
     pdu = words[entries.page, np.minimum(entries.start + version.pdu, limit)] >> 16
     spare = entries.length_bytes - 4 * version.words - pdu.astype(np.int64)

@@ -48,10 +48,7 @@ def possible(tracing: Path = TRACING) -> str | None:
 
 
 def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
-    """Mount tracefs unless mounted; the caller holds the lock.
-
-    Raises UserError when the kernel refuses.
-    """
+    """Mount tracefs unless mounted; the caller holds the lock. Raises UserError when the kernel refuses."""
     if (tracing / "available_tracers").exists():
         return
     save_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})

@@ -63,10 +63,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def unix_ns(text: str) -> int:
-    """Return nanoseconds since 1970 of an ISO 8601 time, by default in UTC.
-
-    Raises ValueError for other texts.
-    """
+    """Return nanoseconds since 1970 of an ISO 8601 time, by default in UTC. Raises ValueError for other texts."""
     split = re.match(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d+))?(.*)$", text.strip())
     if split is None:
         raise ValueError(f"'{text}' is not an ISO 8601 date and time")

@@ -129,10 +129,7 @@ def name_volumes(sources: Sequence[Source]) -> None:
 
 
 def place_offsets(sources: Sequence[Source], place: str) -> None:
-    """Set each source's offset on the device.
-
-    Raises UserError for `side-by-side` if a capacity is unknown.
-    """
+    """Set each source's offset on the device. Raises UserError for `side-by-side` if a capacity is unknown."""
     following = 0
     for source in sources if place == "side-by-side" else ():
         capacity = source.provenance.get("capacity_bytes")

@@ -17,9 +17,8 @@ import re
 import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common.decimals import decimal_ns
 from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.request_columns import FlagColumns
+from drivelab.trace.formats.common.request_columns import FlagColumns, decimal_ns
 from drivelab.trace.formats.common.source import Block
 from drivelab.trace.formats.common.trace_format import LARGEST, Format, MalformedError, rows
 from drivelab.trace.parquet_schema import OPERATIONS

@@ -11,50 +11,39 @@ is a LUN.
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common.lines import Lines, request_batches
-from drivelab.trace.formats.common.request_columns import Kind, Layout
-from drivelab.trace.formats.common.source import Block
-from drivelab.trace.formats.common.trace_format import Format, operation_codes, rows
-
-LAYOUT = Layout(
-    {
-        "Timestamp": Kind.SECONDS,
-        "Response": Kind.SECONDS_OR_BLANK,
-        "IOType": Kind.NAME,
-        "LUN": Kind.NAME,
-        "Offset": Kind.WHOLE,
-        "Size": Kind.WHOLE,
-    }
-)
+from drivelab.trace.formats.common.request_columns import Fields, Kind, Layout, columns_format
 
 
-def _convert(block: Block) -> pa.RecordBatch:
-    fields = LAYOUT.parse(block)
-    response_ns: np.ndarray[tuple[int], np.dtype[np.int64]] = fields["Response"]
-    missing = response_ns < 0
-    return rows(
-        line=fields.line,
-        time=fields["Timestamp"],
-        operation=operation_codes(fields["IOType"], {"R": "read", "W": "write", "": None}, "IOType"),
-        offset_bytes=fields["Offset"],
-        length_bytes=fields["Size"],
-        response_ns=pa.array(response_ns, mask=missing) if missing.any() else response_ns,
-        volume=fields["LUN"],
-    )
+def _more(fields: Fields) -> dict[str, Any]:
+    missing = fields["Response"] < 0
+    response_ns = pa.array(fields["Response"], mask=missing) if missing.any() else fields["Response"]
+    return {"response_ns": response_ns, "volume": fields["LUN"]}
 
 
-LINES = Lines(_convert, LAYOUT.header)
-FORMAT = Format(
+FORMAT = columns_format(
+    Layout(
+        {
+            "Timestamp": Kind.SECONDS,
+            "Response": Kind.SECONDS_OR_BLANK,
+            "IOType": Kind.NAME,
+            "LUN": Kind.NAME,
+            "Offset": Kind.WHOLE,
+            "Size": Kind.WHOLE,
+        }
+    ),
     name="systor17",
     title="SYSTOR '17 virtual desktop traces",
-    columns="Timestamp,Response,IOType,LUN,Offset,Size",
     units="s since 1970, s, bytes, R/W, header line",
-    looks_like=LINES.looks_like,
-    read=request_batches(LINES, not_requests="lines without an IOType"),
+    time="Timestamp",
+    operation=("IOType", {"R": "read", "W": "write", "": None}),
+    offset="Offset",
+    length="Size",
+    more=_more,
+    not_requests="lines without an IOType",
     time_resolution_ns=1000,
     epoch=datetime(1970, 1, 1, tzinfo=UTC),
 )

@@ -38,10 +38,7 @@ def union(first: Ints, last: Ints) -> tuple[Ints, Ints]:
 
 
 def size(first: Ints, last: Ints) -> int:
-    """Return the total length of all ranges, overlaps counted repeatedly.
-
-    Exact beyond 64 bits.
-    """
+    """Return the total length of all ranges, overlaps counted repeatedly. Exact beyond 64 bits."""
     return whole_sum(last - first) + int(first.size)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from made_traces import Row, batch_sizes, batches_of, made_up, read, unhurried, write
 
 from drivelab.core.errors import UserError
+from drivelab.trace.derive.cut import repeat
 from drivelab.trace.derive.issue_times import issue_times
-from drivelab.trace.derive.repeat import repeat
 from drivelab.trace.parquet_schema import extent
 
 ABOUT = {"capacity_bytes": 1 << 60}

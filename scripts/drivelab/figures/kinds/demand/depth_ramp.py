@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, selection, style
@@ -137,12 +136,8 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, axis: str, lines: list[A
     ax.scale_y(axes, values, scale, log=log)
     axes.set_ylabel(f"{scale.name}\n({scale.unit}){', log scale' if log else ''}")  # a panel is too low for one line
     places = sorted(int(place) for place in part[axis].unique())
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(places[0] / 1.3, places[-1] * 1.3)
     apart = max(1.3, 0.999 * (places[-1] / places[0]) ** (1 / _MOST_TICKS))
-    axes.xaxis.set_major_locator(FixedLocator(demand.readable(places, apart)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: f"{place:g}"))
+    ax.binary_axis(axes, places, "{:g}".format, room=1.3, apart=apart)
 
 
 def _title(key: tuple[Any, ...]) -> str:

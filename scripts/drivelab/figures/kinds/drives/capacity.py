@@ -8,7 +8,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
@@ -95,15 +94,7 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, looks: Mapping[str, over
                                                          (high / scale.divisor - y).clip(lower=0)],
                       color=look.colour, marker=look.marker, linestyle=look.dash, capsize=3, label=cell)  # fmt: skip
     places = sorted(int(size_bytes) for size_bytes in part["capacity_bytes"].unique())
-    axes.set_xscale("log", base=2)
-    axes.set_xlim(places[0] / 1.5, places[-1] * 1.5)
-    ticks = places[:1]
-    for place in places[1:]:
-        if place >= 1.4 * ticks[-1]:  # closer tick labels would overlap
-            ticks.append(place)
-    axes.xaxis.set_major_locator(FixedLocator(ticks))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda place, _: size(place)))
+    ax.binary_axis(axes, places, size, room=1.5, apart=1.4)  # closer tick labels would overlap
     axes.set_xlabel("Capacity of the drive\n(MiB, GB or TB), log scale")
     shown = [float(value) / scale.divisor for value in part["value"]]
     ax.scale_y(axes, shown, scale, log=ax.is_wide(shown))

@@ -132,10 +132,8 @@ def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, verdict: str, name
     colour = _COLOURS[verdict]
     low, high = axes.get_xlim()
     ends = part[part["interval_low_pct"].notna() & part["interval_high_pct"].notna()]
-    nothing = np.full(len(ends), np.nan)
-    x = np.column_stack([ends["interval_low_pct"].clip(lower=low), ends["interval_high_pct"].clip(upper=high), nothing])
-    y = np.column_stack([ends["y"], ends["y"], nothing])
-    axes.plot(x.ravel(), y.ravel(), color=colour, linewidth=1.8, gid="interval", label=f"{name}, interval")
+    ax.whiskers(axes, ends["interval_low_pct"].clip(lower=low), ends["interval_high_pct"].clip(upper=high), ends["y"],
+                color=colour, linewidth=1.8, label=f"{name}, interval")  # fmt: skip
     face = "white" if verdict == CANNOT_TELL else colour
     (dots,) = axes.plot(part["delta_pct"], part["y"], linestyle="none", marker=look.marker, markersize=6,
                         markeredgecolor=colour, markerfacecolor=face, gid=verdict, label=name)  # fmt: skip

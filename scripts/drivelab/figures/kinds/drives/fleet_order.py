@@ -1,11 +1,13 @@
-"""One value of all drives of a fleet, best on top, with intervals, median and outliers."""
+"""Figures of a fleet: one value of all drives, best on top, and a map of the deviations from the medians."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 import pandas as pd
+import seaborn as sns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -55,10 +57,8 @@ def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
         ends = np.percentile(values[counts], (5, 50, 95))
         axes.axvspan(ends[0], ends[2], color=_BAND, zorder=0, label="5 % to 95 % of the drives")
         axes.axvline(ends[1], color=style.INK, linewidth=1.0, zorder=1, label="median")
-    nothing = np.full(len(rows), np.nan)
     if np.isfinite(low).any():
-        axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([row, row, nothing]).ravel(),
-                  color=_INTERVAL, linewidth=1.6, label="95 % interval", gid="interval")  # fmt: skip
+        ax.whiskers(axes, low, high, row, color=_INTERVAL, linewidth=1.6, label="95 % interval")
     size = max(3.0, min(6.0, 300 / len(rows)))
     marks = (
         (counts & ~outlier, "o", _BLUE, _BLUE, "drive"),
@@ -84,9 +84,7 @@ def fleet_order(deviations: pd.DataFrame, workload: str = "") -> Figure:
     axes.set_xlabel(f"{label[:1].upper()}{label[1:]}{', lower is better' if lower_is_better else ''}")
     ax.plain_numbers(axes, "x")
     ax.legend(figure, axes)
-    clock = "virtual" if (rows["clock"] == "virtual").any() else "wall"
-    style.label(figure, reduced=bool(rows["reduced"].any()), virtual=bool(rows["virtual"].any()), clock=clock,
-                subject=f"{len(rows)} drives, best first")  # fmt: skip
+    style.label_by(figure, rows, f"{len(rows)} drives, best first")
     return figure
 
 
@@ -116,3 +114,47 @@ def _groups(places: Sequence[int], near: float) -> list[list[int]]:
         else:
             groups.append([place])
     return groups
+
+
+_LEAST_RANGE_PCT = 2.0
+"""Smallest range of the colours, so that differences as small as the scatter of repeats stay pale."""
+
+
+def _name_at(names: list[str], place: float) -> str:
+    return names[min(int(place), len(names) - 1)]
+
+
+@style.styled
+def fleet_heat(deviations: pd.DataFrame) -> Figure:
+    """Draw the deviation of the key value, a row per drive (best on top), a column per measurement.
+
+    Colours end at the 99 % quantile, so that one outlier does not make all others white. Faulty and missing values are
+    grey. `deviations` are the rows of table `fleet_deviations` for key values, one per drive and measurement. Raises
+    ValueError without any.
+    """
+    if deviations.empty:
+        raise ValueError("a map of a fleet needs key values")
+    counted = deviations.assign(shown=deviations["deviation_pct"].where(deviations["place"].notna()))
+    wide = counted.pivot(index="drive", columns="measurement", values="shown")
+    wide = wide[list(dict.fromkeys(deviations["measurement"]))]
+    wide = wide.loc[wide.median(axis=1).sort_values(ascending=False, kind="stable", na_position="last").index]
+    known = np.abs(wide.to_numpy(dtype=float))
+    end = max(_LEAST_RANGE_PCT, float(np.nanpercentile(known, 99)) if np.isfinite(known).any() else 0.0)
+    few = len(wide) <= MOST_NAMED
+    height_in = max(3.6, 1.9 + 0.17 * len(wide)) if few else 6.4
+    figure = style.new_figure(f"{len(wide)} drives by measurement", height_in=height_in)
+    axes, beside = figure.subplots(1, 2, width_ratios=style.WITH_COLOUR_BAR)
+    axes.set_facecolor("#9a9a9a")
+    sns.heatmap(
+        wide, ax=axes, cbar_ax=beside, cmap="RdBu", vmin=-end, center=0.0, vmax=end, rasterized=not few,
+        yticklabels=few, cbar_kws={"extend": "both", "label": "From the median (%):\nbetter +, worse \N{MINUS SIGN}"},
+    )  # fmt: skip
+    axes.set(xlabel="", ylabel="" if few else "Drives, the best on top")
+    axes.tick_params(labelsize=style.SMALL_PT)
+    axes.tick_params(axis="y", labelrotation=0)
+    axes.set_xticks(axes.get_xticks(), list(wide.columns), rotation=30, ha="right")
+    axes.grid(visible=False)
+    for axis, names in ((axes.xaxis, wide.columns), (axes.yaxis, wide.index)):
+        tell(axis, partial(_name_at, list(names)))
+    style.label_by(figure, deviations, "all drives, key value of each measurement")
+    return figure

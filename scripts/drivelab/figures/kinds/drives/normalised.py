@@ -158,9 +158,7 @@ def _bars(axes: Axes, part: pd.DataFrame, shift: float, thickness: float, fill: 
         if bar.get_x() + bar.get_width() > end:
             bar.set_clip_path(to_the_numbers)
     low, high = (part[column].to_numpy(dtype=float).clip(least, end) for column in ("low", "high"))
-    nothing = np.full(len(y), np.nan)
-    axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
-              color=style.INK, linewidth=1.2, label=f"{fill['label']}, interval", gid="interval")  # fmt: skip
+    ax.whiskers(axes, low, high, y, color=style.INK, linewidth=1.2, label=f"{fill['label']}, interval")
     for place, value in zip(y, ratio, strict=True):  # in a column beyond bars and whiskers
         number = f"{_CUT if value > end else ''}{value:.3g}{_TIMES}"
         axes.annotate(number, (1.0, place), (-3, 0), xycoords=("axes fraction", "data"), ha="right",

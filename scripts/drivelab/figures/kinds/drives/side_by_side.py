@@ -54,9 +54,7 @@ def side_by_side(values: pd.DataFrame) -> Figure:
         _panel(axes, part, drives, looks)
     if len(drives) > 1:
         ax.legend(figure, figure.axes[0], handles=[Patch(color=looks[drive].colour, label=drive) for drive in drives])
-    clock = "virtual" if (values["clock"] == "virtual").any() else "wall"
-    style.label(figure, reduced=bool(values["reduced"].any()), virtual=bool(values["virtual"].any()), clock=clock,
-                subject="best drive first" if len(drives) > 1 else drives[0])  # fmt: skip
+    style.label_by(figure, values, "best drive first" if len(drives) > 1 else drives[0])
     return figure
 
 
@@ -124,9 +122,7 @@ def _bars(axes: Axes, rows: pd.DataFrame, y: Sequence[float], drive: str, looks:
     bars = axes.barh(y, lengths, _BAR_IN * _BARS, color=looks[drive].colour, label=drive, gid="value")
     say(bars, [f"95 % interval: {format_factor(a)} to {format_factor(b)}" if a == a and b == b else "No interval"
                for a, b in zip(low, high, strict=True)])  # fmt: skip
-    nothing = np.full(len(rows), np.nan)
-    axes.plot(np.column_stack([low, high, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(),
-              color=style.INK, linewidth=1.4, gid="interval", label=f"{drive}, interval")  # fmt: skip
+    ax.whiskers(axes, low, high, y, color=style.INK, linewidth=1.4, label=f"{drive}, interval")
     for place, length, end in zip(y, lengths, np.fmax(high, lengths), strict=True):
         axes.annotate(format_factor(length), (end, place), (5, 0), textcoords="offset points", ha="left",
                       va="center", fontsize=style.SMALL_PT, gid="number")  # fmt: skip

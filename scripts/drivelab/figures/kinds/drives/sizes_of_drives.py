@@ -7,7 +7,6 @@ from math import log2
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import counted, overlay, selection, style
@@ -128,9 +127,6 @@ def _sizes(panels: list[Axes], columns: int, sizes: list[int]) -> None:
             named.append(size)
     named += sizes[1:][-1:]
     for axes in panels:
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(sizes[0] / 1.6, sizes[-1] * 1.6)
-        axes.xaxis.set_major_locator(FixedLocator(named))
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda size, _: format_kib(size)))
+        ax.binary_axis(axes, sizes, format_kib, room=1.6, apart=1.0)
+        ax.ticks(axes.xaxis, named, format_kib)
         axes.set_xlabel("Block size (KiB), log scale")

@@ -1,4 +1,4 @@
-"""Shared parts of the strip charts: lines over time, separate panels for reads and writes."""
+"""Values of several drives second by second: soaks from their starts, and drives measured at the same time."""
 
 from __future__ import annotations
 
@@ -9,10 +9,35 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import overlay, style
+from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import elapsed, quantity
 from drivelab.figures.base.words import say
+from drivelab.figures.registry import FigureKind
 
+FIGURES = (
+    FigureKind(
+        name="strip_chart",
+        title="Strip chart",
+        caption=(
+            "Each second of the soaks of all drives, aligned at their starts; the drives were measured one "
+            "after another. Bold lines are rolling means."
+        ),
+        tables=("series", "cells"),
+        when=("drives_strip",),
+        place=420,
+    ),
+    FigureKind(
+        name="head_to_head",
+        title="Head to head",
+        caption=(
+            "I/O rate of all drives in each second, measured at the same time and counted from their common "
+            "start. If one falls while another rises, they share a resource: the host, a bus, a power supply."
+        ),
+        tables=("series", "cells"),
+        when=("head_to_head",),
+        place=430,
+    ),
+)
 DIRECTIONS = {"read": "reads", "write": "writes"}
 _LONG = 150
 """Longer lines get their rolling mean on top."""
@@ -68,3 +93,59 @@ def _line(axes: Axes, at_s: pd.Series, values: pd.Series, divisor: float, how: d
     window_s = float(seconds) * float(at_s.diff().median())
     say(line, f"rolling mean over {window_s:.0f} s")
     return window_s
+
+
+_PLACE = ["recording", "step", "round", "cell"]
+
+
+@style.styled
+def strip_chart(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+    """Draw the I/O rate per second of the soaks, a line per drive and run, panels by direction.
+
+    Soaks of different workloads show bandwidth. Time begins with the first second of the
+    first soak; soaks in phases are left out. Long lines are pale, with their rolling mean on top. Raises ValueError for
+    unsuitable tables.
+    """
+    selection.require(cells, "cells")
+    selection.require_one(series, "measurement", "series")
+    soaks = series[(series["kind"] == "soak") & series["phase"].isna()]
+    rows = soaks.merge(cells[[*_PLACE, "elapsed_s"]].drop_duplicates(_PLACE), on=_PLACE, how="inner")
+    if rows.empty:
+        raise ValueError("table 'series' has no seconds of the soaks in table 'cells'")
+    began = rows.groupby("recording")["elapsed_s"].transform("min")
+    rows = rows.assign(at_s=rows["elapsed_s"] - began + rows["time_s"])
+    workloads = list(rows["workload"].drop_duplicates())
+    title = f"Strip chart, {workloads[0]}" if len(workloads) == 1 else "Strip chart"
+    metric = "iops" if len(workloads) == 1 else "bandwidth_mib_s"
+    figure = draw(rows, title, metric, "the first soak began")
+    if len(workloads) > 1:
+        style.note(figure, f"one after another: {', '.join(workloads)}")
+    return figure
+
+
+@style.styled
+def head_to_head(series: pd.DataFrame, cells: pd.DataFrame) -> Figure:
+    """Draw the I/O rate per second on one clock, a line per drive and run, separate panels by direction.
+
+    The clock of a run begins with the first drive. Each virtual drive has its own virtual clock; those are aligned at
+    their starts, and a note says so. Raises ValueError for unsuitable tables.
+    """
+    selection.require(cells, "cells")
+    selection.require_one(series, "measurement", "series")
+    places = cells[[*_PLACE, "started"]].drop_duplicates(_PLACE)
+    rows = series.merge(places, on=_PLACE, how="inner")
+    if rows.empty:
+        raise ValueError("table 'series' has no seconds of the cells in table 'cells'")
+    at_s = rows["started"].astype("int64") / _ticks_per_s(rows["started"]) + rows["time_s"]
+    own_clocks = bool((rows["clock"] == "virtual").any())
+    began = (at_s - rows["time_s"]).groupby(rows["recording"] if own_clocks else rows["run"]).transform("min")
+    rows = rows.assign(at_s=at_s - began)
+    figure = draw(rows, "Head to head: I/O rate second by second", "iops", "the common start")
+    if own_clocks:
+        style.note(figure, "virtual clock: each drive has its own clock; the starts are aligned")
+    return figure
+
+
+def _ticks_per_s(times: pd.Series) -> float:
+    """Return the number of ticks per second of a column of time stamps."""
+    return {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[times.dt.unit]

@@ -65,10 +65,8 @@ def trend_line(
     colour = style.colours(1)[0]
     whiskers = shown[shown["low"].notna()]
     at = places[shown["low"].notna().to_numpy()]
-    nothing = np.full(len(whiskers), np.nan)
-    axes.plot(np.column_stack([at, at, nothing]).ravel(),
-              np.column_stack([whiskers["low"], whiskers["high"], nothing]).ravel(),
-              color=colour, linewidth=1.2, gid="interval", label="_interval")  # fmt: skip
+    ax.whiskers(axes, whiskers["low"], whiskers["high"], at, upright=True, color=colour, linewidth=1.2,
+                label="_interval")  # fmt: skip
     several = (shown["recordings"] > 1).to_numpy()
     for mask, face, name in ((several, colour, "several recordings"), (~several, "white", "single recording")):
         if mask.any():

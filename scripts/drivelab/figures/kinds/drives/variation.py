@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -63,10 +62,8 @@ def variation(variation: pd.DataFrame) -> Figure:
         rows = shown[shown["source"] == source]
         if rows.empty:
             continue
-        nothing = np.full(len(rows), np.nan)
-        x = np.column_stack([rows["low_pct"], rows["high_pct"].clip(upper=end), nothing]).ravel()
-        y = np.column_stack([rows.index, rows.index, nothing]).ravel()
-        axes.plot(x, y, color=colour, linewidth=1.8, gid="interval", label=f"{source}, interval")
+        ax.whiskers(axes, rows["low_pct"], rows["high_pct"].clip(upper=end), rows.index, color=colour, linewidth=1.8,
+                    label=f"{source}, interval")  # fmt: skip
         (dots,) = axes.plot(
             rows["sd_pct"], rows.index, linestyle="none", marker=marker, color=colour, gid=source, label=source
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
 from drivelab.analysis.values.latency_values import tail_contribution
 from drivelab.figures.base import axes as ax
@@ -71,9 +70,7 @@ def tail(latency_bins: pd.DataFrame) -> Figure:
     axes.set_xlim(130, 100 * min(least, _MARKED) / 1.3)
     axes.set_ylim(100 * min(least, least_time) / 1.3, 130)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(FixedLocator(shares))
-        axis.set_minor_locator(NullLocator())
-        axis.set_major_formatter(FuncFormatter(lambda share, _: f"{share:g}"))
+        ax.ticks(axis, shares, "{:g}".format)
     axes.set_xlabel("Slowest I/Os (% of all), log scale")
     axes.set_ylabel("Part of the time (%), log scale")
     ax.legend(figure, axes)

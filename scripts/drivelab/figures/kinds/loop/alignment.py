@@ -34,20 +34,20 @@ _LINE_IN = 0.21
 
 
 @style.styled
-def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = "iops") -> Figure:
-    """Draw `metric` of aligned (filled) and unaligned (hollow) cells, and the change in %.
+def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame) -> Figure:
+    """Draw the I/O rate of aligned (filled) and unaligned (hollow) cells, and the change in %.
 
     A row per workload and drive; runs of a drive are averaged. Raises ValueError for unsuitable tables.
     """
     by = ["workload", "threads", "queue_depth", "alignment_offset_bytes"]
-    table = overlay.loop_values(cells, steady_state, [metric], by)
-    pairs = _pairs(table, metric)
+    table = overlay.loop_values(cells, steady_state, ["iops"], by)
+    pairs = _pairs(table)
     looks = overlay.looks(table["drive"])
     offsets_of = [format_size(int(offset)) for offset in sorted(pairs["alignment_offset_bytes"].unique())]
     if len(offsets_of) == 1:  # the note says it once for all rows
         pairs["name"] = pairs["name"].str.replace(_OFFSET, "", regex=True)
     names = list(pairs["name"].drop_duplicates())
-    scale = quantity(metric, float(pairs[["aligned", "unaligned"]].to_numpy().max()))
+    scale = quantity("iops", float(pairs[["aligned", "unaligned"]].to_numpy().max()))
     figure = style.new_figure(f"{scale.name}, aligned and unaligned",
                               height_in=max(3.0, 1.8 + (_LINE_IN * len(looks) + 0.12) * len(names)))  # fmt: skip
     by_offset = f"; unaligned by {offsets_of[0]}" if len(offsets_of) == 1 else ""
@@ -77,25 +77,26 @@ def alignment(cells: pd.DataFrame, steady_state: pd.DataFrame, *, metric: str = 
     return figure
 
 
-def _pairs(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+def _pairs(table: pd.DataFrame) -> pd.DataFrame:
     """Return columns drive, name, aligned, unaligned: each unaligned cell with the aligned cell of the same load."""
     load = ["drive", "base", "threads", "queue_depth"]
     table = table.assign(base=table["workload"].str.replace(_OFFSET, "", regex=True))
     shifted = table["alignment_offset_bytes"] != 0
-    pairs = table[shifted].merge(table[~shifted][[*load, metric]], on=load, suffixes=("_unaligned", "_aligned"))
+    pairs = table[shifted].merge(table[~shifted][[*load, "iops"]], on=load, suffixes=("_unaligned", "_aligned"))
     if pairs.empty:
         raise ValueError("table 'cells' has no aligned and unaligned cells of one workload")
     several = pairs[["threads", "queue_depth"]].drop_duplicates().shape[0] > 1
     pairs["name"] = [f"{row.workload} T{row.threads}Q{row.queue_depth}" if several else str(row.workload)
                      for row in pairs.itertuples()]  # fmt: skip
-    return pairs.rename(columns={f"{metric}_aligned": "aligned", f"{metric}_unaligned": "unaligned"})
+    return pairs.rename(columns={"iops_aligned": "aligned", "iops_unaligned": "unaligned"})
 
 
 def _dots(axes: Axes, part: pd.DataFrame, look: overlay.Look, drive: str, divisor: float) -> None:
-    y, nothing = part["y"].to_numpy(dtype=float), np.full(len(part), np.nan)
+    y = part["y"].to_numpy(dtype=float)
     ends = [part[column].to_numpy(dtype=float) / divisor for column in ("aligned", "unaligned")]
-    axes.plot(np.column_stack([*ends, nothing]).ravel(), np.column_stack([y, y, nothing]).ravel(), color=look.colour,
-              linewidth=2, alpha=0.5, label=f"{drive}, change", gid="change")  # fmt: skip
+    ax.whiskers(
+        axes, ends[0], ends[1], y, color=look.colour, linewidth=2, alpha=0.5, label=f"{drive}, change", gid="change"
+    )
     for x, face, word in ((ends[0], look.colour, "aligned"), (ends[1], "white", "unaligned")):
         axes.plot(x, y, linestyle="none", marker=look.marker, markersize=7, markeredgecolor=look.colour,
                   markerfacecolor=face, label=f"{drive}, {word}", gid=word)  # fmt: skip

@@ -28,7 +28,7 @@ FIGURES = (
 
 
 @style.styled
-def new_and_working(cells: pd.DataFrame, *, metric: str = "bandwidth_mib_s") -> Figure:
+def new_and_working(cells: pd.DataFrame) -> Figure:
     """Draw a group of bars for each workload, a bar for each phase.
 
     `cells` holds the loops of one recording. Raises ValueError for unsuitable tables.
@@ -39,8 +39,8 @@ def new_and_working(cells: pd.DataFrame, *, metric: str = "bandwidth_mib_s") -> 
     phases = list(loop["phase"].drop_duplicates())
     if len(phases) < 2:
         raise ValueError("table 'cells' has no loops in several phases")
-    values = loop.groupby(["workload", "phase"], sort=False)[metric].median().unstack(sort=False)[phases]
-    scale = quantity(metric, float(values.max().max()))
+    values = loop.groupby(["workload", "phase"], sort=False)["bandwidth_mib_s"].median().unstack(sort=False)[phases]
+    scale = quantity("bandwidth_mib_s", float(values.max().max()))
     figure = style.new_figure(f"{scale.name}, {' and '.join(phases)}", height_in=1.6 + 0.3 * values.size)
     axes = figure.subplots()
     width = 0.8 / len(phases)

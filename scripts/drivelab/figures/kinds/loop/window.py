@@ -46,17 +46,14 @@ _LINES = 5
 
 
 @style.styled
-def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure:
+def window(steady_state: pd.DataFrame) -> Figure:
     """Draw each tracked variable's window, bands, fit `m * R + b` (R: round) and determination block.
 
-    Each row of the table has a panel, or only those of `variable`. The axes are limited to the neighbourhood of the
+    Each row of the table has a panel. The axes are limited to the neighbourhood of the
     average; the right axis has the deviation from it. Raises ValueError for unsuitable tables and a fit that misses its
     own values.
     """
     selection.require(steady_state, "steady_state")
-    message = selection.not_steady(steady_state)  # also if only another variable of the loop failed
-    if variable is not None:
-        steady_state = selection.rows(steady_state, "steady_state", variable=variable)
     if "recording" in steady_state:
         selection.require_one(steady_state, "recording", "steady_state")
     shown, names = steady_state.iloc[:_MOST_PANELS], _names(steady_state)
@@ -72,8 +69,7 @@ def window(steady_state: pd.DataFrame, *, variable: str | None = None) -> Figure
         if several:
             axes.set_title(names[place], fontsize=style.TEXT_PT, loc="left")
         _determination(block, row, scale)
-    if message:
-        style.alarm(figure, message)
+    style.alarm(figure, selection.not_steady(steady_state))
     ax.legend(figure, panels[0])
     return figure
 

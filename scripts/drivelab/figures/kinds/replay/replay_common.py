@@ -25,8 +25,7 @@ def badges(figure: Figure, replays: pd.DataFrame) -> None:
     marks = dict.fromkeys(mark for text in replays["trace_marks"].dropna() for mark in text.split(", "))
     texts |= {f"{mark.upper()} trace": BADGES[mark] for mark in marks if mark in BADGES}
     for text, colour in texts.items():
-        box = {"facecolor": colour, "edgecolor": "none", "boxstyle": "round,pad=0.25"}
-        figure.text(0, 0, text, fontsize=style.SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+        style.badge(figure, text, colour)
 
 
 def counted(frame: pd.DataFrame, table: str) -> pd.DataFrame:

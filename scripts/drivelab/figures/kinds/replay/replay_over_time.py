@@ -33,14 +33,13 @@ _PANELS = (("iops", "planned_iops"), ("bandwidth_mib_s", "planned_bandwidth_mib_
 
 
 @style.styled
-def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame, *, trace: str | None = None) -> Figure:
-    """Draw rate, bandwidth and latency of a trace's median run over time; the first trace by default.
+def replay_over_time(replays: pd.DataFrame, replay_over_time: pd.DataFrame) -> Figure:
+    """Draw rate, bandwidth and latency of the first trace's median run over time.
 
-    Raises ValueError for unsuitable tables and for a trace that was not replayed.
+    Raises ValueError for unsuitable tables.
     """
     selection.require(replays, "replays")
-    chosen = selection.rows(replays, "replays", trace=trace) if trace is not None else replays
-    run = common.median_runs(chosen).iloc[[0]]
+    run = common.median_runs(replays).iloc[[0]]
     rows = common.of_runs(replay_over_time, run, "replay_over_time").sort_values("begin_s")
     if rows.empty:
         return nothing("Replay over time", "Deadlines and times of single requests are unknown.")

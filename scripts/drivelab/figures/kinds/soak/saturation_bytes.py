@@ -1,7 +1,8 @@
-"""Write saturation against the volume written."""
+"""Write saturation against time, and against the volume written."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from drivelab.analysis.values.saturation_values import Cliff
 from drivelab.figures.base import axes as ax
-from drivelab.figures.base import selection, style
-from drivelab.figures.base.quantities import Quantity, format_number, quantity, volume
+from drivelab.figures.base import selection, style, words
+from drivelab.figures.base.quantities import elapsed, format_number, quantity, volume
 from drivelab.figures.kinds.soak import soak_lines
 from drivelab.figures.registry import FigureKind
 
@@ -41,12 +43,25 @@ FIGURES = (
         place=355,
         rows="soaks",
     ),
+    FigureKind(
+        name="saturation_time",
+        title="Saturation against time",
+        caption=(
+            "I/O rate and mean latency of each slice of the soak against time. Where writes began right after a purge, "
+            "the first part shows the speed fresh out of the box. Marks are the write cliff, where the I/O "
+            "rate falls, and the level that the drive sustains."
+        ),
+        tables=("cells",),
+        when=("soak",),
+        place=160,
+        rows="soaks",
+    ),
 )
 
 
 @style.styled
-def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str | None = None) -> Figure:
-    """Draw I/O rate above mean latency, or `metric` alone, against bytes written since conditioning.
+def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame) -> Figure:
+    """Draw I/O rate above mean latency against bytes written since conditioning.
 
     Each drive and run has a line with a point per slice. Drives of one capacity share a second axis in drive fills;
     with several capacities each line has a diamond at every drive fill. Marks are the write cliff, where the IOPS fall,
@@ -57,14 +72,13 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str |
     capacity = {drive: _capacity(drives, drive) for drive in soak["drive"].drop_duplicates()}
     written = volume(soak["bytes_written_total"].max())
 
-    what = quantity(metric, soak[metric].max()).name if metric else "IOPS and mean latency"
-    figure = style.new_figure(
-        f"{what} against volume, {soak['workload'].iloc[0]}", height_in=soak_lines.height_in(metric)
-    )
-    panels = soak_lines.panels(figure, metric)
+    def cliff_at(cliff: Cliff) -> tuple[float, str]:
+        return cliff.bytes_written / written.divisor, f": after {format_number(cliff.drive_fills)} drive fills"
+
+    figure, panels = soak_lines.panels(f"IOPS and mean latency against volume, {soak['workload'].iloc[0]}")
     low, high = soak_lines.from_place(soak["bytes_written_total"]), float(soak["bytes_written_total"].max())
     for shown, axes in panels.items():
-        _draw(axes, soak, shown, capacity, written)
+        _panel(axes, soak, shown, "bytes_written_total", "bytes_written", written.divisor, cliff_at, capacity)
         axes.set_xlim(low / written.divisor, (high + 0.02 * (high - low)) / written.divisor or 1.0)
         ax.plain_numbers(axes, "x")
     axes.set_xlabel(written.label)
@@ -78,42 +92,32 @@ def saturation_bytes(cells: pd.DataFrame, drives: pd.DataFrame, *, metric: str |
     return figure
 
 
-def _draw(axes: Axes, soak: pd.DataFrame, metric: str, capacity: dict[str, int], written: Quantity) -> None:
+def _panel(
+    axes: Axes, soak: pd.DataFrame, metric: str, x: str, spent: str, per_place: float,
+    cliff_at: Callable[[Cliff], tuple[float, str]], capacity: Mapping[str, int],
+) -> None:  # fmt: skip
+    """Draw the lines of `metric` against the column `x`, with their levels and cliffs.
+
+    A slice begins at its `x` less its `spent`. `cliff_at` returns the place of a cliff and its text.
+    """
     scale, alone = quantity(metric, soak[metric].max()), soak["recording"].nunique() == 1
-    same = len(set(capacity.values())) == 1
+    different = len(set(capacity.values())) > 1
     diamond: dict[str, Any] = {"linestyle": "none", "marker": "D", "markeredgecolor": "black"}
-    for number, (drive, entry, colour, line) in enumerate(soak_lines.lines(soak, "bytes_written_total")):
-        x, y = line["bytes_written_total"] / written.divisor, line[metric] / scale.divisor
-        soak_lines.plot(axes, x, y, colour, number, entry)
-        _mark(axes, line, metric, capacity[drive], scale, written.divisor, colour, alone=alone)
-        if not same:
-            fills = np.arange(1, line["bytes_written_total"].max() // capacity[drive] + 1) * capacity[drive]
-            at = fills / written.divisor
-            axes.plot(at, np.interp(at, x, y), **diamond, markersize=7, color=colour, gid="fills", zorder=4)
-    if not same:
+    for number, (drive, entry, colour, line) in enumerate(soak_lines.lines(soak, x)):
+        places, values = line[x] / per_place, line[metric] / scale.divisor
+        soak_lines.plot(axes, places, values, colour, number, entry)
+        marks = soak_lines.landmarks(line, metric, capacity.get(drive, 1))
+        begin, end = float((marks.slices[x] - marks.slices[spent]).min()), float(marks.slices[x].max())
+        soak_lines.mark(axes, marks, (begin / per_place, end / per_place), scale, colour, alone=alone)
+        if marks.cliff is not None:
+            soak_lines.mark_cliff(axes, *cliff_at(marks.cliff), colour, alone=alone)
+        if different:
+            at = np.arange(1, line[x].max() // capacity[drive] + 1) * capacity[drive] / per_place
+            axes.plot(at, np.interp(at, places, values), **diamond, markersize=7, color=colour, gid="fills", zorder=4)
+    if different:
         axes.plot([], [], **diamond, color=style.MUTED, label="one more drive fill")
-    values = (soak[metric] / scale.divisor).dropna().tolist()
-    ax.scale_y(axes, values, scale, log=metric.endswith("_latency_us") and ax.is_wide(values))
-
-
-def _mark(
-    axes: Axes,
-    line: pd.DataFrame,
-    metric: str,
-    capacity_bytes: int,
-    scale: Quantity,
-    per_place: float,
-    colour: style.Colour,
-    *,
-    alone: bool,
-) -> None:
-    marks = soak_lines.landmarks(line, metric, capacity_bytes)
-    totals = marks.slices["bytes_written_total"]
-    begin = float((totals - marks.slices["bytes_written"]).min())
-    soak_lines.mark(axes, marks, (begin / per_place, float(totals.max()) / per_place), scale, colour, alone=alone)
-    if marks.cliff is not None:
-        text = f": after {format_number(marks.cliff.drive_fills)} drive fills"
-        soak_lines.mark_cliff(axes, marks.cliff.bytes_written / per_place, text, colour, alone=alone)
+    shown = (soak[metric] / scale.divisor).dropna().tolist()
+    ax.scale_y(axes, shown, scale, log=metric.endswith("_latency_us") and ax.is_wide(shown))
 
 
 def _capacity(drives: pd.DataFrame, drive: str) -> int:
@@ -121,3 +125,29 @@ def _capacity(drives: pd.DataFrame, drive: str) -> int:
     if len(capacities) != 1 or not capacities[0] > 0:
         raise ValueError(f"table 'drives' gives {len(capacities)} capacities for drive '{drive}'; expected one above 0")
     return int(capacities[0])
+
+
+@style.styled
+def saturation_time(cells: pd.DataFrame) -> Figure:
+    """Draw I/O rate above mean latency against time, a line per drive and run.
+
+    Each slice has a point at its end, counted from the beginning of the soak. Marks are the write cliff, where the IOPS
+    fall, and the level that each line settles at. Raises ValueError for unsuitable tables.
+    """
+    soak = soak_lines.slices(cells)
+    began = soak.groupby("recording")["elapsed_s"].transform("min")
+    soak = soak.assign(end_s=soak["elapsed_s"] + soak["runtime_s"] - began)
+    time = elapsed(soak["end_s"].max())
+
+    def cliff_at(cliff: Cliff) -> tuple[float, str]:
+        place = cliff.time_s / time.divisor
+        return place, f": after {format_number(place)} {time.unit}"
+
+    figure, panels = soak_lines.panels(f"IOPS and mean latency against time, {soak['workload'].iloc[0]}")
+    for shown, axes in panels.items():
+        _panel(axes, soak, shown, "end_s", "runtime_s", time.divisor, cliff_at, {})
+        axes.set_xlim(0, soak["end_s"].max() / time.divisor * 1.02 or 1.0)
+    axes.set_xlabel(time.label)
+    words.time(axes.xaxis, time.divisor, float(soak["elapsed_s"].min()))
+    soak_lines.legend(figure, panels.values())
+    return figure

@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
 from drivelab.analysis.values.saturation_table import drifts
-from drivelab.analysis.values.saturation_values import Cliff, Level, find_cliff, level
-from drivelab.analysis.values.slice_counts import counted_slices
+from drivelab.analysis.values.saturation_values import Cliff, Level, counted_slices, find_cliff, level
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import overlay, selection, style
 from drivelab.figures.base.quantities import Quantity, format_latency, format_number
@@ -26,7 +25,7 @@ _SEVERAL = "_of several"
 _MOST_EMPTY = 0.4
 """Maximum empty share of an axis that begins at 0."""
 
-PANELS = ("iops", "mean_latency_us")
+_PANELS = ("iops", "mean_latency_us")
 
 
 def slices(cells: pd.DataFrame) -> pd.DataFrame:
@@ -85,27 +84,22 @@ class Landmarks:
 def landmarks(line: pd.DataFrame, metric: str, capacity_bytes: int = 1) -> Landmarks:
     """Return cliff and level of one recording's ordered slices, by the method of the tables.
 
-    A drive that was filled before the soak has no cliff. Maximum latency has no level. Without the capacity, the cliff
+    A drive that was filled before the soak has no cliff. Without the capacity, the cliff
     has no drive fills.
     """
     fresh = not line["filled"].astype(bool).any()
     counted = counted_slices(line.assign(saturates=fresh))
-    has_level = metric != "max_latency_us" and bool(counted.slices[metric].notna().any())
+    has_level = bool(counted.slices[metric].notna().any())
     settled = level(counted.slices, metric) if has_level else None
     cliff = find_cliff(line, capacity_bytes) if fresh else None
     words = f"{counted.statistic} (still drifts)" if fresh and drifts(counted.slices) else counted.statistic
     return Landmarks(counted.slices, len(counted.slices) == len(line), words, settled, cliff)
 
 
-def panels(figure: Figure, metric: str | None) -> dict[str, Axes]:
-    """Return axes by metric: I/O rate above mean latency on one x axis, or `metric` alone."""
-    metrics = PANELS if metric is None else (metric,)
-    return dict(zip(metrics, figure.subplots(len(metrics), sharex=True, squeeze=False)[:, 0], strict=True))
-
-
-def height_in(metric: str | None) -> float:
-    """Return the height of the figure with these panels."""
-    return style.HEIGHT_IN if metric else 1.4 * style.HEIGHT_IN
+def panels(title: str) -> tuple[Figure, dict[str, Axes]]:
+    """Return a figure with axes by metric: I/O rate above mean latency on one x axis."""
+    figure = style.new_figure(title, height_in=1.4 * style.HEIGHT_IN)
+    return figure, dict(zip(_PANELS, figure.subplots(len(_PANELS), sharex=True), strict=True))
 
 
 def legend(figure: Figure, panels: Collection[Axes]) -> None:

@@ -34,9 +34,8 @@ def label(figure: Figure, overview: pd.Series) -> None:
     """Label a figure with the trace's name, size, marks and notes, from a row of `trace_overview`."""
     for mark in overview["marks"]:
         if mark in BADGES:
-            box = {"facecolor": BADGES[mark], "edgecolor": "none", "boxstyle": "round,pad=0.25"}
             text = "trace of ISSUE TIMES" if mark == "issue times" else f"{mark.upper()} trace"
-            figure.text(0, 0, text, fontsize=style.SMALL_PT, weight="bold", color="black", gid="badge", bbox=box)
+            style.badge(figure, text, BADGES[mark])
     style.label(
         figure,
         reduced=False,

@@ -1,10 +1,11 @@
-"""Cumulative distribution of the times between arrivals of a trace."""
+"""Distributions of a trace: times between arrivals, and latencies when it was captured."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
@@ -24,6 +25,18 @@ FIGURES = (
         status="trace_overview",
         when=("trace",),
         place=480,
+    ),
+    FigureKind(
+        name="trace_latency",
+        title="Latency where the trace was captured",
+        caption=(
+            "Share of requests that were faster than a latency on the drive on which the trace was captured. "
+            "Both axes are logarithmic: each step up is one more nine."
+        ),
+        tables=("trace_latency",),
+        status="trace_overview",
+        when=("trace",),
+        place=510,
     ),
 )
 
@@ -70,4 +83,52 @@ def trace_interarrival(interarrival: pd.DataFrame, overview: pd.DataFrame) -> Fi
         parts.append(f"times are multiples of {common.duration(facts['time_resolution_ns'] / 1e9)}")
     style.note(figure, "; ".join(parts))
     ax.legend(figure, axes)
+    return figure
+
+
+_PHASES = (("Q2C", "Queued to completed (Q2C)"), ("D2C", "Dispatched to completed (D2C)"))
+
+
+@style.styled
+def trace_latency(latency: pd.DataFrame) -> Figure:
+    """Draw distributions with nines on the y axis, from table `trace_latency`; both axes logarithmic.
+
+    Raises ValueError for an unsuitable table.
+    """
+    title = "Latency where the trace was captured"
+    shown = [phase for phase, _ in _PHASES if (latency["phase"] == phase).any()] if len(latency) else []
+    if not shown:
+        return common.nothing(title, "The trace has no completion times, so latencies are unknown.")
+    latency = latency[latency["phase"].isin(shown)]
+    figure = style.new_figure(title)
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    smallest, handles = 0.09, {}
+    ends_us = np.maximum(latency["high_ns"].to_numpy(float), 1.0) / 1e3
+    for axes, phase in zip(panels, shown, strict=True):
+        for operation in (operation for operation in common.DIRECTIONS if (latency["operation"] == operation).any()):
+            bins = latency[(latency["operation"] == operation) & (latency["phase"] == phase)].sort_values("low_ns")
+            if bins.empty:
+                continue
+            counts = bins["requests"].to_numpy(float)
+            slower = counts[::-1].cumsum()[::-1] / counts.sum()
+            end_us = np.maximum(bins["high_ns"].to_numpy(float), 1.0) / 1e3
+            beyond = 0.5 / counts.sum()  # the slowest request, half way to a share of zero
+            smallest = min(smallest, beyond)
+            (handles[operation],) = axes.plot(
+                np.append(end_us, end_us[-1]),
+                np.append(slower, beyond),
+                drawstyle="steps-pre",
+                color=common.DIRECTIONS[operation],
+                linestyle=common.LINES[operation],
+                label=operation,
+                gid=f"{operation} {phase}",
+            )
+        ax.log_axis(axes, "x", float(ends_us.min()), float(ends_us.max()), format_latency)
+        if len(shown) > 1:  # a narrow panel has room for few labels
+            decades = np.log10(ends_us.max() / ends_us.min())
+            axes.xaxis.set_major_locator(LogLocator(subs=(1,) if decades > 1.5 else (1, 3), numticks=8))
+        axes.set_xlabel(f"{dict(_PHASES)[phase]}\n(µs, ms, s), log scale")
+    ax.nines_axis(panels[0], smallest, "Faster requests (% of all), log scale")
+    style.note(figure, "Latencies are of the drive and system on which the trace was captured")
+    ax.legend(figure, panels[0], handles=list(handles.values()))
     return figure

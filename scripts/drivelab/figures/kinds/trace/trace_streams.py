@@ -1,4 +1,4 @@
-"""I/O stream map of a trace after SNIA RWSW: the nine most frequent streams, in total and over time."""
+"""Sizes and I/O streams of a trace, after SNIA RWSW."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from drivelab.core.units import format_size
 from drivelab.figures.base import axes as ax
 from drivelab.figures.base import selection, style
 from drivelab.figures.kinds.trace import trace_common as common
@@ -28,8 +29,16 @@ FIGURES = (
         when=("trace",),
         place=470,
     ),
+    FigureKind(
+        name="trace_sizes",
+        title="Size mix",
+        caption="Shares of reads and writes by length: of requests above, of bytes below.",
+        tables=("trace_sizes",),
+        status="trace_overview",
+        when=("trace",),
+        place=460,
+    ),
 )
-
 _SHOWN = 9
 _OTHERS = "#b5b5b5"
 
@@ -104,3 +113,63 @@ def _rates(axes: Axes, streams: pd.DataFrame, over_time: pd.DataFrame, looks: di
     axes.set_ylim(0, float(lower.max()) * 1.05 or 1.0)
     axes.set_ylabel("Requests/s, stacked")
     ax.plain_numbers(axes, "y")
+
+
+_MOST_BARS = 12
+_DIRECTIONS = ("read", "write")
+_HATCHES = {"read": "", "write": "///"}
+
+
+@style.styled
+def trace_sizes(sizes: pd.DataFrame) -> Figure:
+    """Draw shares of reads and writes by length, of requests and of bytes, from table `trace_sizes`.
+
+    More than 12 lengths are grouped in classes that end at powers of two. Raises ValueError for an unsuitable table.
+    """
+    selection.require(sizes, "trace_sizes")
+    title = "Size mix"
+    chosen = sizes[sizes["operation"].isin(_DIRECTIONS) & (sizes["length_bytes"] > 0)]
+    if chosen.empty:
+        return common.nothing(title, "The trace has no reads or writes of data.")
+    classes, exact = _classes(chosen["length_bytes"].to_numpy(np.int64))
+    chosen = chosen.assign(upto=classes, bytes=chosen["requests"] * chosen["length_bytes"].astype(float))
+    names = np.unique(classes)
+    figure = style.new_figure(title, height_in=4.8)
+    panels = figure.subplots(2, 1, sharex=True)
+    for axes, column, what in zip(panels, ("requests", "bytes"), ("requests", "bytes"), strict=True):
+        table = chosen.pivot_table(index="upto", columns="operation", values=column, aggfunc="sum", fill_value=0)
+        _panel(axes, table.reindex(names), what)
+    panels[1].set_xticks(range(len(names)), [format_size(int(name)) for name in names])
+    if len(names) > 8:
+        panels[1].tick_params(axis="x", labelrotation=40)
+    panels[1].set_xlabel("Length of a request" if exact else "Length of a request, up to")
+    ax.legend(figure, panels[0])
+    return figure
+
+
+def _classes(lengths: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Return the class of each length, named by its largest, and whether each length has its own class."""
+    if np.unique(lengths).size <= _MOST_BARS:
+        return lengths, True
+    return 2 ** np.ceil(np.log2(lengths)).astype(np.int64), False
+
+
+def _panel(axes: Axes, table: pd.DataFrame, what: str) -> None:
+    total, places = float(table.to_numpy().sum()), np.arange(len(table))
+    for shift, direction in zip((-0.2, 0.2), _DIRECTIONS, strict=True):
+        share = 100 * table[direction] / total if direction in table else pd.Series(0.0, table.index)
+        axes.bar(
+            places + shift,
+            share,
+            width=0.4,
+            color=common.DIRECTIONS[direction],
+            hatch=_HATCHES[direction],
+            edgecolor="white",
+            linewidth=0.5,
+            label=f"{direction}s" if share.sum() else f"{direction}s: none",
+            gid=f"{direction} {what}",
+        )
+    axes.set_ylabel(f"Share of {what} (%)")
+    axes.grid(visible=False, axis="x")
+    room = max(0.6, 2.0 - len(table) / 2)  # a single bar does not fill the page
+    axes.set_xlim(-room, len(table) - 1 + room)

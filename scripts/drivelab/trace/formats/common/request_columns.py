@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
@@ -15,11 +17,57 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as csv
 
-from drivelab.trace.formats.common.decimals import decimal_ns
-from drivelab.trace.formats.common.lines import line_numbers
+from drivelab import native
+from drivelab.trace.formats.common.lines import Lines, line_numbers, request_batches
 from drivelab.trace.formats.common.source import Block
-from drivelab.trace.formats.common.trace_format import MalformedError, Whole
+from drivelab.trace.formats.common.trace_format import Format, MalformedError, Whole, operation_codes, rows, scaled
 from drivelab.trace.parquet_schema import FLAGS, OPERATIONS
+from drivelab.trace.records import SECTOR_BYTES
+
+_NS = pa.decimal128(28, 9)
+
+
+def decimal_ns(texts: pa.StringArray, name: str) -> Whole:
+    """Convert seconds to whole ns, exactly.
+
+    Raises MalformedError for other texts, negative or too large numbers, and more than nine decimals.
+    """
+    if (plain := _plain(texts)) is not None:
+        return plain
+    try:
+        exact = _exact(texts)
+    except pa.ArrowInvalid:
+        shown = f"{name} '{texts[0].as_py()[:40]}'" if len(texts) else name
+        raise MalformedError(f"{shown} is not a number of seconds with up to nine decimals") from None
+    words = np.frombuffer(exact.buffers()[1], np.int64)[: 2 * len(exact)].reshape(-1, 2)
+    if words[:, 1].any() or (words[:, 0] < 0).any():
+        raise MalformedError(f"{name} is negative or beyond 2^63 ns")
+    return np.ascontiguousarray(words[:, 0])
+
+
+def _exact(texts: pa.StringArray) -> pa.Decimal128Array:
+    try:
+        return pc.cast(texts, _NS)
+    except pa.ArrowInvalid:
+        return pc.cast(pc.utf8_trim_whitespace(texts), _NS)
+
+
+def _plain(texts: pa.StringArray) -> Whole | None:
+    """Convert texts that are all plain, such as `12.345`; None if another must be converted by Arrow."""
+    _, offsets, text = texts.buffers()
+    if not len(texts) or texts.null_count or text is None:
+        return None
+    ns = np.empty(len(texts), np.int64)
+    first = offsets.address + 4 * texts.offset
+    return ns if _parser()(len(texts), first, text.address, ns.ctypes.data) == len(texts) else None
+
+
+@functools.cache
+def _parser() -> ctypes._NamedFuncPointer:
+    parse = native.load().seconds_parse
+    parse.restype, parse.argtypes = ctypes.c_int64, (ctypes.c_int64, *[ctypes.c_void_p] * 3)
+    return parse
+
 
 _NAMES = pa.dictionary(pa.int32(), pa.string())
 _MOST_FURTHER = 64
@@ -136,6 +184,45 @@ class Fields:
 
     def __getitem__(self, name: str) -> Any:
         return self.columns[name]
+
+
+def columns_format(
+    layout: Layout,
+    *,
+    time: str,
+    operation: tuple[str, Mapping[str, str | None]],
+    offset: str,
+    length: str,
+    sectors: Collection[str] = (),
+    more: Callable[[Fields], Mapping[str, Any]] = lambda fields: {},
+    not_requests: str = "",
+    **facts: Any,
+) -> Format:
+    """Return the format with a request in each line, in columns.
+
+    Args:
+        time: name of its column, as are `offset` and `length`.
+        operation: name of its column, and the operation of each text in it; None for lines that are not requests.
+        sectors: columns in sectors of 512 bytes; others are in bytes.
+        more: returns further columns of `rows`.
+        not_requests: words for lines that are not requests, which are counted.
+        facts: further fields of `Format`.
+    """
+
+    def convert(block: Block) -> pa.RecordBatch:
+        fields = layout.parse(block)
+        name, meanings = operation
+        codes = operation_codes(fields[name], meanings, name)
+        offset_bytes, length_bytes = (
+            scaled(fields[column], SECTOR_BYTES, column) if column in sectors else fields[column]
+            for column in (offset, length)
+        )
+        return rows(line=fields.line, time=fields[time], operation=codes, offset_bytes=offset_bytes,
+                    length_bytes=length_bytes, **more(fields))  # fmt: skip
+
+    lines = Lines(convert, layout.header)
+    return Format(columns=layout.delimiter.join(layout.columns), looks_like=lines.looks_like,
+                  read=request_batches(lines, not_requests), **facts)  # fmt: skip
 
 
 def _whole(values: pa.Int64Array, name: str) -> Whole:
