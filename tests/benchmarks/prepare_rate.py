@@ -1,4 +1,4 @@
-"""Measure time and memory to prepare a replay on one core.
+"""Measure time and memory to prepare a replay.
 
     python tests/benchmarks/prepare_rate.py [REQUESTS]
 
@@ -9,7 +9,6 @@ own depth, the order of processes, compaction.
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -34,7 +33,6 @@ CHOICES = {
 
 def measure(path: Path, name: str) -> None:
     """Prepare in a separate process, to measure its peak memory alone."""
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     choice, capacity_bytes = CHOICES[name]
     began_s = time.perf_counter()
     prepared = prepare(path, path.with_name("prepared"), choice, capacity_bytes, 4096)
@@ -55,6 +53,8 @@ def main(requests: int) -> None:
         write_trace(path, requests)
         for name in CHOICES:
             subprocess.run([sys.executable, __file__, "--measure", str(path), name], check=True)
+            for file in Path(folder).glob("prepared*"):  # replacing it takes time
+                file.unlink()
 
 
 if __name__ == "__main__":
