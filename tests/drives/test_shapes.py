@@ -29,7 +29,7 @@ from drivelab.workflow.figure_kinds import FIGURES_OF
 from drivelab.workflow.figure_layout import kinds
 from drivelab.workflow.layout import Layout
 
-pytestmark = pytest.mark.device
+pytestmark = [pytest.mark.device, pytest.mark.long]
 
 ROOT = Path(__file__).resolve().parents[2]
 SLOWNESS = 8

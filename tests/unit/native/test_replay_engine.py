@@ -249,6 +249,7 @@ def test_requests_whose_dependencies_are_complete_keep_the_order_of_the_file(eng
     assert (np.diff(ran.results["issue_ns"].astype(np.int64)) > 0).all()
 
 
+@pytest.mark.long
 def test_memory_is_bounded(engine: Engine) -> None:
     """Schedule and results are 64 MB, but only a small part is resident at any time."""
     records = np.zeros(1_000_000, SCHEDULE_RECORD)
@@ -328,7 +329,7 @@ def test_as_soon_as_possible_fills_the_depth(engine: Engine) -> None:
     records = make_records({"offset_bytes": i % 512 * BLOCK, "depth": 8} for i in range(5000))
     ran = engine.run(records)
     assert ran.report["most_in_flight"] == 8
-    assert (ran.results["in_flight"][8:] > 4).mean() > 0.5
+    assert (ran.results["in_flight"][8:] > 4).mean() >= 0.5  # 1 to 8 again and again, if all complete together
     assert ran.results["waited"].tolist() == [0] * 8 + [1] * 4992
 
 

@@ -74,6 +74,7 @@ def test_elsewhere_the_page_has_a_full_path(
     assert json.loads(capsys.readouterr().out)["page"] == str(quick / "results/quick/quick-a.html")
 
 
+@pytest.mark.long
 def test_two_places_and_their_history(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The second drive reads faster; after three looks of each, a comparison gives verdicts."""
     for _ in range(3):
@@ -101,6 +102,7 @@ def test_two_places_and_their_history(quick: Path, capsys: pytest.CaptureFixture
     assert parse("quick-a").wanted == {"drive": "quick-a"}
 
 
+@pytest.mark.long
 def test_looks_of_another_length_are_another_measurement(quick: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["quick", "quick-a"])
     main(["quick", "quick-a", "--size", "32MiB"])
