@@ -157,7 +157,7 @@ def test_a_drive_in_use_is_refused(plans: list[Plan], tmp_path: Path) -> None:
         assert held.device == device
         with pytest.raises(UserError, match="holds it exclusively"):
             guard.approve(row, device)
-        with pytest.raises(UserError, match="is being measured"):
+        with pytest.raises(UserError, match="is in use by another command"):
             manage.stop("op7")
         with pytest.raises(UserError, match="cannot hold"):
             Hold(device, "op7", device)

@@ -248,7 +248,7 @@ def test_the_last_borrower_stops_a_drive(run_directory: Path, model: DriveModel)
         with manage.borrowed("test", model) as second:
             assert first == second
         assert read(first.device, 0, PAGE) == bytes(PAGE), "the other user still has the drive"
-        with pytest.raises(UserError, match="is being measured"):
+        with pytest.raises(UserError, match="is in use by another command"):
             manage.stop("test")
     assert manage.status() == []
     assert leftovers(run_directory) == []

@@ -219,7 +219,7 @@ def test_a_drive_in_use_is_refused_without_force(drive: VirtualDrive, folder: Pa
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         try:
             wait_until(lambda: manage.counters("test")["host_write_bytes"] > 100 * PAGE)
-            with pytest.raises(UserError, match="is being measured"):
+            with pytest.raises(UserError, match="is in use by another command"):
                 manage.stop("test", keep=folder)
             assert drive.alive
             assert names(folder) == []

@@ -35,6 +35,8 @@ ENGINES = ("io_uring", "libaio")
 RUN_S = 0.5
 """Longest run on a target, of TRIES: noise only makes a run slower, so the best counts."""
 TRIES = 2
+NO_DEVICE = "there is no null_blk device"
+"""Why there is no target of the kind that gives the ceiling itself."""
 _NULL_ENGINE = "null"
 _AT_ONCE = ("0", "1")
 """Values of null_blk's `irqmode` that complete without a timer."""
@@ -141,7 +143,7 @@ def null_block_device(besides: Sequence[str], sys_root: Path = Path("/sys")) -> 
             path = f"/dev/{folder.name}"
             return NullTarget(folder.name, path, meaning, block_bytes, size_bytes, queues=queues), reasons
         reasons.append(f"/dev/{folder.name}: {reason}")
-    return None, reasons or ["there is no null_blk device; 'modprobe null_blk' makes one"]
+    return None, reasons or [NO_DEVICE]
 
 
 def _unsuitable(name: str, besides: Sequence[str], sys_root: Path) -> str | None:

@@ -40,6 +40,7 @@ def own_zram(size_bytes: int, control: Path = CONTROL) -> Iterator[tuple[str | N
     except (OSError, UserError) as error:
         yield None, f"no zram device can be made: {error.strerror if isinstance(error, OSError) else error}"
         return
+    sequence = _sequence(name)
     try:
         try:
             (Path("/sys/block") / name / "disksize").write_text(str(size_bytes))
@@ -49,9 +50,12 @@ def own_zram(size_bytes: int, control: Path = CONTROL) -> Iterator[tuple[str | N
             return
         yield name, ""
     finally:
-        if _remove(control, name, _PATIENCE_S):
-            _path(name).unlink(missing_ok=True)
-        os.close(record)
+        try:
+            with _alone():  # the kernel may give the name to another process's device before the record is removed
+                if _sequence(name) != sequence or _remove(control, name, _PATIENCE_S):
+                    _path(name).unlink(missing_ok=True)
+        finally:
+            os.close(record)
 
 
 def _made(size_bytes: int, control: Path) -> tuple[str, int]:
@@ -60,13 +64,26 @@ def _made(size_bytes: int, control: Path) -> tuple[str, int]:
         remove_left(control)
         name = f"zram{(control / 'hot_add').read_text().strip()}"
         try:
-            record = os.open(_path(name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            fcntl.flock(record, fcntl.LOCK_EX)
-            os.write(record, json.dumps({"sequence": _sequence(name), "size_bytes": size_bytes}).encode())
+            return name, _recorded(name, size_bytes)
         except OSError:
             _remove(control, name, _PATIENCE_S)
             raise
-    return name, record
+
+
+def _recorded(name: str, size_bytes: int) -> int:
+    """Write the record of a new device; return the descriptor that locks it.
+
+    Raises BlockingIOError if a process still locks the record of an earlier device of this name.
+    """
+    record = os.open(_path(name), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(record, 0)
+        os.write(record, json.dumps({"sequence": _sequence(name), "size_bytes": size_bytes}).encode())
+    except OSError:
+        os.close(record)
+        raise
+    return record
 
 
 def remove_left(control: Path = CONTROL) -> list[str]:

@@ -137,9 +137,9 @@ def evaluate(
 def _kernel_views(
     facts: Mapping[str, Any], names: Sequence[str], directory: Path
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Return what the kernel saw, or why that is unknown, of the whole replay and of each volume; delete captures.
+    """Return what the kernel saw of the whole replay and of each volume, or why it is unknown; delete the captures.
 
-    Of the whole replay it is unknown if it is of any volume.
+    If the view of any volume is unknown, so is that of the whole replay.
     """
     if "kernel_reasons" not in facts:
         return {}, {name: {} for name in names}

@@ -10,6 +10,7 @@ from typing import Any
 from drivelab.core.units import counted, format_factor
 from drivelab.criteria.host_limit import LEAST_S, Ceiling
 from drivelab.drives.sysfs import block_dir
+from drivelab.fio.null_target import NO_DEVICE
 from drivelab.host.machine import Machine
 from drivelab.host.placement import FEWEST_CPUS, topology
 from drivelab.host.settings import HOST, snapshot
@@ -154,7 +155,7 @@ def advice(
             yield f"{row['name']}: {row['state']}; wanted: {row['wanted']}. To change it: {row['how']}."
     for place in interrupts:
         yield from _about_interrupts(place)
-    if any("modprobe" in reason for reason in missing):
+    if NO_DEVICE in missing:
         yield (
             "For exact ceilings, make a null_blk device that completes at once, with a queue for each CPU: 'modprobe "
             "null_blk nr_devices=1 irqmode=0 submit_queues=$(nproc --all)'. Remove it with 'modprobe -r null_blk'."

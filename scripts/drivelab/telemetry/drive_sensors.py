@@ -138,7 +138,7 @@ def smart_fields(log: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _power_state(controller: str) -> float:
-    """Return the number of the power state (feature 02h, power management). Return 0 is the fastest."""
+    """Return the number of the power state (feature 02h, power management); 0 is the fastest."""
     output = tools.run("nvme", "get-feature", controller, "--feature-id=2")
     match = re.search(r"[Vv]alue:\s*(?:0x)?([0-9a-fA-F]+)", output.stdout)
     if output.status != 0 or match is None:

@@ -154,7 +154,7 @@ def _busy(name: str) -> str | None:
     """Return why a drive must not be stopped, and what to do, or None."""
     if mounted := fuse.mounted_on(fuse.loop_devices(path_of(name, "drive"))):
         return f"is mounted on {mounted}; unmount it first"
-    return "is being measured; wait until that ends" if in_use(name) else None
+    return "is in use by another command; wait until that ends" if in_use(name) else None
 
 
 def status() -> list[Status]:

@@ -39,7 +39,7 @@ _MADE = ("tables/summary.parquet", "tables/exclusions.parquet", "tables/conditio
 """Final files of a part, which the last step joins."""
 _CODE = ("collect.collect", "collect.inventory", "collect.conditions", "analysis.values.summary", "analysis.exclusions",
          "analysis.deltas.differences", "tables.windows", "analysis.detectors", "analysis.values.saturation_table",
-         "trace.statistics.count", "figures.base.sheets", "report.study_facts", "report.pdf", "report.pdf")  # fmt: skip
+         "trace.statistics.count", "figures.base.sheets", "report.study_facts", "report.pdf")  # fmt: skip
 _PAGES = ("report", "parts", "reading", "charts", "pages")
 _NO_PART_OF_STAMPS = ("altered", "protocols", "basis", "clock_reason", "cannot_capture")
 """Facts of a study's report that stamps omit: the first two are in each plan's mark, the basis matters only to the

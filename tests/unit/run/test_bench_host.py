@@ -13,6 +13,7 @@ from drivelab.cli.main import main
 from drivelab.cli.start.bench_host import report
 from drivelab.core.errors import UserError
 from drivelab.drives.identity import attached_name
+from drivelab.fio.null_target import null_block_device
 from drivelab.host.machine import Machine
 from drivelab.plan.cell import Cell
 from drivelab.run import bench_host, host_ceiling
@@ -46,6 +47,14 @@ def test_advice_on_settings_and_wake_ups() -> None:
     late, governor = advice({**QUIET, "p99": 2500.0}, [GOVERNOR], [PLACE], [])
     assert late.startswith("A sleeping thread wakes up 2,500 µs late or more in 1 of 100 cases.")
     assert governor == "CPU governor: powersave; wanted: performance. To change it: x."
+
+
+def test_advice_on_a_host_without_a_null_blk_device(tmp_path: Path) -> None:
+    target, missing = null_block_device([], tmp_path)
+    assert target is None
+    (sentence,) = advice(QUIET, [], [PLACE], missing)
+    assert "'modprobe null_blk nr_devices=1 irqmode=0 submit_queues=$(nproc --all)'" in sentence
+    assert list(advice(QUIET, [], [PLACE], ["/dev/nullb0: it is measured itself"])) == []
 
 
 def test_limits_are_said() -> None:

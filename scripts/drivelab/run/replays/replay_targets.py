@@ -71,17 +71,30 @@ def refuse_volumes(trace: Path, targets: Mapping[str, str], skipped: Sequence[st
 def opened_targets(targets: Mapping[str, str], sheet: Path, destroy: bool) -> Iterator[dict[str, Target]]:
     """Open the target of each volume, approved and locked; all before anything is written.
 
-    Raises UserError as `opened_target` does, and if two volumes have the same target.
+    Raises UserError as `opened_target` does, and if two volumes have the same target, or targets on one disk: the first
+    locks the disk.
     """
     places: dict[object, str] = {}
+    disks: dict[str, str] = {}
     for volume, name in targets.items():
         if (other := places.setdefault(_place(name, sheet), volume)) != volume:
             raise UserError(
                 f"volumes '{other}' and '{volume}' have the same target, {name}: it would serve the requests of two "
                 "devices. Give each volume another target. Nothing was written."
             )
+        for disk in () if is_path(name) else _disks(row_of(name, sheet)):
+            if (other := disks.setdefault(disk, volume)) != volume:
+                raise UserError(
+                    f"the targets of volumes '{other}' and '{volume}' are both on the disk {disk}, which only one can "
+                    "use at a time. Give each volume a target on another disk. Nothing was written."
+                )
     with ExitStack() as stack:
         yield {volume: stack.enter_context(opened_target(name, sheet, destroy)) for volume, name in targets.items()}
+
+
+def _disks(row: SheetRow) -> tuple[str, ...]:
+    """Return the serial numbers of the disks that carry a row's device."""
+    return row.members or tuple(filter(None, [row.serial]))
 
 
 def _place(name: str, sheet: Path) -> object:
