@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from drivelab.core.errors import CellFailed
+from drivelab.core.programs import Timing
 from drivelab.criteria.repeats import MOST, next_action
 from drivelab.criteria.taint import own_writes
 from drivelab.replay.engine_records import open_schedule
@@ -19,6 +21,7 @@ from drivelab.replay.volumes import ONLY
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled
+from drivelab.run.together import Barrier
 
 READY_S, READY_S_PER_REQUEST = 2.0, 2e-6
 """Time until the engine is ready, for drives that begin together; the second part is for the results' file."""
@@ -42,16 +45,15 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
         written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
         left = [trace for trace in traces if trace.name not in written]
         prefilled = _prefill(bench, progress, step, left, verified=bool(fields.get("verify")) and whole == 1)
+    barrier = bench.barrier if "volumes" in bench.plan.subject else None
     while True:
         repeat, place = 1 + len(done) // whole, len(done) % whole
-        enough, start_ns = _enough(_passes(done, whole), fields), None
-        if bench.barrier is not None and "volumes" in bench.plan.subject:
-            lead_s = READY_S + READY_S_PER_REQUEST * traces[place].prepared.requests
-            release = bench.barrier.wait(f"pass {repeat} of step {step}", lead_s=lead_s, enough=enough)
-            enough, start_ns = release.enough, release.start_ns if bench.plan.clock == "wall" else None
+        enough = _enough(_passes(done, whole), fields)
+        if barrier is not None:
+            enough = barrier.wait(f"before pass {repeat} of step {step}", enough=enough).enough
         if enough:
             return
-        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled, start_ns))
+        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled, barrier))
         prefilled = None
 
 
@@ -127,11 +129,11 @@ def _replay_once(
     trace: Scheduled,
     fields: Mapping[str, Any],
     prefilled: _Prefilled | None,
-    start_ns: int | None,
+    barrier: Barrier | None,
 ) -> dict[str, Any]:
     """Replay one trace once, evaluate the evidence and append it to the journal.
 
-    `start_ns`: the common start with other drives, on CLOCK_MONOTONIC.
+    Drives with a `barrier` begin at a common time, `start_ns` in the journal, on CLOCK_MONOTONIC.
     """
     warm = repeat > fields["cold_runs"]
     phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
@@ -156,16 +158,25 @@ def _replay_once(
         polled="polled" in issued,
         kernel_thread="kernel-thread" in issued,
         nvme="nvme" in issued,
-        start_ns=start_ns,
         seed=bench.plan.seed(name) if data is None else data["seed"],
         exact_data=data is not None,
         prefilled=0 if prefilled is None else prefilled.requests,
     )
-    manner = Manner(fields["engine"], options, watched=_is_watched(fields["watched"], warm))
+    common: dict[str, int] = {}
+
+    def act(folder: Path) -> Timing | None:
+        # Only now, because the samples before a replay take a different time for each drive.
+        if barrier is not None:
+            lead_s = READY_S + READY_S_PER_REQUEST * trace.prepared.requests
+            release = barrier.wait(f"start of pass {repeat} of step {step}", lead_s=lead_s)
+            if bench.plan.clock == "wall":
+                common["start_ns"] = release.start_ns
+        timed = replace(options, start_ns=common.get("start_ns"))
+        manner = Manner(fields["engine"], timed, watched=_is_watched(fields["watched"], warm))
+        return bench.device.replay(trace.prepared, folder, manner, tick)
+
     try:
-        directory, facts = bench.run(
-            name, lambda folder: bench.device.replay(trace.prepared, folder, manner, tick), counted=not options.nvme
-        )
+        directory, facts = bench.run(name, act, counted=not options.nvme)
         data_path = bench.device.data_path()
         report = evaluate(trace.prepared, directory, data, {} if data_path is None else {ONLY: data_path})
         if report["state"] != "finished" or report["partial"]:
@@ -178,7 +189,7 @@ def _replay_once(
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
         "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
-        "choice": fields["choice"], "engine": report["engine"], **({"start_ns": start_ns} if start_ns else {}),
+        "choice": fields["choice"], "engine": report["engine"], **common,
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
         **({"data_check": report["data_check"]} if data else {}), **replay_writes(report), **facts,
     }  # fmt: skip
