@@ -107,7 +107,7 @@ class Tier:
 
 
 TIERS = {
-    "default": Tier("all but the long tests (a quarter of an hour); further arguments go to pytest", run_default),
+    "default": Tier("all but the long tests (ten minutes on two cores); further arguments go to pytest", run_default),
     "long": Tier(
         "long studies, repeated kills, drive faults, all commands of the docs (half an hour)",
         lambda more: _beside("long and ", *more),
