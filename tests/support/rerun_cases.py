@@ -96,9 +96,9 @@ CASES = (
     Case("limit of taint (`taint: {load: 30%}`)", after.mini("basis:", "taint: {load: 30%}\nbasis:"), TABLES),
     Case("`basis` of the deltas", after.mini("basis: op7", "basis: op28"), study("differences") | DELTAS),
     Case(
-        "code of one figure",
+        "code of one module of figures",
         after.append("scripts/drivelab/figures/kinds/soak/saturation_bytes.py"),
-        {"figures": of(measurements=[SATURATION])} | REPORT,
+        {"figures": of(measurements=[SATURATION]), "comparison_figures": [SATURATION]} | REPORT,
     ),
     Case("module that an analysis imports", after.append("scripts/drivelab/analysis/deltas/deltas.py"), DELTAS),
     Case("script of an analysis", after.append("scripts/summary.py"), study("summary") | DELTAS),
