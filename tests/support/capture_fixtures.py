@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,7 +32,18 @@ def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
     for device in devices:
         subprocess.run(["partx", "--delete", device], check=False, capture_output=True)
         subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
-    assert not [device for device in devices if Path(f"/sys/block/{Path(device).name}/loop").exists()]
+    # Another test may have a device open, or have it already for a file of its own.
+    deadline_s = time.monotonic() + 60
+    while left := [device for device in devices if _file_of(device).is_relative_to(tmp_path)]:
+        assert time.monotonic() < deadline_s, left
+        time.sleep(0.05)
+
+
+def _file_of(device: str) -> Path:
+    try:
+        return Path(Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text().strip())
+    except OSError:
+        return Path("/")
 
 
 @pytest.fixture
