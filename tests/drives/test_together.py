@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from head_to_head import protocol
+from stages import measured_together
 from yaml import safe_load
 
 import drivelab
@@ -21,8 +22,6 @@ from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.run import file_system_device as making
 from drivelab.run import guest
-from drivelab.run.condition import precondition, purge
-from drivelab.run.together import measure_together
 from drivelab.trace.capturing import mounts
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
@@ -58,22 +57,10 @@ def lines(plan: Plan, event: str) -> list[dict[str, Any]]:
     return [line for line in read_journal(plan.recording_path) if line["event"] == event]
 
 
-def measured(plans: list[Plan]) -> None:
-    """Run the stages, the last one for all plans at the same time."""
-    plan_files, seals = [], []
-    for plan in plans:
-        plan_files.append(Path(f"{plan.drive}.plan"))
-        plan_files[-1].write_text(plan.to_json())
-        purge(plan, Path(f"{plan.drive}.purged"))
-        precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
-        seals.append(Path(f"{plan.drive}.sealed"))
-    measure_together(plan_files, seals)
-
-
 @pytest.mark.usefixtures("sheet")
 def test_drives_start_together_and_run_in_parallel() -> None:
     plans = planned(DRIVES)
-    measured(plans)
+    measured_together(plans)
     first, second = (lines(plan, "soak") for plan in plans)
     skews_s = [[line["skew_s"] for line in lines(plan, "started-together")] for plan in plans]
     assert skews_s[0] == skews_s[1]
@@ -126,7 +113,7 @@ def assert_simultaneous(plans: list[Plan]) -> None:
 def test_new_file_systems_on_several_drives_are_measured_at_the_same_time() -> None:
     Path("config/protocols/head-to-head.yaml").write_text(WRITES)
     plans = planned(DRIVES, ON_EXT4)
-    measured(plans)
+    measured_together(plans)
     assert_simultaneous(plans)
     facts = [json.loads((plan.recording_path / "identity.json").read_text()) for plan in plans]
     assert [fact["file_system"] for fact in facts] == ["ext4", "ext4"]
@@ -137,5 +124,5 @@ def test_files_are_measured_at_the_same_time_unless_they_share_a_file_system(fol
     with pytest.raises(UserError, match=f"'{folders[1]}' and '{folders[2]}' are both on .* slow each other down"):
         planned(folders, IN_FOLDERS)
     plans = planned(folders[:2], IN_FOLDERS)
-    measured(plans)
+    measured_together(plans)
     assert_simultaneous(plans)

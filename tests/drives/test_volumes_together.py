@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from made_traces import Row, write_volumes
 from partitions import MIB, UUID, Partitioned
+from stages import measured_together
 
 import drivelab
 from drivelab.campaign.planning import Campaign
@@ -19,8 +20,6 @@ from drivelab.replay import native
 from drivelab.replay.evaluation.requests import Floats
 from drivelab.replay.outcome import outcome_about, read_outcome
 from drivelab.run import consent
-from drivelab.run.condition import precondition, purge
-from drivelab.run.together import measure_together
 from drivelab.trace.derive.one_volume import one_volume
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
@@ -87,7 +86,7 @@ def test_a_volume_on_a_partition_leaves_the_rest_of_its_drive(
     on_partition: list[Plan], partitioned: Partitioned
 ) -> None:
     before = partitioned.content()
-    measured(on_partition)
+    measured_together(on_partition)
     after = partitioned.content()
     assert after[: 5 * MIB] == before[: 5 * MIB]
     assert after[11 * MIB :] == before[11 * MIB :]
@@ -101,20 +100,8 @@ def test_a_volume_on_a_partition_leaves_the_rest_of_its_drive(
     assert stages == ["purge", "precondition", "measure"]
 
 
-def measured(plans: list[Plan]) -> None:
-    """Run the stages, the last one for all drives at the same time."""
-    plan_files, seals = [], []
-    for plan in plans:
-        plan_files.append(Path(f"{plan.drive}.plan"))
-        plan_files[-1].write_text(plan.to_json())
-        purge(plan, Path(f"{plan.drive}.purged"))
-        precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
-        seals.append(Path(f"{plan.drive}.sealed"))
-    measure_together(plan_files, seals)
-
-
 def test_drives_replay_their_volumes_on_one_clock(plans: list[Plan]) -> None:
-    measured(plans)
+    measured_together(plans)
     journals = [list(read_journal(plan.recording_path)) for plan in plans]
     for plan, journal in zip(plans, journals, strict=True):
         assert [line["intact"] for line in journal if line["event"] == "verdict"] == [True, True], plan.drive

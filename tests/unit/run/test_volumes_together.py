@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from made_traces import Row, read, write, write_volumes
+from stages import measured_together
 
 import drivelab
 from drivelab.campaign import traces
@@ -15,8 +16,6 @@ from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.replay.outcome import read_outcome
-from drivelab.run.condition import precondition, purge
-from drivelab.run.together import measure_together
 from drivelab.trace.derive.one_volume import one_volume
 from drivelab.workflow.layout import Layout
 
@@ -55,20 +54,9 @@ def plans_of(study: str = STUDY) -> list[Plan]:
     return [planned.plan for planned in Campaign.load(STUDY_FILE).plans]
 
 
-def measured(plans: list[Plan]) -> None:
-    plan_files, seals = [], []
-    for plan in plans:
-        plan_files.append(Path(f"{plan.drive}.plan"))
-        plan_files[-1].write_text(plan.to_json())
-        purge(plan, Path(f"{plan.drive}.purged"))
-        precondition(plan, Path(f"{plan.drive}.purged"), Path(f"{plan.drive}.sealed"))
-        seals.append(Path(f"{plan.drive}.sealed"))
-    measure_together(plan_files, seals)
-
-
 def test_each_drive_replays_its_volume_on_the_time_of_the_trace(volumes: list[tuple[str, Row]]) -> None:
     plans = plans_of()
-    measured(plans)
+    measured_together(plans)
     passes = []
     for plan, name in zip(plans, ("log", "data"), strict=True):
         lines = [line for line in read_journal(plan.recording_path) if line["event"] == "replay"]
@@ -94,7 +82,7 @@ def test_drives_repeat_until_all_have_enough(monkeypatch: pytest.MonkeyPatch) ->
         next(plan for plan in plans_of(study.replace("PASSES", f"{{passes: {warm[name]}}}")) if plan.drive == name)
         for name in ("op7", "op28")
     ]
-    measured(plans)
+    measured_together(plans)
     for plan in plans:
         lines = [line for line in read_journal(plan.recording_path) if line["event"] == "replay"]
         assert len(lines) == cold + 2
