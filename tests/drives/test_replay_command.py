@@ -298,10 +298,10 @@ def test_a_drive_that_loses_writes(
 def test_a_drive_that_loses_the_prefill(
     project: Path, drive: manage.VirtualDrive, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The trace reads 20 blocks, and writes 5 of them later."""
+    """The trace reads 20 blocks, and writes 5 of them later: not adjacent ones, which a late replay would merge."""
     enter(project)
     rows = [Row(n * 1_000_000, operation="read", offset_bytes=4096 * n) for n in range(20)]
-    rows += [Row((20 + n) * 1_000_000, operation="write", offset_bytes=4096 * n) for n in range(5)]
+    rows += [Row((20 + n) * 1_000_000, operation="write", offset_bytes=4096 * 2 * n) for n in range(5)]
     arguments = [write(tmp_path / "reads.parquet", rows), "--target", "test", "-o", tmp_path / "out.parquet",
                  "--verify", "--conflicts", "ordered"]  # fmt: skip
     assert replay(capsys, *arguments)["data_check"]["reads"]["required_blocks"] == 0
