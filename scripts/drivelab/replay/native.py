@@ -259,6 +259,7 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "polled": bool(header["polled"]),
         "kernel_thread": bool(header["kernel_thread"]),
         "nvme": bool(header["nvme"]),
+        "synchronous": bool(header["synchronous"]),
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

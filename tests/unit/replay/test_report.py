@@ -70,6 +70,12 @@ def test_plain_buffers_are_reported(tmp_path: Path) -> None:
     assert mark.startswith("plain buffers: the locked-memory limit is too low")
 
 
+def test_the_report_says_how_requests_were_issued(tmp_path: Path) -> None:
+    assert reported(tmp_path, WHOLE, threads=1)["issued_by"] == "1 thread"
+    words = reported(tmp_path, WHOLE, threads=2, polled=1, synchronous=1)["issued_by"]
+    assert words == "2 threads, polled, short ones without io_uring, because the driver takes none without waiting"
+
+
 def test_asap_reports_throughput(tmp_path: Path) -> None:
     rows = [request("read", 10 * n, 10 * n + 9, due=None, queued=40 * n) for n in range(5)]
     result = reported(tmp_path, rows, ASAP)

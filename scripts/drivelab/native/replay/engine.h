@@ -95,6 +95,8 @@ struct issuer {
     uint64_t batch[MOST_TOGETHER];
     struct job jobs[MOST_TOGETHER];
     uint32_t job_count;
+    uint32_t synchronous, synchronous_most; /* requests executed and not yet counted, and most in flight with them */
+    int64_t synchronous_ns;                 /* completion of the last one */
     uint64_t ended; /* read from the threads' eventfd */
 
     struct slot slots[MOST_IN_FLIGHT];
@@ -157,8 +159,22 @@ void issue_submit(struct issuer *);
    watchdog and heartbeat keep working. */
 bool issue_submit_rest(struct issuer *);
 
+/* Find out whether a target completes requests in the system call; reads one block of it a few times if its driver
+   takes no request without waiting. */
+void target_find_synchronous(struct target *);
+/* Return whether the issuing thread executes a request itself. */
+bool is_synchronous(const struct engine *, const struct schedule_record *);
+/* Execute the prepared request in this slot. */
+void issue_synchronously(struct issuer *, uint32_t slot);
+/* Add the executed requests to the results' header. */
+void count_synchronous(struct issuer *);
+
 /* Process all available completions; return their number. */
 uint32_t reap(struct issuer *);
+/* Record the completion of the request in a slot, and free the slot. */
+void complete(struct issuer *, uint32_t slot, int32_t outcome, int64_t at);
+/* Add completed requests, of which the last completed at `last`, to the results' header. */
+void count_completed(struct issuer *, uint32_t count, int64_t last, int64_t now);
 /* Find out where the next block that a read returned came from; false if all are known. */
 bool look_at_data(struct issuer *);
 /* Listen for ended jobs of the threads. */

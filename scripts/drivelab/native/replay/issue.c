@@ -106,7 +106,7 @@ static bool take(struct issuer *issuer, int64_t now)
         if ((int64_t)record->deadline_ns <= now) {
             uint32_t used = __atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED), limit = limit_of(engine, record);
             uint32_t others = __atomic_load_n(&engine->short_of_places, __ATOMIC_RELAXED) - issuer->short_of_places;
-            uint32_t room = others ? 0 : room_of(issuer, limit, used);
+            uint32_t room = others ? 0 : room_of(issuer, limit, used - issuer->places);
             uint64_t due;
             if (!room && !must_park(engine, first, now, &due)) { /* a parked request needs no place yet */
                 issuer->blocked = true;
@@ -150,11 +150,12 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
-/* Prepare a request; false if there is no memory for its data until other requests complete. */
+/* Prepare a request in the next free slot; false if there is no memory for its data until other requests complete. */
 static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due)
 {
     struct engine *engine = issuer->engine;
     struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
+    bool synchronous = is_synchronous(engine, record);
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
     if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
@@ -168,7 +169,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
             .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation,
             .target = (uint8_t)target_of(record)};
-    else
+    else if (!synchronous)
         put_into_ring(issuer, record, slot);
 
     struct result_record *result = &engine->results->records[index];
@@ -178,7 +179,8 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     issuer->places--;
     issuer->in_flight++;
     result->in_flight = (uint16_t)(__atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED) - issuer->places);
-    issuer->batch[issuer->prepared++] = index;
+    if (!synchronous)
+        issuer->batch[issuer->prepared++] = index;
     return true;
 }
 
@@ -194,7 +196,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     struct engine *engine = issuer->engine;
     const struct due *first = NULL;
     bool dependencies = engine->schedule->dependencies;
-    for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
+    for (unsigned parked = 0; issuer->prepared + issuer->synchronous < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
             next = engine_record(engine, issuer->next);
@@ -225,6 +227,9 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         if (now < (int64_t)due)
             return (int64_t)due;
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
+        bool synchronous = is_synchronous(engine, record);
+        if (synchronous && issuer->prepared) /* submit the earlier ones first */
+            return now;
         bool place = has_place(issuer, limit_of(engine, record),
                                from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
         if (!place || !prepare(issuer, record, index, due)) {
@@ -237,6 +242,8 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
             due_take_first(&issuer->due);
         else
             issuer->next++;
+        if (synchronous) /* may make other requests due */
+            issue_synchronously(issuer, issuer->free_slots[issuer->in_flight - 1]);
     }
     return now;
 }
@@ -245,6 +252,8 @@ int64_t issue_due(struct issuer *issuer, int64_t now)
 {
     issuer->blocked = false;
     int64_t next = prepare_due(issuer, now);
+    if (issuer->synchronous)
+        count_synchronous(issuer);
     give_back_places(issuer);
     if (!issuer->blocked)
         tell_shortage(issuer, false);

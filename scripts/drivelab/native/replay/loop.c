@@ -18,9 +18,10 @@
 
 #define BEAT_NS (SECOND_NS / 2)
 #define STEP_NS 200
-/* A trial has two turns. The first half of a turn does not count, because the scheduler needs time to find a free CPU
-   for a kernel thread. */
-#define TURN_NS 100000000
+/* A trial has two turns: watching until the first time, sleeping until the second. The first half of a turn does not
+   count, because the scheduler needs time to find a free CPU for a kernel thread. It finds none within 30 ms. */
+#define WATCHED_NS 100000000
+#define TRIED_NS 140000000
 #define RETRY_NS 50000 /* delay before retrying a submission for which the kernel had no memory */
 
 volatile sig_atomic_t asked_to_stop;
@@ -103,8 +104,8 @@ static void go_on_with_trial(struct issuer *issuer, int64_t now)
     struct trial *trial = &issuer->trial;
     if (trial->turn == TURNS)
         return;
-    trial->turn = now < TURN_NS ? 0 : now < TURNS * TURN_NS ? (unsigned)(now / TURN_NS) : TURNS;
-    trial->counts = trial->turn < TURNS && now % TURN_NS >= TURN_NS / 2;
+    trial->turn = now < WATCHED_NS ? 0 : now < TRIED_NS ? 1 : TURNS;
+    trial->counts = trial->turn < TURNS && now >= (trial->turn ? (WATCHED_NS + TRIED_NS) / 2 : WATCHED_NS / 2);
 }
 
 static int64_t watched_until(const struct issuer *issuer)

@@ -44,17 +44,12 @@ bool look_at_data(struct issuer *issuer)
     return true;
 }
 
-static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
+void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
 {
     struct slot *slot = &issuer->slots[number];
     struct result_record *result = &issuer->engine->results->records[slot->index];
     result->complete_ns = (uint64_t)at;
     result->result = outcome;
-    if (issuer->trial.counts) {
-        bool watches = issuer_watches(issuer);
-        issuer->trial.latency_ns[watches] += (double)(at - (int64_t)result->issue_ns);
-        issuer->trial.requests[watches]++;
-    }
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
     if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
         record_failure(issuer, slot->index);
@@ -62,6 +57,24 @@ static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, in
     issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
     if (issuer->engine->schedule->dependencies)
         release_waiters(issuer, slot->index);
+}
+
+static void count_for_trial(struct issuer *issuer, uint32_t slot, int64_t at)
+{
+    bool watches = issuer_watches(issuer);
+    const struct result_record *result = &issuer->engine->results->records[issuer->slots[slot].index];
+    issuer->trial.latency_ns[watches] += (double)(at - (int64_t)result->issue_ns);
+    issuer->trial.requests[watches]++;
+}
+
+void count_completed(struct issuer *issuer, uint32_t count, int64_t last, int64_t now)
+{
+    struct results_header *header = issuer->engine->results->header;
+    __atomic_fetch_add(&header->completed, count, __ATOMIC_RELAXED);
+    results_raise(&header->end_ns, (uint64_t)last);
+    __atomic_store_n(&issuer->progress_ns, now, __ATOMIC_RELAXED);
+    if (issuer->blocked) /* also covers requests that became due behind the blocked one */
+        issuer->blocked_ns = now;
 }
 
 static uint32_t reap_jobs(struct issuer *issuer, int64_t *last_ns)
@@ -109,6 +122,8 @@ uint32_t reap(struct issuer *issuer)
             jobs_ended = true;
         } else {
             uint32_t number = (uint32_t)cqe->user_data;
+            if (issuer->trial.counts)
+                count_for_trial(issuer, number, now);
             complete(issuer, number, engine->targets->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
                                                           : cqe->res, now);
             last = now;
@@ -123,11 +138,7 @@ uint32_t reap(struct issuer *issuer)
     }
     if (count) {
         __atomic_fetch_sub(&engine->in_flight, count, __ATOMIC_RELAXED);
-        __atomic_fetch_add(&engine->results->header->completed, count, __ATOMIC_RELAXED);
-        results_raise(&engine->results->header->end_ns, (uint64_t)last);
-        __atomic_store_n(&issuer->progress_ns, now, __ATOMIC_RELAXED);
-        if (issuer->blocked) /* also covers requests that became due behind the blocked one */
-            issuer->blocked_ns = now;
+        count_completed(issuer, count, last, now);
     }
     return count;
 }
