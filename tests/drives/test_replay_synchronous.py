@@ -56,7 +56,7 @@ def pages(operation: str, count: int = PAGES, **more: int) -> Records:
 
 @pytest.mark.parametrize("flags", [0, FUA])
 def test_data_and_order(engine: Engine, flags: int) -> None:
-    ran = engine.run(pages("write", PAGES // 2, flags=flags), OPTIONS)
+    ran = engine.run(pages("write", PAGES // 2, flags=flags), replace(OPTIONS, depth_limit=8))
     assert (ran.status, ran.report["state"], ran.report["synchronous"]) == (0, "finished", True)
     assert ran.report["issued"] == ran.report["completed"] == PAGES // 2
     assert (ran.results["result"] == BLOCK).all()
@@ -75,7 +75,19 @@ def test_repeated_reads_at_a_depth(engine: Engine, depth: int, threads: int) -> 
     options = replace(OPTIONS, depth_limit=depth, threads=threads, requests=20_000)
     ran = engine.run(pages("read", depth=depth), options)
     assert ran.report["completed"] == 20_000
-    assert ran.report["most_in_flight"] <= min(threads, depth)
+    assert ran.report["most_in_flight"] <= (depth if depth >= 32 else min(threads, depth))
+
+
+def test_at_a_greater_depth_other_threads_execute_requests_too(engine: Engine) -> None:
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("one CPU only")
+    ran = engine.run(pages("write"), replace(OPTIONS, depth_limit=64))
+    assert ran.report["completed"] == PAGES
+    assert 14 < ran.report["most_in_flight"] <= 29, "28 handed over, and one of the thread's own"
+    alone = ran.results["in_flight"] == 1
+    assert not alone.all()
+    data = direct_read(engine.target)
+    assert len({data[page * BLOCK : (page + 1) * BLOCK] for page in range(PAGES)}) == PAGES
 
 
 def test_deadlines_are_kept(engine: Engine) -> None:
@@ -102,7 +114,8 @@ def test_dependents_follow(engine: Engine, threads: int) -> None:
 
 def test_long_requests_and_flushes_take_the_ring(engine: Engine) -> None:
     longer = [{"operation": "read", "offset_bytes": n * MIB, "length_bytes": MIB} for n in range(8)]
-    ran = engine.run_rows(*longer, {"operation": "flush"}, {"operation": "write"}, *longer)
+    ran = engine.run_rows(*longer, {"operation": "flush"}, {"operation": "write"}, *longer,
+                          options=replace(OPTIONS, depth_limit=8))  # fmt: skip
     assert ran.report["state"] == "finished"
     assert ran.report["synchronous"]
     assert ran.report["most_in_flight"] > 1
@@ -118,7 +131,7 @@ def test_the_ring_is_used_if_nothing_is_short_or_a_kernel_thread_submits(engine:
 def test_a_failed_write(engine: Engine, go_on: bool) -> None:
     """The device may use only a part of the memory for which the data calls."""
     (Path("/sys/block") / Path(engine.target).name / "mem_limit").write_text(str(MIB))
-    ran = engine.run(pages("write"), replace(OPTIONS, go_on=go_on))
+    ran = engine.run(pages("write"), replace(OPTIONS, go_on=go_on, depth_limit=8))
     failed = ran.results["result"] < 0
     assert failed.any()
     assert ran.report["first_failed"] == int(np.flatnonzero(failed)[0]) > 0

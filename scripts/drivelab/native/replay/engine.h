@@ -97,6 +97,7 @@ struct issuer {
     uint32_t job_count;
     uint32_t synchronous, synchronous_most; /* requests executed and not yet counted, and most in flight with them */
     int64_t synchronous_ns;                 /* completion of the last one */
+    bool hands_over;                        /* see synchronous.c */
     uint64_t ended; /* read from the threads' eventfd */
 
     struct slot slots[MOST_IN_FLIGHT];
@@ -162,8 +163,8 @@ bool issue_submit_rest(struct issuer *);
 /* Find out whether a target completes requests in the system call; reads one block of it a few times if its driver
    takes no request without waiting. */
 void target_find_synchronous(struct target *);
-/* Return whether the issuing thread executes a request itself. */
-bool is_synchronous(const struct engine *, const struct schedule_record *);
+/* Return whether the issuing thread executes a request with this depth limit itself. */
+bool is_synchronous(struct issuer *, const struct schedule_record *, uint32_t limit);
 /* Execute the prepared request in this slot. */
 void issue_synchronously(struct issuer *, uint32_t slot);
 /* Add the executed requests to the results' header. */

@@ -5,6 +5,8 @@
 
 /* Number of dependent requests to park before completions are checked again. */
 #define MOST_PARKED_TOGETHER 256
+/* Number of requests to execute while others are in flight before completions are checked again. */
+#define MOST_BESIDE 4
 /* Delay before looking again for what another thread frees. */
 #define LOOK_AGAIN_NS 20000
 
@@ -150,12 +152,13 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
-/* Prepare a request in the next free slot; false if there is no memory for its data until other requests complete. */
-static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due)
+/* Prepare a request in the next free slot, to submit it or to execute it `synchronous`; false if there is no memory for
+   its data until other requests complete. */
+static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due,
+                    bool synchronous)
 {
     struct engine *engine = issuer->engine;
     struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
-    bool synchronous = is_synchronous(engine, record);
     *slot = (struct slot){.index = index, .moves = record->operation <= WRITE};
     if (slot->moves) {
         slot->length_bytes = (uint32_t)record->length_bytes;
@@ -227,12 +230,12 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         if (now < (int64_t)due)
             return (int64_t)due;
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
-        bool synchronous = is_synchronous(engine, record);
+        bool synchronous = is_synchronous(issuer, record, limit_of(engine, record));
         if (synchronous && issuer->prepared) /* submit the earlier ones first */
             return now;
         bool place = has_place(issuer, limit_of(engine, record),
                                from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
-        if (!place || !prepare(issuer, record, index, due)) {
+        if (!place || !prepare(issuer, record, index, due, synchronous)) {
             issuer->blocked = true;
             int64_t again = look_again(issuer, now);
             /* `first` may have another depth limit */
@@ -242,8 +245,11 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
             due_take_first(&issuer->due);
         else
             issuer->next++;
-        if (synchronous) /* may make other requests due */
+        if (synchronous) { /* may make other requests due */
             issue_synchronously(issuer, issuer->free_slots[issuer->in_flight - 1]);
+            if (issuer->in_flight && issuer->synchronous == MOST_BESIDE) /* look for completions */
+                return now;
+        }
     }
     return now;
 }

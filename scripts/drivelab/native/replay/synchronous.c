@@ -1,6 +1,9 @@
 /* Devices that complete requests in the system call, such as zram. If their driver takes no request without waiting,
    io_uring hands each to another thread. That costs about as much CPU time as the request itself, and its latency would
-   be that of a wake-up. So the issuing thread executes short requests itself; long ones would delay those behind. */
+   be that of a wake-up. So the issuing thread executes short requests itself; long ones would delay those behind.
+
+   Without deadlines, if the depth is enough for both and CPUs are left over, those other threads execute requests too:
+   then one issuing thread reads 1.5 instead of 0.9 million blocks a second from zram. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -12,6 +15,11 @@
 /* Reads of one block in which the thread must not have slept. */
 #define TRIES 16
 #define LONGEST_BYTES 16384
+/* Requests of an issuing thread, from which on it hands some over; the most of them at a time; and how few of them are
+   left when it hands over more, because each hand-over wakes a thread. */
+#define LEAST_SHARE 32
+#define MOST_HANDED 28
+#define FEW_HANDED 14
 
 static long sleeps(void)
 {
@@ -45,10 +53,20 @@ void target_find_synchronous(struct target *target)
     free(block.iov_base);
 }
 
-bool is_synchronous(const struct engine *engine, const struct schedule_record *record)
+static bool hands_over(struct issuer *issuer, uint32_t limit)
 {
-    return record->operation <= WRITE && record->length_bytes <= LONGEST_BYTES &&
-           engine->targets[target_of(record)].synchronous;
+    const struct engine *engine = issuer->engine;
+    if (!issuer->watch_ns || engine->schedule->deadlines || limit / engine->options->threads < LEAST_SHARE)
+        return false;
+    if (issuer->in_flight <= FEW_HANDED || issuer->in_flight >= MOST_HANDED)
+        issuer->hands_over = issuer->in_flight <= FEW_HANDED;
+    return issuer->hands_over;
+}
+
+bool is_synchronous(struct issuer *issuer, const struct schedule_record *record, uint32_t limit)
+{
+    return issuer->engine->targets[target_of(record)].synchronous && record->operation <= WRITE &&
+           record->length_bytes <= LONGEST_BYTES && !hands_over(issuer, limit);
 }
 
 void issue_synchronously(struct issuer *issuer, uint32_t number)
