@@ -24,8 +24,9 @@ import pytest
 from other_processes import borrow_and_die, borrow_often
 
 from drivelab.cli.main import main
+from drivelab.core import lock
 from drivelab.core.errors import UserError
-from drivelab.virtual import fuse, manage, users
+from drivelab.virtual import fuse, manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
 from drivelab.virtual.model import DriveModel
@@ -290,7 +291,7 @@ def test_udev_does_not_count_as_a_user(drive: VirtualDrive, monkeypatch: pytest.
     reader = os.open(drive.device, os.O_RDONLY)
     fcntl.flock(reader, fcntl.LOCK_SH)
     ends = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: os.close(reader))
-    monkeypatch.setattr(users, "time", ends)
+    monkeypatch.setattr(lock, "time", ends)
     assert manage.stop("test")
     assert not drive.alive
 

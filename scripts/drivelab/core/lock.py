@@ -60,8 +60,9 @@ def exclusive(path: Path, drive: str, *, label: str = "") -> Iterator[None]:
     try:
         passing_s = PASSING_S if stat.S_ISBLK(os.fstat(descriptor).st_mode) else 0.0
         if not _locked(descriptor, time.monotonic() + passing_s):
+            others = f", or by udev for more than {passing_s:g} s" if passing_s else ""
             raise UserError(
-                f"drive '{drive}' is being used by another drivelab process (lock on {label}); "
+                f"drive '{drive}' is being used by another drivelab process{others} (lock on {label}); "
                 "wait for that process or end it, then run the command again"
             )
         yield
@@ -88,6 +89,21 @@ def _opened(path: Path, drive: str, label: str, flags: int) -> int:
         raise UserError(f"drive '{drive}': cannot hold {label} ({error.strerror}); check what else uses it") from None
 
 
+@contextmanager
+def alone(path: Path, mode: int = 0o600, *, shared: bool = False) -> Iterator[None]:
+    """Wait for the lock of a file in an existing folder, and hold it within the context; create the file if needed.
+
+    Any number of processes hold a shared lock at the same time, but not beside one that is not shared. Raises OSError
+    if the file cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def locked_file(path: Path, refusal: str) -> TextIO:
     """Create a lock file if needed, and return it locked until closed; raises UserError(`refusal`) if it is locked."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,16 +114,16 @@ def locked_file(path: Path, refusal: str) -> TextIO:
     return file
 
 
-def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock of `exclusive`; False for a path that cannot be opened."""
+def is_held(path: Path, passing_s: float = 0.0) -> bool:
+    """Return whether a process holds the lock of `exclusive`, also after `passing_s`.
+
+    False for a path that cannot be opened.
+    """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return not _locked(descriptor, time.monotonic() + passing_s)
     finally:
         os.close(descriptor)
-    return False

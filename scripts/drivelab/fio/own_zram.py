@@ -18,7 +18,7 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.files import own_run_directory
-from drivelab.core.lock import is_held
+from drivelab.core.lock import alone, is_held
 from drivelab.drives import sysfs
 from drivelab.drives.sysfs import read_text
 
@@ -113,12 +113,8 @@ def remove_left(control: Path = CONTROL) -> list[str]:
 def _alone() -> Iterator[None]:
     """Let only one process at a time make devices and look for those that are left."""
     _folder().mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(_folder() / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with alone(_folder() / "lock"):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def _folder() -> Path:

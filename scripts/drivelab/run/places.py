@@ -8,10 +8,11 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from drivelab.core.files import own_run_directory
+from drivelab.core.lock import alone
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import write_json
@@ -114,13 +115,6 @@ def _name(plan: Plan) -> str:
     return hashlib.sha256(repr(chain).encode()).hexdigest()[:16]
 
 
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _alone(folder: Path) -> AbstractContextManager[None]:
     """Keep other processes from the places for a moment."""
-    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        with suppress(OSError):
-            os.close(descriptor)
+    return alone(folder / ".lock", 0o644)
