@@ -18,6 +18,12 @@ struct place {
     uint32_t offset;
 };
 
+/* The next event of a CPU. */
+struct head {
+    uint64_t time;
+    unsigned cpu;
+};
+
 struct cpu {
     int file;
     bool ended;
@@ -34,7 +40,7 @@ struct cpu {
 struct merge {
     unsigned count;
     struct cpu *cpus;
-    unsigned *heap; /* CPUs with events, the CPU with the earliest event first */
+    struct head *heap; /* CPUs with events, the CPU with the earliest event first */
     unsigned heap_count;
     uint8_t *spare; /* a buffer to swap with a CPU's buffer */
     bool started;
@@ -175,28 +181,29 @@ static bool fill(struct merge *merge, unsigned number)
     return true;
 }
 
-static bool earlier(const struct merge *merge, unsigned a, unsigned b)
+static struct head head_of(const struct merge *merge, unsigned number)
 {
-    uint64_t time_a = merge->cpus[a].places[merge->cpus[a].next].time;
-    uint64_t time_b = merge->cpus[b].places[merge->cpus[b].next].time;
-    return time_a != time_b ? time_a < time_b : a < b;
+    const struct cpu *cpu = &merge->cpus[number];
+    return (struct head){cpu->places[cpu->next].time, number};
 }
 
-static void sift_down(struct merge *merge, unsigned at)
+static bool earlier(struct head a, struct head b) { return a.time != b.time ? a.time < b.time : a.cpu < b.cpu; }
+
+static void sift_down(struct merge *merge, unsigned at, struct head moving)
 {
-    unsigned moving = merge->heap[at];
+    struct head *heap = merge->heap;
     for (;;) {
         unsigned child = 2 * at + 1;
         if (child >= merge->heap_count)
             break;
-        if (child + 1 < merge->heap_count && earlier(merge, merge->heap[child + 1], merge->heap[child]))
+        if (child + 1 < merge->heap_count && earlier(heap[child + 1], heap[child]))
             child++;
-        if (!earlier(merge, merge->heap[child], moving))
+        if (!earlier(heap[child], moving))
             break;
-        merge->heap[at] = merge->heap[child];
+        heap[at] = heap[child];
         at = child;
     }
-    merge->heap[at] = moving;
+    heap[at] = moving;
 }
 
 static bool start(struct merge *merge)
@@ -206,10 +213,10 @@ static bool start(struct merge *merge)
         if (!fill(merge, i))
             return false;
         if (merge->cpus[i].count)
-            merge->heap[merge->heap_count++] = i;
+            merge->heap[merge->heap_count++] = head_of(merge, i);
     }
     for (unsigned i = merge->heap_count / 2; i-- > 0;)
-        sift_down(merge, i);
+        sift_down(merge, i, merge->heap[i]);
     return true;
 }
 
@@ -217,16 +224,16 @@ bool merge_next(struct merge *merge, struct event *event)
 {
     if (merge->error || (!merge->started && !start(merge)) || !merge->heap_count)
         return false;
-    unsigned number = merge->heap[0];
+    unsigned number = merge->heap[0].cpu;
     struct cpu *cpu = &merge->cpus[number];
     /* Refill before returning the event, so that its payload does not move until the next call. */
     if (cpu->count - cpu->next <= LOOKAHEAD && !cpu->ended && !fill(merge, number))
         return false;
     *event = parse_record(cpu->buffer + cpu->places[cpu->next++].offset);
-    if (cpu->next == cpu->count)
-        merge->heap[0] = merge->heap[--merge->heap_count];
-    if (merge->heap_count)
-        sift_down(merge, 0);
+    if (cpu->next < cpu->count)
+        sift_down(merge, 0, head_of(merge, number));
+    else if (--merge->heap_count)
+        sift_down(merge, 0, merge->heap[merge->heap_count]);
     return true;
 }
 

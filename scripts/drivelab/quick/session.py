@@ -6,7 +6,7 @@ import re
 import shlex
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,7 +36,7 @@ from drivelab.quick.view import CHANGES, LiveView, final_table, host_limited, su
 from drivelab.recording.writer import read_journal
 from drivelab.run import consent, guest
 from drivelab.virtual import manage
-from drivelab.virtual.model import VIRTUAL_DRIVES, DriveModel, model_among
+from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 
 VIRTUAL = "virtual drive"
 _LINK = re.compile(r"([\d.]+) GT/s.* x(\d+)")
@@ -183,13 +183,17 @@ def take(look_planned: Planned) -> list[Place]:
 
 @contextmanager
 def _virtual_drives(plans: Sequence[Plan]) -> Iterator[None]:
-    """Start the virtual drives that do not run, and stop them after the last command that uses them."""
-    with ExitStack() as stack:
+    """Stop the virtual drives that the look started."""
+    running = {drive.name for drive in manage.status()}
+    try:
+        yield
+    finally:
         for plan in plans:
             if plan.virtual and plan.clock == "wall":
-                model = DriveModel.from_mapping(plan.drive, plan.subject["drive"]["virtual"])
-                stack.enter_context(manage.borrowed(str(plan.context["device"]).removeprefix("virtual:"), model))
-        yield
+                name = str(plan.context["device"]).removeprefix("virtual:")
+                if name not in running:
+                    with suppress(UserError):  # another command uses the drive now
+                        manage.stop(name)
 
 
 def _place(plan: Plan, request: Request, under: tuple[Layer, ...], tables: dict[str, pd.DataFrame]) -> Place:

@@ -126,7 +126,7 @@ def completed_rows(schedule: Path, results: Path) -> Iterator[npt.NDArray[np.flo
 
 
 FASTEST_IOPS = 1_000_000
-"""Space is reserved for the results of this many I/Os a second; no single thread issues more."""
+"""Space is reserved for the results of this many I/Os a second."""
 _DRAWN = 1 << 21
 """I/Os drawn before they repeat: half a minute of a fast drive, 80 MiB."""
 
@@ -142,7 +142,8 @@ def run_composite(
     """Run the streams of a cell for its runtime, issued by one thread.
 
     Threads times queue depth I/Os are in flight. `engine.json` beside the evidence says whether the request buffers
-    were registered or plain. Raises CellFailed when the engine ends early or an I/O fails.
+    were registered or plain, and whether the issuing thread executed I/Os itself, one at a time (zram). Raises
+    CellFailed when the engine ends early or an I/O fails.
     """
     assert cell.runtime_s is not None
     most = int(FASTEST_IOPS * cell.runtime_s)
@@ -157,12 +158,18 @@ def run_composite(
             target.path, target.identity, schedule, directory, options, on_tick=on_tick, on_hang=on_hang
         )
         outcome = native.engine_report(directory)
+        if outcome["state"] == "finished":
+            raise CellFailed(
+                f"the drive took more than {FASTEST_IOPS:,} I/Os a second, for which drivelab reserves space; give the "
+                "load a smaller queue depth"
+            )
         if outcome["state"] != "time is up" or outcome["failed"]:
             raise CellFailed(
                 f"the replay engine ended in state '{outcome['state']}'; "
                 f"{outcome['failed']} of {outcome['issued']} I/Os failed"
             )
-        write_json(directory / "engine.json", {"engine": "native", "buffers": outcome["buffers"]})
+        kept = {name: outcome[name] for name in ("buffers", "synchronous")}
+        write_json(directory / "engine.json", {"engine": "native", **kept})
         text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
         write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=(1,), job=text,
                    version=NATIVE_VERSION, epoch_ms=outcome["start_realtime_ns"] // 10**6)  # fmt: skip

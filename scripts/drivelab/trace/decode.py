@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +53,12 @@ def decode(
     first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")
     refuse_source(output, files.values())
     first_sector = int(report.get("first_sector", 0))
-    begins = {} if _is_queued(files.values(), first_sector, number) else {BEGINS: ISSUE}
-    with (
-        writable(output),
-        Decoder(list(files.values()), processes, first_sector, number, from_dispatch=bool(begins)) as decoder,
-    ):
+    opened = partial(Decoder, list(files.values()), processes, first_sector, number)
+    with writable(output), _begun(opened) as (decoder, batches, begins):
         with TraceWriter(first_pass) as writer:
-            _write(writer, decoder)
+            with Behind() as behind:
+                for batch in batches:
+                    behind.do(writer.write, batch)
             counts = decoder.counts()
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
@@ -73,19 +75,18 @@ def decode(
     return summary
 
 
-def _write(writer: TraceWriter, decoder: Decoder) -> None:
-    with Behind() as behind:
-        for batch in decoder.batches():
-            behind.do(writer.write, batch)
-
-
-def _is_queued(files: Iterable[Path], first_sector: int, device: int | None) -> bool:
-    """Return whether the capture has queue events, or no dispatch either; usually after the first batch."""
-    with Decoder(list(files), first_sector=first_sector, device=device) as decoder:
-        if any(batch.num_rows for batch in decoder.batches()):
-            return True
+@contextmanager
+def _begun(opened: Callable[..., Decoder]) -> Iterator[tuple[Decoder, Iterator[pa.RecordBatch], dict[str, str]]]:
+    """Yield a decoder, its batches, and BEGINS if the capture has no queue events; usually after the first batch."""
+    with opened() as decoder:
+        batches = decoder.batches()
+        first = next(batches, None)
         actions = decoder.counts().events_by_action
-        return "Q" in actions or "D" not in actions
+        if first is not None or "Q" in actions or "D" not in actions:
+            yield decoder, chain([] if first is None else [first], batches), {}
+            return
+    with opened(from_dispatch=True) as decoder:
+        yield decoder, decoder.batches(), {BEGINS: ISSUE}
 
 
 def count_events(files: Sequence[Path]) -> Counts:

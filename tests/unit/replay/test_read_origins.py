@@ -11,39 +11,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from made_traces import Row
 from prepared_replays import prepare_rows
-from replay_files import BLOCK, direct_io_trouble, engines_of, identity
+from replay_files import BLOCK, direct_io_trouble, engines_of
+from verified_replays import OPTIONS, SEED, Bench
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native
-from drivelab.replay.engine_records import open_results, open_schedule
-from drivelab.replay.native import RESULTS, EngineOptions
-from drivelab.replay.outcome import OUTCOME_FILE, write_outcome
-from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
-from drivelab.replay.prepare import Prepared
-from drivelab.replay.verify.data_requests import DATA, PREFILLED
+from drivelab.replay.engine_records import open_results
+from drivelab.replay.native import RESULTS
 from drivelab.replay.verify.read_origins import (
     FOREIGN,
     MIXED,
     ORIGINS,
     ZEROES,
     make_origins,
-    read_origins,
     written_by,
 )
-from drivelab.replay.verify.verification import first_example, verified_blocks, verify, wrong_blocks
+from drivelab.replay.verify.verification import first_example, verified_blocks, wrong_blocks
 from drivelab.replay.verify.written_data import blocks
-from drivelab.replay.volumes import ONLY
 
-SEED = 2**63 + 11
 MIB = 1 << 20
-OPTIONS = EngineOptions(watchdog_s=60, seed=SEED, exact_data=True)
 IN_ORDER = ReplayChoice(TimingChoice("asap", depth=1), dependencies="trace")
 
 
@@ -51,45 +43,12 @@ READ_EVERY_NS = 500_000
 """Slowly enough for this process to change a block between reads."""
 
 
-class Bench:
-    """Runs verified replays on one file."""
-
-    def __init__(self, folder: Path, content: bytes) -> None:
-        self.folder, self.target = folder, folder / "target"
-        self.target.write_bytes(content)
-
-    def prepare(self, rows: list[Row], choice: ReplayChoice, block_bytes: int = BLOCK) -> Prepared:
-        return prepare_rows(self.folder, rows, choice, self.target.stat().st_size, block_bytes)
-
-    def run(self, prepared: Prepared, options: EngineOptions = OPTIONS, **more: Any) -> None:
-        native.run_engine(str(self.target), identity(self.target), prepared.schedule, self.folder, options, **more)
-
-    def words(self, prepared: Prepared) -> np.ndarray[Any, np.dtype[np.uint64]]:
-        return read_origins(self.folder / ORIGINS, prepared.requests)
-
-    def prefill(self, prepared: Prepared, options: EngineOptions = OPTIONS) -> EngineOptions:
-        """Write what the schedule reads; return the options for its replay."""
-        folder = self.folder / "prefill"
-        folder.mkdir()
-        prefill_schedule(prepared.schedule, folder / "schedule")
-        first = prefill_options(options, {"seed": SEED}, prepared.schedule)
-        native.run_engine(str(self.target), identity(self.target), folder / "schedule", folder, first)
-        check_prefill(folder)
-        assert not list(folder.glob("*.bin"))
-        return replace(options, prefilled=open_schedule(folder / "schedule").header["count"])
-
-    def verified(self, prepared: Prepared, block_bytes: int = BLOCK, *, prefilled: bool = False) -> dict[str, Any]:
-        made = {"seed": SEED, "block_bytes": block_bytes, **({PREFILLED: [ONLY]} if prefilled else {})}
-        about = {"engine": "native", DATA: made}
-        write_outcome(prepared.planned, self.folder / RESULTS, self.folder / OUTCOME_FILE, about)
-        return verify({ONLY: str(self.target)}, self.folder / OUTCOME_FILE)[ONLY]
-
-
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
     if (reason := native.possible() or direct_io_trouble(tmp_path)) is not None:
         pytest.skip(reason)
-    return Bench(tmp_path, bytes(4 * MIB))
+    (tmp_path / "target").write_bytes(bytes(4 * MIB))
+    return Bench(tmp_path, tmp_path / "target")
 
 
 def row(n: int, operation: str, block: int, count: int = 1) -> Row:

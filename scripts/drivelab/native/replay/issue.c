@@ -152,10 +152,10 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
-/* Prepare a request in the next free slot, to submit it or to execute it `synchronous`; false if there is no memory for
-   its data until other requests complete. */
+/* Prepare a request in the next free slot, to execute or to submit it; false if there is no memory for its data until
+   other requests complete. */
 static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due,
-                    bool synchronous)
+                    bool executes)
 {
     struct engine *engine = issuer->engine;
     struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
@@ -172,7 +172,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
             .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation,
             .target = (uint8_t)target_of(record)};
-    else if (!synchronous)
+    else if (!executes)
         put_into_ring(issuer, record, slot);
 
     struct result_record *result = &engine->results->records[index];
@@ -182,7 +182,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     issuer->places--;
     issuer->in_flight++;
     result->in_flight = (uint16_t)(__atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED) - issuer->places);
-    if (!synchronous)
+    if (!executes)
         issuer->batch[issuer->prepared++] = index;
     return true;
 }
@@ -199,7 +199,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     struct engine *engine = issuer->engine;
     const struct due *first = NULL;
     bool dependencies = engine->schedule->dependencies;
-    for (unsigned parked = 0; issuer->prepared + issuer->synchronous < MOST_TOGETHER;) {
+    for (unsigned parked = 0; issuer->prepared + issuer->executed < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
             next = engine_record(engine, issuer->next);
@@ -230,12 +230,13 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         if (now < (int64_t)due)
             return (int64_t)due;
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
-        bool synchronous = is_synchronous(issuer, record, limit_of(engine, record));
-        if (synchronous && issuer->prepared) /* submit the earlier ones first */
+        uint32_t limit = limit_of(engine, record);
+        bool executes = execute_next(issuer, record, limit);
+        if (executes && issuer->prepared) /* submit the earlier ones first */
             return now;
-        bool place = has_place(issuer, limit_of(engine, record),
-                               from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
-        if (!place || !prepare(issuer, record, index, due, synchronous)) {
+        bool place = has_place(issuer, limit,
+                               from_parked || executes ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
+        if (!place || !prepare(issuer, record, index, due, executes)) {
             issuer->blocked = true;
             int64_t again = look_again(issuer, now);
             /* `first` may have another depth limit */
@@ -245,9 +246,10 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
             due_take_first(&issuer->due);
         else
             issuer->next++;
-        if (synchronous) { /* may make other requests due */
-            issue_synchronously(issuer, issuer->free_slots[issuer->in_flight - 1]);
-            if (issuer->in_flight && issuer->synchronous == MOST_BESIDE) /* look for completions */
+        if (executes) { /* may make other requests due */
+            execute(issuer, issuer->free_slots[issuer->in_flight - 1], limit);
+            bool look = issuer->in_flight && issuer->executed == MOST_BESIDE;
+            if (look || engine_state(engine) != RUNNING || asked_to_stop)
                 return now;
         }
     }
@@ -258,8 +260,8 @@ int64_t issue_due(struct issuer *issuer, int64_t now)
 {
     issuer->blocked = false;
     int64_t next = prepare_due(issuer, now);
-    if (issuer->synchronous)
-        count_synchronous(issuer);
+    if (issuer->executed)
+        count_executed(issuer);
     give_back_places(issuer);
     if (!issuer->blocked)
         tell_shortage(issuer, false);

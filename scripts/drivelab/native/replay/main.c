@@ -68,8 +68,7 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
                       refusal) ||
         (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
         return false;
-    for (unsigned i = 0; !options->nvme && !options->polled && !options->kernel_thread && i < options->targets; i++)
-        target_find_synchronous(&engine->targets[i]);
+    engine->may_execute = may_execute(engine);
     if (options->origins && options->requests > engine->schedule->header.count)
         return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
     if (!options->origins)

@@ -12,7 +12,6 @@ struct target {
     uint32_t block_bytes; /* logical block; 1 of a file */
     int nvme;             /* character device of the same namespace, if requests are NVMe commands; 0: none */
     uint32_t namespace;
-    bool synchronous; /* see synchronous.c */
 };
 
 /* Open the targets of the schedule with O_DIRECT, in its order; false with a refusal if they are not as many or not all
