@@ -169,7 +169,7 @@ def test_reads_are_verified(engine: Engine, tmp_path: Path, depth: int, threads:
 
 @pytest.mark.parametrize("go_on", [False, True])
 def test_a_failed_write(engine: Engine, go_on: bool) -> None:
-    """The device may use only a part of the memory for which the data calls."""
+    """The device may use less memory than the data needs."""
     (Path("/sys/block") / Path(engine.target).name / "mem_limit").write_text(str(MIB))
     ran = engine.run(pages("write"), replace(OPTIONS, go_on=go_on, depth_limit=8))
     failed = ran.results["result"] < 0

@@ -48,7 +48,9 @@ struct decoder *decoder_open(const char *const *paths, unsigned count, uint64_t 
                              bool from_dispatch);
 void decoder_close(struct decoder *);
 bool decoder_name(struct decoder *, uint32_t pid, const char *name);
-int64_t decoder_next(struct decoder *, const struct columns *, uint64_t capacity);
+int64_t decoder_next(struct decoder *, struct row *, uint64_t capacity);
+uint64_t decoder_row_bytes(void);
+void decoder_columns(const struct decoder *, const struct row *, uint64_t count, const struct columns *);
 void decoder_counts(struct decoder *, struct counts *);
 const char *decoder_names(const struct decoder *);
 void decoder_file_facts(const struct decoder *, unsigned file, struct file_facts *);
@@ -229,15 +231,23 @@ static void put(const struct decoder *d, const struct columns *to, uint64_t at, 
     to->requeues[at] = (int32_t)row->requeues;
 }
 
-/* Fill the columns with at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
-int64_t decoder_next(struct decoder *d, const struct columns *columns, uint64_t capacity)
+uint64_t decoder_row_bytes(void) { return sizeof(struct row); }
+
+/* Fill the columns with rows. Another thread may decode the next rows meanwhile. */
+void decoder_columns(const struct decoder *d, const struct row *rows, uint64_t count, const struct columns *columns)
+{
+    for (uint64_t i = 0; i < count; i++)
+        put(d, columns, i, &rows[i]);
+}
+
+/* Decode at most `capacity` rows; return their number, 0 at the end, or -1 (see decoder_error). */
+int64_t decoder_next(struct decoder *d, struct row *rows, uint64_t capacity)
 {
     uint64_t filled = 0;
     struct event event;
     for (;;) {
-        const struct row *row;
-        while (filled < capacity && (row = matcher_take(d->matcher)))
-            put(d, columns, filled++, row);
+        while (filled < capacity && matcher_take(d->matcher, &rows[filled]))
+            filled++;
         if (filled == capacity || d->ended)
             return (int64_t)filled;
         if (merge_next(d->merge, &event)) {

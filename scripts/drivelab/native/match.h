@@ -45,8 +45,8 @@ bool matcher_event(struct matcher *, const struct event *, int64_t time, int32_t
 /* End the trace; open requests stay open. */
 void matcher_finish(struct matcher *);
 
-/* Return the earliest row if it will not change, or if too many rows wait; else NULL. Valid until the next call. */
-const struct row *matcher_take(struct matcher *);
+/* Take the earliest row if it will not change, or if too many rows wait; else return false. */
+bool matcher_take(struct matcher *, struct row *to);
 
 const uint64_t *matcher_mismatches(const struct matcher *);
 uint64_t matcher_device_flushes(const struct matcher *);

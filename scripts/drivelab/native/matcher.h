@@ -53,7 +53,6 @@ struct matcher {
     uint64_t correction_count;
     uint32_t parts[MOST_TRIED];
     int64_t last_time;
-    struct row taken;
     bool finished, no_memory, from_dispatch;
 };
 

@@ -45,20 +45,20 @@ void drop_if_done(struct matcher *m, uint32_t index)
     m->free_row = index;
 }
 
-const struct row *matcher_take(struct matcher *m)
+bool matcher_take(struct matcher *m, struct row *to)
 {
     uint64_t waiting = m->window_end - m->window_start;
     if (!waiting)
-        return NULL;
+        return false;
     uint32_t number = m->window[m->window_start % WINDOW];
     struct row *row = &m->rows[number];
     if (!m->finished && (row->open || waiting <= HOLD) && waiting < WINDOW)
-        return NULL;
+        return false;
     m->window_start++;
     row->given_out = true;
-    m->taken = *row;
+    *to = *row;
     drop_if_done(m, number);
-    return &m->taken;
+    return true;
 }
 
 const struct correction *matcher_corrections(const struct matcher *m, uint64_t *count)

@@ -160,7 +160,7 @@ def run_composite(
         outcome = native.engine_report(directory)
         if outcome["state"] == "finished":
             raise CellFailed(
-                f"the drive took more than {FASTEST_IOPS:,} I/Os a second, for which drivelab reserves space; give the "
+                f"the drive took more I/Os than drivelab reserves space for, {FASTEST_IOPS:,} a second; give the "
                 "load a smaller queue depth"
             )
         if outcome["state"] != "time is up" or outcome["failed"]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing.capture_report import REPORT_NAME
-from drivelab.trace.decoder import NEVER, Counts, Decoder
+from drivelab.trace.decoder import NEVER, Counts, Decoder, Rows
 from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
 from drivelab.trace.records import cpu_files, device_number, refuse_source, writable
 
@@ -54,11 +54,11 @@ def decode(
     refuse_source(output, files.values())
     first_sector = int(report.get("first_sector", 0))
     opened = partial(Decoder, list(files.values()), processes, first_sector, number)
-    with writable(output), _begun(opened) as (decoder, batches, begins):
+    with writable(output), _begun(opened) as (decoder, parts, begins):
         with TraceWriter(first_pass) as writer:
             with Behind() as behind:
-                for batch in batches:
-                    behind.do(writer.write, batch)
+                for rows in parts:
+                    behind.do(lambda rows: writer.write(decoder.batch(rows)), rows)
             counts = decoder.counts()
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
@@ -76,23 +76,23 @@ def decode(
 
 
 @contextmanager
-def _begun(opened: Callable[..., Decoder]) -> Iterator[tuple[Decoder, Iterator[pa.RecordBatch], dict[str, str]]]:
-    """Yield a decoder, its batches, and BEGINS if the capture has no queue events; usually after the first batch."""
+def _begun(opened: Callable[..., Decoder]) -> Iterator[tuple[Decoder, Iterator[Rows], dict[str, str]]]:
+    """Yield a decoder, its rows, and BEGINS if the capture has no queue events; usually after the first rows."""
     with opened() as decoder:
-        batches = decoder.batches()
-        first = next(batches, None)
+        parts = decoder.rows()
+        first = next(parts, None)
         actions = decoder.counts().events_by_action
         if first is not None or "Q" in actions or "D" not in actions:
-            yield decoder, chain([] if first is None else [first], batches), {}
+            yield decoder, chain([] if first is None else [first], parts), {}
             return
     with opened(from_dispatch=True) as decoder:
-        yield decoder, decoder.batches(), {BEGINS: ISSUE}
+        yield decoder, decoder.rows(), {BEGINS: ISSUE}
 
 
 def count_events(files: Sequence[Path]) -> Counts:
     """Count the events of raw files without writing a trace; raise as `decode`."""
     with Decoder(files) as decoder:
-        for _ in decoder.batches():
+        for _ in decoder.rows():
             pass
         return decoder.counts()
 

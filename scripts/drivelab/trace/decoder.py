@@ -41,8 +41,6 @@ _BITMAPS = (*(f"has_{name}" for name in _NULLABLE), *FLAGS)
 _INT32 = ("process", "pid", "cpu", "error", "pieces", "requeues")
 _FIELDS = (*_INT64, *_BITMAPS, "operation", *_INT32)
 
-_Buffers = dict[str, npt.NDArray[Any]]
-
 
 class _Columns(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in _FIELDS]
@@ -62,6 +60,16 @@ class _Counts(ctypes.Structure):
 
 class _FileFacts(ctypes.Structure):
     _fields_ = [("sequence_gaps", ctypes.c_uint64), ("truncated_bytes", ctypes.c_uint64)]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Decoded requests, in the decoder's own records (native/match.h)."""
+
+    content: npt.NDArray[np.uint8]
+    count: int
+    names: pa.Array
+    """Of processes."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +121,8 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._buffers = (_buffers(), _buffers())
+        self._contents = [np.empty(BATCH_ROWS * self._library.decoder_row_bytes(), np.uint8) for _ in range(2)]
+        self._columns = _empty_columns()
 
     def __enter__(self) -> Self:
         return self
@@ -121,21 +130,40 @@ class Decoder:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._library.decoder_close(self._decoder)
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield requests of the schema REQUESTS in `queue_ns` order.
+    def rows(self) -> Iterator[Rows]:
+        """Yield at most BATCH_ROWS requests at a time, in order of their begin.
 
-        A batch is valid until the second one after it. Raises UserError for files not of blktrace, unknown versions,
+        Rows are valid until the second ones after them. Raises UserError for files not of blktrace, unknown versions,
         another byte order, and events of several devices.
         """
-        for buffers in cycle(self._buffers):
-            pointers = _Columns(*(buffers[name].ctypes.data for name in _FIELDS))
-            rows = self._library.decoder_next(self._decoder, ctypes.byref(pointers), BATCH_ROWS)
-            if rows < 0:
+        for content in cycle(self._contents):
+            count = self._library.decoder_next(self._decoder, content.ctypes.data, BATCH_ROWS)
+            if count < 0:
                 raise self._error()
             self._refuse_several_devices()
-            if rows == 0:
+            if count == 0:
                 return
-            yield self._batch(buffers, rows)
+            yield Rows(content, count, self._known_names())
+
+    def batch(self, rows: Rows) -> pa.RecordBatch:
+        """Return rows in the schema REQUESTS, valid until the next call.
+
+        A thread may call it while another iterates.
+        """
+        pointers = _Columns(*(self._columns[name].ctypes.data for name in _FIELDS))
+        self._library.decoder_columns(self._decoder, rows.content.ctypes.data, rows.count, ctypes.byref(pointers))
+
+        def column(name: str, kind: pa.DataType) -> pa.Array:
+            valid = pa.py_buffer(self._columns[f"has_{name}"]) if name in _NULLABLE else None
+            return pa.Array.from_buffers(kind, rows.count, [valid, pa.py_buffer(self._columns[name])])
+
+        arrays: dict[str, pa.Array] = {_COLUMNS.get(name, name): column(name, pa.int64()) for name in _INT64}
+        arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
+        arrays |= {name: column(name, pa.int32()) for name in _INT32}
+        operation = column("operation", pa.int8())
+        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
+        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], rows.names, safe=False)
+        return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def counts(self) -> Counts:
         """Return totals; complete after the last batch."""
@@ -179,19 +207,6 @@ class Decoder:
         rows = np.frombuffer(raw, _CORRECTION)
         _, last = np.unique(rows["row"][::-1], return_index=True)
         return rows[len(rows) - 1 - last]
-
-    def _batch(self, buffers: _Buffers, rows: int) -> pa.RecordBatch:
-        def column(name: str, kind: pa.DataType) -> pa.Array:
-            valid = pa.py_buffer(buffers[f"has_{name}"]) if name in _NULLABLE else None
-            return pa.Array.from_buffers(kind, rows, [valid, pa.py_buffer(buffers[name])])
-
-        arrays: dict[str, pa.Array] = {_COLUMNS.get(name, name): column(name, pa.int64()) for name in _INT64}
-        arrays |= {flag: column(flag, pa.bool_()) for flag in FLAGS}
-        arrays |= {name: column(name, pa.int32()) for name in _INT32}
-        operation = column("operation", pa.int8())
-        arrays["operation"] = pa.DictionaryArray.from_arrays(operation, self._operations, safe=False)
-        arrays["process"] = pa.DictionaryArray.from_arrays(arrays["process"], self._known_names(), safe=False)
-        return pa.RecordBatch.from_arrays([arrays[name] for name in REQUESTS.names], schema=REQUESTS)
 
     def _known_names(self) -> pa.Array:
         count = self._counts().names
@@ -239,7 +254,7 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
 
 
-def _buffers() -> _Buffers:
+def _empty_columns() -> dict[str, npt.NDArray[Any]]:
     sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (BATCH_ROWS, np.int64))
     sizes |= dict.fromkeys(_INT32, (BATCH_ROWS, np.int32))
     sizes |= dict.fromkeys(_BITMAPS, (BATCH_ROWS // 8, np.uint8)) | {"operation": (BATCH_ROWS, np.int8)}
@@ -254,6 +269,8 @@ def _library() -> ctypes.CDLL:
         "decoder_close": (None, (pointer,)),
         "decoder_name": (ctypes.c_bool, (pointer, ctypes.c_uint32, ctypes.c_char_p)),
         "decoder_next": (ctypes.c_int64, (pointer, pointer, ctypes.c_uint64)),
+        "decoder_row_bytes": (ctypes.c_uint64, ()),
+        "decoder_columns": (None, (pointer, pointer, ctypes.c_uint64, pointer)),
         "decoder_counts": (None, (pointer, pointer)),
         "decoder_names": (pointer, (pointer,)),
         "decoder_file_facts": (None, (pointer, ctypes.c_uint, pointer)),
