@@ -3,47 +3,37 @@
 from __future__ import annotations
 
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from drivelab.trace.capturing import capture, ftrace, tracer
+from drivelab.virtual import fuse
 
 
 @pytest.fixture
 def attach(tmp_path: Path) -> Iterator[Callable[[int, int], str]]:
     """Return a function that makes a loop device (MiB, bytes per logical block); detach all after the test."""
-    devices: list[str] = []
+    attached: list[tuple[str, Path]] = []
 
     def make(size_mib: int, block_bytes: int) -> str:
-        image = tmp_path / f"image{len(devices)}"
+        image = tmp_path / f"image{len(attached)}"
         with image.open("wb") as file:
             file.truncate(size_mib << 20)
         command = ["losetup", "--find", "--show", "--sector-size", str(block_bytes), "--direct-io=on", str(image)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             pytest.skip(f"no loop device: {done.stderr.strip().rpartition(': ')[2]}")
-        devices.append(done.stdout.strip())
-        return devices[-1]
+        attached.append((done.stdout.strip(), image))
+        return attached[-1][0]
 
     yield make
-    for device in devices:
+    for device, _ in attached:
         subprocess.run(["partx", "--delete", device], check=False, capture_output=True)
-        subprocess.run(["losetup", "--detach", device], check=False, capture_output=True)
-    # Another test may have a device open, or have it already for a file of its own.
-    deadline_s = time.monotonic() + 60
-    while left := [device for device in devices if _file_of(device).is_relative_to(tmp_path)]:
-        assert time.monotonic() < deadline_s, left
-        time.sleep(0.05)
-
-
-def _file_of(device: str) -> Path:
-    try:
-        return Path(Path(f"/sys/block/{Path(device).name}/loop/backing_file").read_text().strip())
-    except OSError:
-        return Path("/")
+    # Another test may have a device open, or have it already for another file.
+    left = [device for device, image in attached if not fuse.detach_loop(device, image, 60)]
+    assert not left
 
 
 @pytest.fixture

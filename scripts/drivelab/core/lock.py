@@ -91,11 +91,12 @@ def _opened(path: Path, drive: str, label: str, flags: int) -> int:
 
 @contextmanager
 def alone(path: Path, mode: int = 0o600, *, shared: bool = False) -> Iterator[None]:
-    """Wait for the lock of a file in an existing folder, and hold it within the context; create the file if needed.
+    """Wait for a lock file, and hold it within the context; create it and its folder if needed.
 
     Any number of processes hold a shared lock at the same time, but not beside one that is not shared. Raises OSError
     if the file cannot be opened.
     """
+    path.parent.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
@@ -109,12 +109,9 @@ def remove_left(control: Path = CONTROL) -> list[str]:
     return removed
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
+def _alone() -> AbstractContextManager[None]:
     """Let only one process at a time make devices and look for those that are left."""
-    _folder().mkdir(parents=True, exist_ok=True)
-    with alone(_folder() / "lock"):
-        yield
+    return alone(_folder() / "lock")
 
 
 def _folder() -> Path:

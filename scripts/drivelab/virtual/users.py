@@ -39,7 +39,6 @@ def _locked(name: str, kind: str, *, shared: bool) -> Iterator[None]:
     path = path_of(name, kind)
     with ExitStack() as stack:
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
             stack.enter_context(lock.alone(path, 0o644, shared=shared))
         except OSError as error:
             raise UserError(f"virtual drive '{name}': cannot open {path} ({error.strerror}); run as root") from None
