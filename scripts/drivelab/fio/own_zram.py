@@ -129,7 +129,7 @@ def _sequence(name: str) -> str | None:
 
 
 def _is_unused(name: str, size_bytes: int) -> bool:
-    """Return whether a device has drivelab's size or none yet, and nobody wrote to it."""
+    """Return whether a device has drivelab's size or none yet, and no data was written to it."""
     fields = (read_text(Path("/sys/block") / name / "stat") or "").split()
     size = sysfs.capacity_bytes(name)
     return size in (0, size_bytes) and fields[4:5] == ["0"] and not any(Path("/sys/block", name, "holders").iterdir())

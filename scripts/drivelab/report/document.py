@@ -70,7 +70,7 @@ class ManyDrives:
     basis: str
     margin_pct: float
     own_reports: bool
-    """Whether each drive has a report of its own, beside this one."""
+    """Whether each drive has a separate report, beside this one."""
 
 
 @dataclass(frozen=True)

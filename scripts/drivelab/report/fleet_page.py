@@ -1,4 +1,4 @@
-"""The report of a fleet, whose drives have reports of their own."""
+"""The report of a fleet, whose drives have separate reports."""
 
 from __future__ import annotations
 

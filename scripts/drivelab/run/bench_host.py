@@ -148,7 +148,7 @@ def advice(
     if wakeups is not None and wakeups["p99"] > LATE_US:
         yield (
             f"A sleeping thread wakes up {format_factor(wakeups['p99'])} µs late or more in 1 of 100 cases. Latencies "
-            "of single I/Os contain this. Stop other programs, and give a virtual machine CPUs of its own."
+            "of single I/Os contain this. Stop other programs, and give a virtual machine dedicated CPUs."
         )
     for row in settings:
         if row["deviation"] and row["name"] != _VIRTUAL:

@@ -18,7 +18,7 @@ def test_calls_are_done_one_by_one_in_order_beside_the_caller() -> None:
 
     with Behind() as behind:
         behind.do(slow, 0)
-        assert not done  # the caller goes on
+        assert not done  # the caller continues
         may_end.set()
         for number in range(1, 5):
             behind.do(slow, number)

@@ -80,7 +80,7 @@ def attended(name: str, say: Say, text: str, expected_s: float | None, program: 
 
 
 class Drives(Enum):
-    """Drives with an order of their own."""
+    """Kinds of drives that each have a separate order."""
 
     NVME = auto()
     SCSI_FLASH = auto()

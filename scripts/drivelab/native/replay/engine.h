@@ -133,7 +133,7 @@ static inline bool needs_thread(const struct engine *engine, unsigned operation)
     return !engine->targets->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
 }
 
-/* Return whether ended jobs must be looked for: nothing announces them to a polled ring, whose thread never sleeps
+/* Return whether a thread must ask for ended jobs: nothing announces them to a polled ring, whose thread never sleeps
    while it has requests in flight. */
 static inline bool polls_jobs(const struct issuer *issuer)
 {

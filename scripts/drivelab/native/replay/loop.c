@@ -88,7 +88,7 @@ static bool sleep_for(struct issuer *issuer, int64_t ns)
 
 /* A sleep and a wake-up take as long as an I/O of a fast drive and would count as its latency. So the loop polls for
    completions, without sleeping, for a time after each submission or completion. But where the kernel completes
-   requests in a thread of its own, as for loop devices, a sleep frees the CPU for that thread. So a trial at the
+   requests in a separate thread, as for loop devices, a sleep frees the CPU for that thread. So a trial at the
    start tries both ways, and the one with the lower mean latency is kept. It watches first: that moves the other thread
    to another CPU, where it stays, and the fast sleeps before it do not come back (50 instead of 15 us). */
 bool issuer_watches(const struct issuer *issuer)

@@ -26,7 +26,7 @@ SHEET.replaceSync(`
   @media (prefers-color-scheme: dark) { svg { filter: invert(1) hue-rotate(180deg); mix-blend-mode: screen; } }
 `);
 const charts = new Map(); // of each card that is a chart
-const spans = new Map(); // seconds that are looked at, of each recording
+const spans = new Map(); // seconds in view, of each recording
 
 /** A copy of a picture with nothing but what draws: it may come from a stranger's archive. */
 function clean(node) {

@@ -23,8 +23,8 @@ FIGURES = (
         title="Steady-state convergence",
         caption=(
             "Value of each round: for each block size at one R/W mix, and for each tracked cell; in a demand "
-            "sweep, for each queue depth at the most threads; in other tests, for each cell. The marked rounds "
-            "are the measurement window, the last five. The test is steady if the tracked variables keep their "
+            "sweep, for each queue depth at the greatest number of threads; in other tests, for each cell. The marked "
+            "rounds are the measurement window, the last five. The test is steady if the tracked variables keep their "
             "limits there."
         ),
         tables=("cells", "steady_state"),
