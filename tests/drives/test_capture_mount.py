@@ -49,7 +49,7 @@ def test_tracefs_is_unmounted_after_a_signal(
     device: str, tmp_path: Path, number: signal.Signals, wait: Callable[[Callable[[], bool]], None]
 ) -> None:
     begun, ended, pid = tmp_path / "begun", tmp_path / "ended", tmp_path / "pid"
-    traced = ["sh", "-c", f"{MOUNTED} && touch {begun}; exec sleep 1000"]
+    traced = ["sh", "-c", f"while ! test -s {pid}; do sleep 0.01; done; {MOUNTED} && touch {begun}; exec sleep 1000"]
     script = (
         f'"$@" & echo $! >{pid}; wait $!; touch {ended}; '
         f"while ls {tracer.RUN}/*.json >/dev/null 2>&1; do sleep 0.1; done; {MOUNTED} && echo still mounted; exit 0"

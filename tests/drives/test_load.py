@@ -61,7 +61,7 @@ def test_requests_are_issued_when_due(attach: Callable[[int, int], str], tmp_pat
 
 def test_a_queue_before_the_drive_counts(attach: Callable[[int, int], str], tmp_path: Path) -> None:
     """One request at a time cannot keep up with a million a second; the wait for a place is not the host's delay."""
-    requests = measured(attach(64, BLOCK), tmp_path / "rate", 1e6, 100_000, depth_limit=1, runtime_s=0.5)
+    requests = measured(attach(64, BLOCK), tmp_path / "rate", 1e6, 400_000, depth_limit=1, runtime_s=2.0)
     facts = rate_facts([requests], 99, 1000.0)
     assert facts["outcome"] == FAILS
     assert facts["most_in_flight"] == 1

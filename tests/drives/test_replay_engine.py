@@ -62,10 +62,10 @@ def random_requests(count: int, every_ns: int, operation: str = "read", pages: i
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 600
     while not condition():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s, "the condition was not met within 60 s"
+        assert time.monotonic() < deadline_s, "the condition was not met in time"
         time.sleep(0.01)
 
 
@@ -271,7 +271,7 @@ def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
     ran = on_drive.ended(process)
     assert (ran.status, ran.report["state"]) == (0, "finished" if go_on else "failed")
     assert ran.report["failed"] == (ran.results["result"] < 0).sum() > 0
-    assert ran.report["first_failed"] >= 50
+    assert ran.report["first_failed"] == np.flatnonzero(ran.results["result"] < 0)[0]
     if go_on:
         assert ran.report["completed"] == count
 

@@ -135,7 +135,10 @@ def test_the_kernel_sees_the_requests_of_each_volume(
     rows = read_outcome(tmp_path / "out.parquet")
     late_us = (rows["issue_ns"] - rows["deadline_ns"]) / 1000
     assert whole["issue_error_us"]["min"] >= late_us.min() - 1, "the kernel and the engine have one clock"
-    assert whole["duration_ratio"] == pytest.approx(report["duration_ratio"], rel=0.1)
+    issued, done = rows["issue_ns"], rows["complete_ns"]
+    planned_ns = np.ptp(rows["deadline_ns"])
+    shortest, longest = (issued.max() - done.min()) / planned_ns, (done.max() - issued.min()) / planned_ns
+    assert shortest - 1e-4 < whole["duration_ratio"] < longest + 1e-4
 
 
 @pytest.mark.usefixtures("tracer_untouched", "reader")

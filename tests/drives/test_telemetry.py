@@ -158,7 +158,7 @@ def test_only_load_of_other_programs_counts(run_directory: Path, drive: manage.V
     begin = source.read()
     subprocess.run([sys.executable, "-c", spin], check=True)
     middle = source.read()
-    assert middle["own_user_s"] - begin["own_user_s"] == pytest.approx(busy_s, abs=0.4)
+    assert busy_s - 0.4 <= middle["own_user_s"] - begin["own_user_s"] < 2 * busy_s
 
     read_end, write_end = os.pipe()
     subprocess.run(["setsid", "--fork", sys.executable, "-c", spin], check=True, pass_fds=[write_end])

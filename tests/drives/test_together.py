@@ -28,7 +28,7 @@ from drivelab.virtual.model import DriveModel
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 
-PROTOCOL = protocol("1s", "3s", "2s", queue_depth=2)
+PROTOCOL = protocol("1s", "4s", "4s", queue_depth=2)
 MODEL = "{{serial: TOGETHER-{0}, capacity: 16MiB, over_provisioning: 28%, slc_cache: 0B}}"
 DRIVES = ("together-a", "together-b")
 
@@ -77,7 +77,7 @@ def test_drives_start_together_and_run_in_parallel() -> None:
     assert all(line["waited_s"] >= 0 for line in met)
 
 
-WRITES = protocol("1s", "2s", queue_depth=2)
+WRITES = protocol("1s", "4s", queue_depth=2)
 """Files without a fill cannot be read."""
 ON_EXT4 = "platforms: {on-ext4: {host: any, file_system: {type: ext4}}}\n"
 IN_FOLDERS = "drives_sheet: config/folders.tsv\npurge: none\n"

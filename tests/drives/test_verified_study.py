@@ -86,7 +86,8 @@ def test_the_first_run_after_a_prefill_judges_all_its_reads(project: Path, run_d
     configure(Path())
     rows = [Row(n * 500_000, operation=("read", "write")[n % 2], offset_bytes=4096 * (n // 2 % 40)) for n in range(200)]
     write(Path("pairs.parquet"), rows)
-    study = STUDY.replace("verify: true", "verify: true, prefill: footprint")
+    # In order, so that each read knows the last write before it, however long that takes.
+    study = STUDY.replace("verify: true", "verify: true, prefill: footprint, conflicts: ordered")
     Path("config/one.yaml").write_text(study)
     plan = Campaign.load("config/one.yaml").plans[0].plan
     measure(plan, condition(plan))

@@ -34,7 +34,7 @@ from drivelab.virtual.model import DriveModel
 pytestmark = pytest.mark.device
 
 PAGE = 4096
-GENEROUS_S = 60.0
+GENEROUS_S = 600.0
 """Time limit for what a working drive does at once."""
 
 

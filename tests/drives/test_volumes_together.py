@@ -25,7 +25,7 @@ from drivelab.trace.derive.one_volume import one_volume
 pytestmark = [pytest.mark.device, pytest.mark.single]
 
 MS = 1_000_000
-GAP_NS = 5 * MS
+GAP_NS = 20 * MS
 COUNT = 100
 VOLUMES = {"volume-a": "log", "volume-b": "data"}
 STUDY = """\

@@ -83,7 +83,7 @@ _SIGNALS = ([signal.SIGKILL], [signal.SIGKILL], [signal.SIGKILL], [signal.SIGTER
             [signal.SIGHUP], [signal.SIGSTOP, signal.SIGKILL])  # fmt: skip
 _FAULTS = (Fault("error", "write"), Fault("error", "read", 4 << 20, 1 << 20), Fault("hang"), Fault("gone"))
 _WORDS = {"error": "Input/output error", "hang": "does not complete", "gone": "No such device"}
-_GENEROUS_S = 600.0
+_GENEROUS_S = 1800.0
 """Time after which a process counts as hanging."""
 
 
@@ -145,7 +145,7 @@ class ChaosStudy(FaultStudy):
 
     def wait_for_all_processes(self) -> None:
         """Wait until all processes have ended by themselves."""
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + _GENEROUS_S
         while result := leftovers():
             assert time.monotonic() < deadline_s, result
             time.sleep(0.02)

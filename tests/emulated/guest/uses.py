@@ -132,8 +132,7 @@ def partitioned(node: str) -> Iterator[str]:
         yield f"{name}p2" if name[-1].isdigit() else f"{name}2"
     finally:
         run("wipefs", "--all", "--force", "--quiet", node)
-        run("blockdev", "--rereadpt", node)
-        run("udevadm", "settle")
+        reread(node)
 
 
 @contextmanager

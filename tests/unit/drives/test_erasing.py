@@ -28,7 +28,7 @@ from drivelab.drives import erasing, tools
 run, *arguments = sys.argv[1:]
 erasing.run("nvme9n1", *arguments) if run == "erasing" else tools.run(*arguments)
 """
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0
 """Time limit of a failing test."""
 
 

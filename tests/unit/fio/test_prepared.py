@@ -24,7 +24,7 @@ from drivelab.plan.cell import Cell
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 
 SIZE = 1 << 20
-CELL = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=0.3)
+CELL = Cell("random", 0, 4096, threads=2, queue_depth=4, runtime_s=1.0)
 LIMIT_S = 600.0
 """A fio that is being prepared runs only when the CPUs have nothing else to do."""
 

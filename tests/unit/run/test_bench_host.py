@@ -87,7 +87,7 @@ def test_an_unknown_drive_is_refused() -> None:
 def test_the_command_prints_what_its_schema_says(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench_host, "typical_loads", lambda cpus: [Cell("random", 100, 4096, 1, 1, 0.1)])
+    monkeypatch.setattr(bench_host, "typical_loads", lambda cpus: [Cell("random", 100, 4096, 1, 1, 1.0)])
     monkeypatch.setattr(host_ceiling, "UNDISTURBED", 0.0)
     assert main(["bench-host", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

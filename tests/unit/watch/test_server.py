@@ -22,7 +22,7 @@ from drivelab.watch.web_server import WatchServer, is_loopback, new_token
 TOKEN = "a-token-of-24-letters-00"
 PAGE = sorted(resources.files("drivelab.watch").joinpath("page").iterdir(), key=lambda file: file.name)
 _PERIOD_S = 0.02
-_PATIENCE_S = 60
+_PATIENCE_S = 600
 
 
 @pytest.fixture
