@@ -13,17 +13,16 @@ from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording, write_json
-from drivelab.replay.engine_records import FUA, open_schedule
-from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import FACTS, Manner
-from drivelab.replay.prepare import Prepared
 from drivelab.run.device import Device, LastUser, reset_of_model
 from drivelab.virtual.model import DriveModel
 from drivelab.virtual_clock.cells import VirtualClockDrive
-from drivelab.virtual_clock.replaying import AS_MODELLED
 
+# Replays import pandas and pyarrow, which the other stages do not need: they import what replays where they do.
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
+    from drivelab.replay.native import EngineOptions
+    from drivelab.replay.once import Manner
+    from drivelab.replay.prepare import Prepared
     from drivelab.trace.capturing.applications import Application
 
 _DAY_US = 86400e6
@@ -77,6 +76,10 @@ class ClockDevice(Device):
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
         """Replay by the model, whichever engine is set; no request fails, and no kernel observes the replay."""
+        from drivelab.replay.engine_records import FUA, open_schedule
+        from drivelab.replay.once import FACTS
+        from drivelab.virtual_clock.replaying import AS_MODELLED
+
         self.issue(prepared.schedule, directory, manner.options, on_tick)
         present = {
             "fua": (open_schedule(prepared.schedule).records["flags"] & FUA).any(),
@@ -92,6 +95,8 @@ class ClockDevice(Device):
     @contextmanager
     def application(self, spec: Application, stand_in: Prepared | None) -> Iterator[Run]:
         """Replay the application's trace instead, because no program runs in simulated time."""
+        from drivelab.replay.once import Manner
+
         assert stand_in is not None  # the plan has refused an application without one
 
         def replayed(directory: Path, on_tick: Tick) -> None:

@@ -23,7 +23,6 @@ from drivelab.telemetry.sampler import FAST_S, NAME, Log, read_lines
 from drivelab.virtual.faults import Answering, DriveFailed, FaultyDrive, read_faults
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import DriveModel
-from drivelab.virtual_clock.replaying import replay_schedule
 from drivelab.virtual_clock.workload import closed_loop
 
 SOURCE = "virtual clock"
@@ -174,6 +173,8 @@ class VirtualClockDrive:
 
         Limits and errors as in `drivelab.virtual_clock.replaying.replay_schedule`.
         """
+        from drivelab.virtual_clock.replaying import replay_schedule  # imports pyarrow, which is slow
+
         with _failing():
             course = replay_schedule(
                 self._answering, schedule, directory / "results.bin", self._now_us,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,19 @@ def test_a_chain_makes_a_recording_only_once(project: Path, measurement: str) ->
     measure(plan, condition(plan))
     after = sorted((p, p.stat().st_mtime_ns) for p in plan.recording_path.rglob("*") if p.name != "recording.json")
     assert after == before
+
+
+@pytest.mark.parametrize("measurement", [LOOP, SOAK])
+def test_stages_without_a_replay_import_neither_pandas_nor_pyarrow(project: Path, measurement: str) -> None:
+    """A study starts three stages for each of its measurements, and these imports take as long as all the rest."""
+    Path("plan.json").write_text(plan_of(measurement).to_json())
+    for stage in ("purge --seal 1", "precondition --after 1 --seal 2", "measure --after 2"):
+        code = "import sys; from drivelab.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
+        command = [sys.executable, "-c", code, *stage.split(), "plan.json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        imported = set(done.stdout.split())
+        assert "drivelab.run.clock_device" in imported
+        assert not {"pandas", "pyarrow"} & imported
 
 
 def test_equal_plans_give_equal_evidence(project: Path) -> None:
