@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 _BATCHES = (10, 20, 40)
@@ -56,6 +56,8 @@ def tail_interval(parts: Sequence[Floats], percentile: float) -> TailInterval:
     Each part has the response times of one stretch of time, in the order in which the requests were due. Infinite times
     belong to requests that were never served. `percentile` is between 50 and 100. Raises ValueError without requests.
     """
+    from scipy.stats import binom  # slow, and not needed by those who read results
+
     values = np.sort(np.concatenate(parts))
     count, share = len(values), percentile / 100
     if not count:
@@ -63,7 +65,7 @@ def tail_interval(parts: Sequence[Floats], percentile: float) -> TailInterval:
     value = _at(values, share)
     dispersion = max(_dispersion(parts, value, 1 - share, batches) for batches in _BATCHES)
     effective = max(math.floor(count / dispersion), 1)
-    below, above = (float(stats.binom.ppf(side, effective, share)) for side in _SIDES)
+    below, above = (float(binom.ppf(side, effective, share)) for side in _SIDES)
     low = values[min(max(math.floor(count * (below - 1) / effective), 0), count - 1)] if below >= 1 else 0.0
     high = values[min(math.ceil(count * (above + 1) / effective), count) - 1] if above + 1 <= effective else math.inf
     return TailInterval(value, min(float(low), value), max(float(high), value), count, dispersion)
@@ -95,5 +97,5 @@ def _dispersion(parts: Sequence[Floats], threshold: float, share: float, batches
     expected = sizes * (counts.sum() / sizes.sum())
     variance = float(((counts - expected) ** 2).sum()) / (len(counts) - 1)
     independent = float(expected.mean()) * (1 - min(share, float(counts.sum() / sizes.sum())))
-    scale = float(stats.t.ppf(_SIDES[1], len(counts) - 1) / stats.norm.ppf(_SIDES[1])) ** 2
+    scale = float(special.stdtrit(len(counts) - 1, _SIDES[1]) / special.ndtri(_SIDES[1])) ** 2
     return max(scale * variance / independent, 1.0) if independent > 0 else 1.0

@@ -1,15 +1,30 @@
-"""Hash the code that an analysis uses, with imports, which Snakemake does not see."""
+"""Hash the code that an analysis uses, with imports, which Snakemake does not see.
+
+Each start of Snakemake needs all digests, and parsing takes a second. So the result of parsing a file is kept by the
+file's content, beside the compiled sources.
+"""
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from drivelab import native
 from drivelab.plan.places import SHIPPED
 
 _LIBRARY = Path(__file__).resolve().parents[1]
+_ALL_OF_PACKAGE = "*"
+_MOST_KEPT = 5000
+"""Files; each edit adds one."""
+_Parsed = tuple[str, list[tuple[str, list[str]]]]
+"""Digest of a syntax tree, and its imports: a module below `drivelab`, and names from it that may be modules."""
 
 
 def code_digest(*sources: str) -> str:
@@ -21,6 +36,7 @@ def code_digest(*sources: str) -> str:
     Raises ValueError for an unknown source.
     """
     digests: dict[str, str] = {}
+    known = len(_kept())
     waiting = [SHIPPED / "scripts" / source if source.endswith(".py") else _path(source) for source in sources]
     if None in waiting:
         raise ValueError(f"no module for one of {', '.join(sources)}")
@@ -29,6 +45,8 @@ def code_digest(*sources: str) -> str:
         if path is not None and str(path) not in digests:
             digests[str(path)], imported = _read(path)
             waiting.extend(_path(name) for name in imported)
+    if len(_kept()) > known:
+        _keep(_kept())
     text = "\n".join(digests[key] for key in sorted(digests))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -52,19 +70,65 @@ def _path(module: str) -> Path | None:
 
 @cache
 def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    content = path.read_bytes()
+    digest, imports = _parsed(content)
     names: list[str] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "drivelab":
-            base = node.module.partition(".")[2]
-            imported = [f"{base}.{alias.name}".lstrip(".") for alias in node.names]
-            # The top package holds the version. Only an import of a name, not of a module, depends on it.
-            names += imported if not base and all(map(_path, imported)) else [base, *imported]
-        elif isinstance(node, ast.Import):
-            names += [a.name.partition(".")[2] for a in node.names if a.name.startswith("drivelab.")]
-        elif isinstance(node, ast.Name) and node.id == "__path__":
+    for base, members in imports:
+        if base == _ALL_OF_PACKAGE:
             package = ".".join(path.parent.relative_to(_LIBRARY).parts)
             names += [f"{package}.{module.stem}" for module in sorted(path.parent.glob("*.py")) if module != path]
-        elif isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+        else:
+            imported = [f"{base}.{name}".lstrip(".") for name in members]
+            # The top package holds the version. Only an import of a name, not of a module, depends on it.
+            names += imported if not base and all(map(_path, imported)) else [base, *imported]
+    return digest, tuple(names)
+
+
+def _parsed(content: bytes) -> _Parsed:
+    key = hashlib.sha256(content).hexdigest()
+    if key not in _kept():
+        _kept()[key] = _parse(content)
+    return _kept()[key]
+
+
+def _parse(content: bytes) -> _Parsed:
+    tree = ast.parse(content)
+    imports = [found for node in ast.walk(tree) for found in _imports(node)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), tuple(names)
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest(), imports
+
+
+def _imports(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
+    if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "drivelab":
+        yield node.module.partition(".")[2], [alias.name for alias in node.names]
+    elif isinstance(node, ast.Import):
+        yield from ((a.name.partition(".")[2], []) for a in node.names if a.name.startswith("drivelab."))
+    elif isinstance(node, ast.Name) and node.id == "__path__":
+        yield _ALL_OF_PACKAGE, []
+
+
+@cache
+def _kept() -> dict[str, _Parsed]:
+    with suppress(OSError, ValueError):
+        if isinstance(kept := json.loads(_place().read_bytes()), dict):
+            return kept
+    return {}
+
+
+def _keep(parsed: dict[str, _Parsed]) -> None:
+    """Write what was parsed for the next process, if this user may."""
+    place = _place()
+    part = place.with_name(f"{place.name}.{os.getpid()}.part")
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps(dict(list(parsed.items())[-_MOST_KEPT:])))
+        part.replace(place)
+
+
+@cache
+def _place() -> Path:
+    """Return the file of what this code has parsed; another Python may have another syntax tree."""
+    own = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes())
+    return native.place_of(f"code-{own.hexdigest()[:16]}.json")

@@ -19,7 +19,7 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 from drivelab.analysis.deltas.recordings import ROUNDING, Floats, Ratios
 
@@ -44,9 +44,9 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
     exact = ratios.errors == 0
     least, most = np.maximum(np.abs(ratios.logs) - ratios.bins, 0.0), np.abs(ratios.logs) + ratios.bins
     with np.errstate(divide="ignore", invalid="ignore"):
-        difference = 2 * stats.t.sf(least / ratios.errors, ratios.freedom)
+        difference = 2 * special.stdtr(ratios.freedom, -least / ratios.errors)
         # the nearer bound has the larger p of the two one-sided tests
-        equivalence = stats.t.sf((margin - most) / ratios.errors, ratios.freedom)
+        equivalence = special.stdtr(ratios.freedom, (most - margin) / ratios.errors)
     return PValues(
         np.where(exact, np.where(least <= ROUNDING, 1.0, 0.0), difference),
         np.where(exact, np.where(most < margin, 0.0, 1.0), equivalence),
@@ -55,7 +55,7 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
 
 def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
-    half = stats.t.isf(outside / 2, ratios.freedom) * ratios.errors + ratios.bins
+    half = np.abs(special.stdtrit(ratios.freedom, outside / 2)) * ratios.errors + ratios.bins
     return ratios.logs - half, ratios.logs + half
 
 
@@ -111,6 +111,8 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
     adjusted metric by metric: the family then has this metric of each cell, or if the cell lacks it, the next twin that
     the cell has. Values without twins are adjusted together with the first of TWINS.
     """
+    from scipy.stats import false_discovery_control  # slow, and not needed by those who read results
+
     known = p_values.notna()
     p, critical = np.full((2, len(p_values)), np.nan)
     values = p_values[known].to_numpy(dtype=float)
@@ -127,7 +129,7 @@ def adjusted(p_values: pd.Series, cells: Sequence[pd.Series], metrics: pd.Series
         by_cell = wide[:, place]
         for other in range(len(TWINS)):
             by_cell = np.where(np.isnan(by_cell), wide[:, other], by_cell)
-        controlled = stats.false_discovery_control(np.concatenate([values[~is_twin], by_cell]), method="bh")
+        controlled = false_discovery_control(np.concatenate([values[~is_twin], by_cell]), method="bh")
         rejected = int((controlled <= level).sum())
         of_metric = twins[column == place]
         p[of_metric] = controlled[len(alone) + cell[column == place]]

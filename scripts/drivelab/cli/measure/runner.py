@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from drivelab.campaign import growth as growth_looks
 from drivelab.campaign.budget import exceeded, require_within
 from drivelab.campaign.capture import refuse_foreign_campaign
 from drivelab.campaign.introduction import headline
@@ -132,6 +131,8 @@ def _grown(campaign: Campaign, path: Path) -> Campaign | None:
     if campaign.elsewhere:
         say("Other hosts still have to measure. The analysis runs when all recordings are here.")
         return None
+    from drivelab.campaign import growth as growth_looks  # imports scipy, which is slow
+
     growth, found = growth_looks.look(study, study.growth, growth_looks.headline_rows(campaign))
     for sentence in found:
         say(sentence)
