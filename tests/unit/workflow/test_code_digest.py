@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,3 +43,61 @@ def test_a_package_that_looks_for_its_modules_counts_with_all_of_them(monkeypatc
     before = code_digest("findings.py")
     _tampered(monkeypatch, module._LIBRARY / "analysis/detectors/knee.py")
     assert code_digest("findings.py") != before
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The file of what was parsed, which does not exist yet."""
+    path = tmp_path / "kept/code.json"
+    monkeypatch.setattr(module, "_place", lambda: path)
+    _forget()
+    yield path
+    _forget()
+
+
+def _forget() -> None:
+    module._kept.cache_clear()
+    module._read.cache_clear()
+
+
+def test_what_was_parsed_is_kept_for_the_next_process(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = code_digest("summary.py")
+    _forget()
+    monkeypatch.setattr(module, "_parse", None)
+    assert code_digest("summary.py") == parsed
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+
+
+def test_a_damaged_file_of_what_was_parsed_is_replaced(kept: Path) -> None:
+    parsed = code_digest("summary.py")
+    whole = kept.read_bytes()
+    for damaged in (whole[:-1], b"[]", b""):
+        kept.write_bytes(damaged)
+        _forget()
+        assert code_digest("summary.py") == parsed
+        assert kept.read_bytes() == whole
+
+
+def test_without_a_folder_for_it_everything_is_parsed(kept: Path) -> None:
+    kept.parent.write_bytes(b"")
+    assert code_digest("summary.py")
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "counts"),
+    [
+        ("\n# A comment.\n", False),
+        ('\n\ndef more() -> None:\n    """Do nothing."""\n', True),
+        ("\nfrom drivelab.core import units\n", True),
+    ],
+)
+def test_changes_of_a_kept_file_count_unless_nothing_runs_differently(
+    kept: Path, tmp_path: Path, change: str, counts: bool
+) -> None:
+    path = tmp_path / "made.py"
+    path.write_text('"""A module."""\n\nfrom drivelab.core.files import read_text\n')
+    before = module._read(path)
+    path.write_text(path.read_text().replace("A module", "The module") + change)
+    module._read.cache_clear()
+    assert (module._read(path) != before) is counts
