@@ -35,11 +35,6 @@ UDEV = (
     "/usr/lib/udev/rules.d/60-persistent-storage.rules",
 )
 """Files that create /dev/disk/by-id and the udev database."""
-COMPILED = (
-    "", "cli", "core", "criteria", "drives", "drives/purge", "fio", "host", "host/stack", "plan", "recording", "run",
-    "telemetry", "trace", "trace/capturing", "virtual",
-)  # fmt: skip
-"""Folders of the library whose modules the guest imports."""
 _WITHOUT = {"test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
             "dist-packages", "distutils", "pydoc_data"}  # fmt: skip
 """Parts of Python's standard library that are left out."""
@@ -189,8 +184,7 @@ def _add_python_packages(image: Image) -> None:
 
 
 def _add_compiled_project(image: Image) -> None:
-    for package in COMPILED:
-        _compile(image, ROOT / "scripts/drivelab" / package, f"scripts/drivelab/{package}", "*.py")
+    _compile(image, ROOT / "scripts/drivelab", "scripts/drivelab", "**/*.py")
 
 
 def _compile(image: Image, source: Path, target: str, pattern: str) -> None:
