@@ -1,7 +1,7 @@
 """Fixtures for all tests: a copy of the configuration to change, a report of skipped tests, and progress.
 
 `.ci/run` sets DRIVELAB_TEST_STRICT on a fully equipped machine. A skipped test then fails, unless its reason matches
-the regular expression DRIVELAB_TEST_LACKS, and the project's own folders are watched.
+the regular expression DRIVELAB_TEST_LACKS. With the value `folders`, the project's own folders are watched too.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 STRICT = "DRIVELAB_TEST_STRICT" in os.environ
+WATCHES_FOLDERS = os.environ.get("DRIVELAB_TEST_STRICT") == "folders"
 
 # No deadline per example: other tests load the host too. `.ci/run` judges a change, so it has the same examples each
 # time; other runs look for new ones.
@@ -84,7 +85,7 @@ def _lacks(reason: str) -> bool:
 @pytest.fixture(scope="session")
 def _folder_watch() -> Iterator[FolderWatch | None]:
     """Watch the project's own folders, in `.ci/run` only: elsewhere, people use them during a test run."""
-    if not STRICT:
+    if not WATCHES_FOLDERS:
         yield None
         return
     watch = FolderWatch(ROOT)

@@ -11,6 +11,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from doc_commands import shortened_study
 
 from drivelab.plan.places import ROOT
 
@@ -89,7 +90,7 @@ def test_the_demo_runs_in_a_new_project_without_the_checkout(installed: Installa
     assert "cd mine\n  drivelab demo" in done.stdout
     project = installed.folder / "mine"
     demo = project / "config/demo.yaml"
-    (project / "config/simulated.yaml").write_text(f"{demo.read_text()}clock: virtual\n")
+    (project / "config/simulated.yaml").write_text(shortened_study(demo.read_text()))
     for command in (["study", "check", "config/simulated.yaml"], ["plan", "config/demo.yaml"],
                     ["run", "config/simulated.yaml"], ["query", "SELECT * FROM summary"],
                     ["report", "config/simulated.yaml"], ["trace", "info", "traces/sqlite-inserts.parquet"],
