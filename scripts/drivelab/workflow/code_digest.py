@@ -123,8 +123,11 @@ def _keep(parsed: dict[str, _Parsed]) -> None:
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     with suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(json.dumps(dict(list(parsed.items())[-_MOST_KEPT:])))
-        part.replace(place)
+        try:
+            part.write_text(json.dumps(dict(list(parsed.items())[-_MOST_KEPT:])))
+            part.replace(place)
+        finally:
+            part.unlink(missing_ok=True)
 
 
 @cache
