@@ -142,18 +142,19 @@ class _Watchdog:
 
     def check(self, elapsed_s: float) -> None:
         """Raise CellFailed if fio must end."""
-        if self._name is not None:
-            self._check_progress(self._name, elapsed_s)
+        silent_s, who = (0.0, "") if self._name is None else self._silence(self._name, elapsed_s)
+        if silent_s > GRACE_S:
+            raise CellFailed(f"{who} nothing for {GRACE_S:.0f} s; drivelab killed fio")
         if self._runtime_s is not None and elapsed_s > self._runtime_s + GRACE_S:
-            raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than its runtime; drivelab killed it")
+            cause = f", and {who} nothing in the last {silent_s:.0f} s" if silent_s > GRACE_S / 2 else ""
+            raise CellFailed(f"fio ran {GRACE_S:.0f} s longer than its runtime{cause}; drivelab killed it")
 
-    def _check_progress(self, name: str, elapsed_s: float) -> None:
+    def _silence(self, name: str, elapsed_s: float) -> tuple[float, str]:
+        """Return for how long nothing was completed, and who did nothing."""
         outstanding = _outstanding(name)
         if (latest := _completed(name)) != self._completed or (self._idles and not outstanding):
             self._completed, self._progress_s = latest, elapsed_s
-        if elapsed_s - self._progress_s > GRACE_S:
-            failure = "the drive completed" if outstanding else "fio issued"
-            raise CellFailed(f"{failure} nothing for {GRACE_S:.0f} s; drivelab killed fio")
+        return elapsed_s - self._progress_s, "the drive completed" if outstanding else "fio issued"
 
 
 def _completed(name: str) -> str:

@@ -9,12 +9,14 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from drivelab.core.errors import CellFailed
+from drivelab.fio import job_run
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import COMMAND, run_fio
 from drivelab.plan.cell import Cell
@@ -113,3 +115,31 @@ def test_unreadable_output_is_reported_by_its_reader(tmp_path: Path, impostor: C
     impostor(tmp_path / "text")
     (tmp_path / "own").mkdir()
     run_fio(None, JOB, tmp_path / "own")
+
+
+@pytest.mark.parametrize(
+    ("runtime_s", "progress_until_s", "outstanding", "words"),
+    [
+        (100.0, 20, True, "the drive completed nothing for 60 s; drivelab killed fio"),
+        (100.0, 20, False, "fio issued nothing for 60 s; drivelab killed fio"),
+        (3.0, 1000, True, "fio ran 60 s longer than its runtime; drivelab killed it"),
+        # The last completion was seen too late for the drive's own limit.
+        (3.0, 10, True, "fio ran 60 s longer than its runtime, and the drive completed nothing in the last 54 s; "
+         "drivelab killed it"),
+    ],
+)  # fmt: skip
+def test_a_fio_that_must_end_is_told_by_its_cause(
+    monkeypatch: pytest.MonkeyPatch, runtime_s: float, progress_until_s: int, outstanding: bool, words: str
+) -> None:
+    counters = chain(range(1, progress_until_s + 1), repeat(progress_until_s))
+    monkeypatch.setattr(job_run, "_completed", lambda name: str(next(counters)))
+    monkeypatch.setattr(job_run, "_outstanding", lambda name: outstanding)
+    watchdog = job_run._Watchdog("sda", runtime_s, idles=False)
+
+    def watch() -> None:
+        for now_s in range(1, 1000):
+            watchdog.check(float(now_s))
+
+    with pytest.raises(CellFailed) as failed:
+        watch()
+    assert str(failed.value) == words
