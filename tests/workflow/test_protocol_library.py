@@ -112,6 +112,7 @@ def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
         assert (warm["iops"] > 0).all()
 
 
+@pytest.mark.long
 def test_every_protocol_gives_results(campaign: Campaign) -> None:
     """The summary has values of all protocols."""
     done = [measured(planned) for planned in campaign.plans]
