@@ -109,7 +109,7 @@ class Tier:
 TIERS = {
     "default": Tier("all but the long tests (ten minutes on two cores); further arguments go to pytest", run_default),
     "long": Tier(
-        "long studies, repeated kills, drive faults, all commands of the docs (eleven minutes)",
+        "long studies, repeated kills, drive faults, all commands of the docs (twelve minutes)",
         lambda more: _beside("long and ", *more),
     ),
     "browser": Tier("report in a browser (Chromium; four minutes)", _of("tests/browser")),
