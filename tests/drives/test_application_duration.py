@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
+from waits import wait_until
 
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
@@ -204,14 +204,6 @@ def test_missing_programs_are_reported_before_any_write() -> None:
     assert manage.status() == []
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
-    deadline_s = time.monotonic() + 600
-    while not condition():
-        assert process is None or process.poll() is None, "the stage ended too early"
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
-
-
 def processes_with(*arguments: str) -> list[int]:
     pids = []
     for process in Path("/proc").glob("[0-9]*"):
@@ -236,7 +228,7 @@ def at_work(tmp_path: Path) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes
     command = [sys.executable, "-c", "import sys; from drivelab.cli.main import main; sys.exit(main())"]
     process = subprocess.Popen([*command, "measure", "plan.json", "--after", str(seal)])
     try:
-        wait_for(lambda: len(processes_with("sleep", span)) == 2, process)
+        wait_until(lambda: len(processes_with("sleep", span)) == 2, process)
         assert len(mounts()) == 1
         yield plan, seal, process, span
     finally:
@@ -262,7 +254,7 @@ def test_after_kill_9_the_drive_is_unmounted_and_the_run_repeated(
     plan, seal, process, span = at_work
     process.kill()
     process.wait()
-    wait_for(lambda: not mounts() and not list(RUN.glob("mount*")))
+    wait_until(lambda: not mounts() and not list(RUN.glob("mount*")))
     assert processes_with("sleep", span) == []
     kept = runs_of(part_of(plan))
     assert [line["run"] for line in kept] == [1]
@@ -281,7 +273,7 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     for pid in (guardian, process.pid, *processes_with("sleep", span)):
         os.kill(pid, signal.SIGKILL)
     process.wait()
-    wait_for(lambda: not processes_with("sleep", span))
+    wait_until(lambda: not processes_with("sleep", span))
     assert len(mounts()) == 1
     measure(plan, seal)
     assert [line["run"] for line in runs_of(plan.recording_path)] == [1, 2, 3]

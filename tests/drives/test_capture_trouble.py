@@ -11,7 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from captures import background, dd, running, wait_for
+from captures import background, dd, running
+from waits import wait_until
 
 from drivelab.core.errors import UserError
 from drivelab.trace.capturing import applications, capture, ftrace, mounts
@@ -156,7 +157,7 @@ from pathlib import Path
 from drivelab.trace.capturing.capture import capture
 capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
 """)
-    wait_for(lambda: bool(running("sleep", span)), process)
+    wait_until(lambda: bool(running("sleep", span)), process)
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     process.send_signal(number)
     assert process.wait() != 0
@@ -172,7 +173,7 @@ from pathlib import Path
 from drivelab.trace.capturing.capture import capture
 capture({device!r}, ["sleep", {span!r}], Path({str(tmp_path / "raw")!r}), backend="ftrace")
 """)
-    wait_for(lambda: bool(running("sleep", span)), process)
+    wait_until(lambda: bool(running("sleep", span)), process)
     try:
         with pytest.raises(UserError, match=r"another drivelab process captures a trace; wait"):
             capture.capture(device, ["true"], tmp_path / "second")
@@ -237,7 +238,7 @@ body = {{"title": "t", "file_system": "ext4", "size": "32MiB", "command": {comma
 spec = application.from_mapping("x", body, "test")
 application.run_captured("x", spec, {device!r}, Path({str(tmp_path / "x.parquet")!r}), backend="ftrace")
 """)
-    wait_for(lambda: len(running("sleep", span)) == 2, process)
+    wait_until(lambda: len(running("sleep", span)) == 2, process)
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     assert f"{device} " in Path("/proc/mounts").read_text()
     return process
@@ -254,7 +255,7 @@ def test_after_kill_9_the_guardian_restores_tracer_and_mount(device: str, tmp_pa
     process = sleeper(device, tmp_path, span, prelude)
     process.kill()
     process.wait()
-    wait_for(lambda: not list(ftrace.RUN.glob("*.json")))
+    wait_until(lambda: not list(ftrace.RUN.glob("*.json")))
     assert running("sleep", span) == []
 
 
@@ -268,7 +269,7 @@ def test_the_next_capture_restores_after_kill_9_of_the_guardian(
     for pid in [*guardians, process.pid, *running("sleep", span)]:
         os.kill(pid, signal.SIGKILL)
     process.wait()
-    wait_for(lambda: not running("sleep", span))
+    wait_until(lambda: not running("sleep", span))
     assert (TRACING / "current_tracer").read_text() == "blk\n"
     assert f"{device} " in Path("/proc/mounts").read_text()
     capture.recover()

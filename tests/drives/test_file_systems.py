@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from leftovers import processes
 from made_plans import DRIVE, made_plan
+from waits import wait_until
 
 from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
@@ -215,14 +215,6 @@ def test_missing_programs_are_reported_before_any_write(tmp_path: Path, monkeypa
 MEASURE = "import sys; from drivelab.cli.main import main; sys.exit(main())"
 
 
-def wait_for(done: Any, process: subprocess.Popen[bytes] | None = None) -> None:
-    deadline_s = time.monotonic() + 600
-    while not done():
-        assert process is None or process.poll() is None, "the measurement ended too early"
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Plan, Path, subprocess.Popen[bytes]]]:
     """A measuring process in the middle of a cell of ten minutes."""
@@ -233,7 +225,7 @@ def at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[P
     process = subprocess.Popen([sys.executable, "-c", MEASURE, "measure", "plan.json", "--after", str(seal)])
     part = plan.recording_path.with_name(f"{plan.recording_path.name}.part")
     try:
-        wait_for(lambda: list(part.glob("cells/*/job.fio")) and len(mounted()) == 1 and processes("fio"), process)
+        wait_until(lambda: list(part.glob("cells/*/job.fio")) and len(mounted()) == 1 and processes("fio"), process)
         yield plan, seal, process
     finally:
         process.kill()
@@ -255,7 +247,7 @@ def test_after_kill_9_the_guardian_unmounts(at_work: tuple[Plan, Path, subproces
     plan, seal, process = at_work
     process.kill()
     process.wait()
-    wait_for(lambda: not mounted() and not list(RUN.glob("mount*")))
+    wait_until(lambda: not mounted() and not list(RUN.glob("mount*")))
     assert (finish(plan, seal) / "recording.json").exists()
 
 
@@ -268,7 +260,7 @@ def test_the_next_stage_unmounts_after_kill_9_of_the_guardian(
     for pid in (*guardians, process.pid):
         os.kill(pid, 9)
     process.wait()
-    wait_for(lambda: not processes("fio"))
+    wait_until(lambda: not processes("fio"))
     assert len(mounted()) == 1
     assert (finish(plan, seal) / "recording.json").exists()
     assert mounted() == []
@@ -282,7 +274,7 @@ def test_a_run_unmounts_before_the_guard_checks_the_drives(
     for pid in (*processes("drivelab.trace.capturing.guardian"), process.pid):
         os.kill(pid, 9)
     process.wait()
-    wait_for(lambda: not processes("fio"))
+    wait_until(lambda: not processes("fio"))
     for name in ("refuse_foreign_campaign", "check_engines"):
         monkeypatch.setattr(runner, name, lambda *_: None)
     seen: list[list[str]] = []
@@ -308,4 +300,4 @@ def test_an_interrupted_measurement_unmounts_and_restarts(at_work: tuple[Plan, P
         again.kill()
         again.wait()
     assert b"its file ended with the interrupted process; restarting" in line
-    wait_for(lambda: not mounted())
+    wait_until(lambda: not mounted())

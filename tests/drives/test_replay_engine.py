@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from replay_files import BLOCK, Engine, direct_read, identity, make_records, start, write_schedule
+from waits import wait_until
 
 from drivelab.replay import native
 from drivelab.replay.engine_records import COMPLETED, ISSUED, NOT_ISSUED, Records
@@ -61,14 +61,6 @@ def random_requests(count: int, every_ns: int, operation: str = "read", pages: i
     )
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline_s = time.monotonic() + 600
-    while not condition():
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s, "the condition was not met in time"
-        time.sleep(0.01)
-
-
 def test_operations_reach_the_device(engine: Engine) -> None:
     subprocess.run(["dd", "if=/dev/urandom", f"of={engine.target}", "bs=1M", "count=64", "oflag=direct", "status=none"],
                    check=True)  # fmt: skip
@@ -106,7 +98,7 @@ def test_the_device_counts_flushes(engine: Engine, operation: str, flags: int, f
 
 def test_a_read_only_replay_opens_the_target_for_reading(engine: Engine) -> None:
     process = engine.start(make_records([{}, {"operation": "flush"}, {"deadline_ns": 3600 * 10**9}]))
-    wait_for(lambda: engine.live_header()["completed"] == 2, process)
+    wait_until(lambda: engine.live_header()["completed"] == 2, process)
     folder = Path(f"/proc/{process.pid}")
     numbers = [link.name for link in (folder / "fd").iterdir() if str(link.readlink()) == engine.target]
     infos = [(folder / "fdinfo" / number).read_text().split() for number in numbers]
@@ -230,9 +222,9 @@ def test_dependents_of_a_failed_request_are_issued(on_drive: Engine) -> None:
 def test_a_hang_is_detected(on_drive: Engine, operation: str) -> None:
     records = random_requests(30_000, MS, operation)
     process = on_drive.start(records, EngineOptions(watchdog_s=5))
-    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    wait_until(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
-    wait_for(lambda: on_drive.live_header()["state"] > 1, process)
+    wait_until(lambda: on_drive.live_header()["state"] > 1, process)
     manage.clear_faults("test")  # threads that wait for the drive end only when it answers
     ran = on_drive.ended(process)
     assert (ran.status, ran.report["state"]) == (7, "hung")
@@ -266,7 +258,7 @@ def test_run_engine_ends_a_hanging_engine(on_drive: Engine, monkeypatch: pytest.
 def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
     count = 10_000 if go_on else 30_000  # more than are due before this process sees the first ones
     process = on_drive.start(random_requests(count, MS), EngineOptions(watchdog_s=30, go_on=go_on))
-    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    wait_until(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("gone"))
     ran = on_drive.ended(process)
     assert (ran.status, ran.report["state"]) == (0, "finished" if go_on else "failed")
@@ -278,9 +270,9 @@ def test_a_drive_that_disappears(on_drive: Engine, go_on: bool) -> None:
 
 def test_a_signal_while_the_drive_hangs(on_drive: Engine) -> None:
     process = on_drive.start(random_requests(30_000, MS), EngineOptions(watchdog_s=10))
-    wait_for(lambda: on_drive.live_header()["completed"] > 50, process)
+    wait_until(lambda: on_drive.live_header()["completed"] > 50, process)
     manage.set_fault("test", Fault("hang"))
-    wait_for(lambda: on_drive.live_header()["issued"] > on_drive.live_header()["completed"] + 5, process)
+    wait_until(lambda: on_drive.live_header()["issued"] > on_drive.live_header()["completed"] + 5, process)
     process.terminate()
     ran = on_drive.ended(process)
     assert (ran.status, ran.report["state"], ran.report["signal"]) == (7, "hung", 15)

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -22,6 +21,7 @@ from types import SimpleNamespace
 
 import pytest
 from other_processes import borrow_and_die, borrow_often
+from waits import GENEROUS_S, wait_until
 
 from drivelab.cli.main import main
 from drivelab.core import lock
@@ -34,8 +34,6 @@ from drivelab.virtual.model import DriveModel
 pytestmark = pytest.mark.device
 
 PAGE = 4096
-GENEROUS_S = 600.0
-"""Time limit for what a working drive does at once."""
 
 
 def write(device: str, offset: int, data: bytes) -> None:
@@ -184,13 +182,6 @@ def test_a_hang_ends_when_it_is_cleared(drive: VirtualDrive, operation: str) -> 
         assert process.poll() is None
         assert manage.clear_faults("test") > 0
         assert process.wait(GENEROUS_S) == 0
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + GENEROUS_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "the condition was not met in time"
-        time.sleep(0.005)
 
 
 def start_hanging_fio(drive: VirtualDrive, directory: Path) -> subprocess.Popen[bytes]:

@@ -10,13 +10,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import pytest
+from waits import GENEROUS_S, wait_until
 
 from drivelab.cli.main import main
 from drivelab.core.errors import UserError
@@ -30,8 +30,6 @@ pytestmark = pytest.mark.device
 
 PAGE = 4096
 CAPACITY = 16 << 20
-GENEROUS_S = 600.0
-"""Time limit for what a working drive does at once."""
 
 WRITER = """
 import mmap, os, sys
@@ -98,13 +96,6 @@ def overwrite(device: str, twin: FlashDrive, pages: int, seed: int) -> None:
 def amplification(before: dict[str, int], after: dict[str, int]) -> float:
     host, nand = (after[key] - before[key] for key in ("host_write_bytes", "nand_write_bytes"))
     return nand / host
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + GENEROUS_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "the condition was not met in time"
-        time.sleep(0.005)
 
 
 def kill_server(drive: VirtualDrive) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from drivelab.plan.places import ROOT
@@ -23,13 +21,6 @@ def background(code: str, stdout: int | None = None) -> subprocess.Popen[bytes]:
     code = f"from drivelab.core.termination import end_in_order; end_in_order()\n{code}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "scripts")}
     return subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=stdout)
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes] | None = None) -> None:
-    """Wait for a condition; fail if the process ends first."""
-    while not condition():
-        assert process is None or process.poll() is None
-        time.sleep(0.01)
 
 
 def running(*arguments: str) -> list[int]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from leftovers import leftovers, processes
 from mini_project import Project
+from waits import GENEROUS_S, wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
@@ -25,8 +25,6 @@ from drivelab.virtual.model import DriveModel
 
 DRIVE = "tiny"
 SERIAL = "VIRTUAL-TINY"
-GENEROUS_S = 900.0
-"""Time after which a process counts as hanging; a whole study takes minutes beside other tests."""
 SHORT_GRACE_S = 10.0
 """Longest time without a completion in a copy with a shortened watchdog; enough for a sound drive on a busy host."""
 SHORT_GRACE = f"{SHORT_GRACE_S:g} s"
@@ -167,16 +165,6 @@ class FaultStudy(Project):
 def outcome(process: subprocess.Popen[str]) -> Outcome:
     output, _ = process.communicate(timeout=GENEROUS_S)
     return Outcome(process.returncode, output)
-
-
-def wait_until(condition: Callable[[], bool], *running: subprocess.Popen[str]) -> None:
-    """Wait for a condition; fail if one of the processes `running` ends first."""
-    deadline_s = time.monotonic() + GENEROUS_S
-    while not condition():
-        for process in running:
-            assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < deadline_s, "timeout"
-        time.sleep(0.01)
 
 
 def part_of(plan: Plan) -> Path:

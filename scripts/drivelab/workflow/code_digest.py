@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import json
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +16,7 @@ from pathlib import Path
 
 from drivelab import native
 from drivelab.plan.places import SHIPPED
+from drivelab.recording.writer import read_object, write_json
 
 _LIBRARY = Path(__file__).resolve().parents[1]
 _ALL_OF_PACKAGE = "*"
@@ -46,7 +45,8 @@ def code_digest(*sources: str) -> str:
             digests[str(path)], imported = _read(path)
             waiting.extend(_path(name) for name in imported)
     if len(_kept()) > known:
-        _keep(_kept())
+        with suppress(OSError):  # this user may not write there
+            write_json(_place(), dict(list(_kept().items())[-_MOST_KEPT:]))
     text = "\n".join(digests[key] for key in sorted(digests))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -111,23 +111,7 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, list[str]]]:
 
 @cache
 def _kept() -> dict[str, _Parsed]:
-    with suppress(OSError, ValueError):
-        if isinstance(kept := json.loads(_place().read_bytes()), dict):
-            return kept
-    return {}
-
-
-def _keep(parsed: dict[str, _Parsed]) -> None:
-    """Write what was parsed for the next process, if this user may."""
-    place = _place()
-    part = place.with_name(f"{place.name}.{os.getpid()}.part")
-    with suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            part.write_text(json.dumps(dict(list(parsed.items())[-_MOST_KEPT:])))
-            part.replace(place)
-        finally:
-            part.unlink(missing_ok=True)
+    return read_object(_place())
 
 
 @cache

@@ -199,6 +199,7 @@ TRIMS = {"pattern": "sequential", "read_share": 0, "operation": "trim", "block_s
 def test_fio_reports_several_workloads_apart(tmp_path: Path) -> None:
     cell = replace(TWO, beside=(BESIDE, MIXED, TRIMS))
     assert list(sections(cell)) == ["cell", "beside", "beside-2", "beside-3"]
+    assert sections(cell)["beside-3"]["rate"] == f",,{200 * 65536}"
     fio_run(cell, tmp_path, engine="null")
     result = read_result(tmp_path, cell)
     writes, reads, mixed, trims = by_workload(result, cell)

@@ -30,6 +30,7 @@ from replay_files import (
     write_schedule,
 )
 from replay_semantics import Rules, violations
+from waits import wait_until
 
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
@@ -61,14 +62,6 @@ def engine(tmp_path: Path) -> Engine:
         pytest.skip(reason)
     (tmp_path / "target").write_bytes(b"\xaa" * 8 * MIB)
     return Engine(tmp_path, tmp_path / "target")
-
-
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str], limit_s: float = 600) -> None:
-    deadline_s = time.monotonic() + limit_s
-    while not condition():
-        assert process.poll() is None or condition(), process.communicate()
-        assert time.monotonic() < deadline_s, f"the condition was not met within {limit_s} s"
-        time.sleep(0.01)
 
 
 def endless(count: int = 100_000) -> Records:
@@ -263,7 +256,7 @@ def test_memory_is_bounded(engine: Engine) -> None:
         peaks_kib.append(int(status.partition("VmHWM:")[2].split()[0]) if "VmHWM:" in status else 0)
         return bool(engine.live_header()["completed"] > 900_000)
 
-    wait_for(nearly_done, process, limit_s=900)
+    wait_until(nearly_done, process)
     assert engine.ended(process).report["completed"] == 1_000_000
     assert 16_000 < max(peaks_kib) < 48_000
 
@@ -288,7 +281,7 @@ def test_memory_of_reads_matches_the_data_in_flight(engine: Engine, length_bytes
     records["operation"], records["depth"], records["length_bytes"] = OPERATION_CODES["read"], 16, length_bytes
     records[-1]["deadline_ns"] = 3600 * 10**9
     process = engine.start(records)
-    wait_for(lambda: engine.live_header()["completed"] == len(records) - 1, process)
+    wait_until(lambda: engine.live_header()["completed"] == len(records) - 1, process)
     peak_kib = int(Path(f"/proc/{process.pid}/status").read_text().partition("VmHWM:")[2].split()[0])
     process.terminate()
     assert engine.ended(process).report["completed"] == len(records) - 1
@@ -306,7 +299,7 @@ def test_the_priority_is_not_inherited(engine: Engine) -> None:
         threads.update(policies(process.pid))
         return len(threads) > 1 and threads[process.pid] == raised
 
-    wait_for(has_worker, process)
+    wait_until(has_worker, process)
     process.terminate()
     assert engine.ended(process).report["failed"] == 0
     assert threads.pop(process.pid) == raised
@@ -374,7 +367,7 @@ def test_the_runtime_ends_the_replay(engine: Engine) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_engine_cleanly(engine: Engine, number: signal.Signals) -> None:
     process = engine.start(endless())
-    wait_for(lambda: engine.live_header()["completed"] > 20, process)
+    wait_until(lambda: engine.live_header()["completed"] > 20, process)
     process.send_signal(number)
     ran = engine.ended(process)
     assert (ran.status, ran.report["state"], ran.report["signal"]) == (0, "interrupted", number)
@@ -383,7 +376,7 @@ def test_a_signal_ends_the_engine_cleanly(engine: Engine, number: signal.Signals
 
 def test_completed_results_survive_a_kill(engine: Engine) -> None:
     process = engine.start(endless())
-    wait_for(lambda: engine.live_header()["completed"] > 20, process)
+    wait_until(lambda: engine.live_header()["completed"] > 20, process)
     process.kill()
     ran = engine.ended(process)
     assert (ran.status, ran.report["state"]) == (-signal.SIGKILL, "running")
@@ -396,7 +389,7 @@ def test_completed_results_survive_a_kill(engine: Engine) -> None:
 
 def test_the_heartbeat_continues_while_nothing_is_due(engine: Engine) -> None:
     process = engine.start(make_records([{}, {"deadline_ns": 3600 * 10**9}]))
-    wait_for(lambda: engine.live_header()["heartbeat_ns"] > 10**9, process)
+    wait_until(lambda: engine.live_header()["heartbeat_ns"] > 10**9, process)
     process.terminate()
     ran = engine.ended(process)
     assert (ran.report["state"], ran.report["completed"]) == ("interrupted", 1)
@@ -419,7 +412,7 @@ def run_and_shrink(engine: Engine, records: Records, options: EngineOptions, due
     for _ in range(MOST_TRIES):
         os.truncate(engine.target, 8 * MIB)
         process = engine.start(records, options)
-        wait_for(lambda: engine.live_header()["completed"] > 0, process)
+        wait_until(lambda: engine.live_header()["completed"] > 0, process)
         os.truncate(engine.target, 4 * MIB)
         passed_ns = time.monotonic_ns() - engine.live_header()["start_monotonic_ns"]
         ran = engine.ended(process)
