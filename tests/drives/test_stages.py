@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waits import wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
@@ -126,10 +127,7 @@ def test_a_killed_measurement_leaves_no_fio_and_resumes(plans: list[Plan], proje
         time.sleep(0.01)
     running.send_signal(signal.SIGKILL)
     running.wait()
-    deadline = time.monotonic() + 120
-    while fio_processes(project):
-        assert time.monotonic() < deadline, "fio outlives the process that started it"
-        time.sleep(0.01)
+    wait_until(lambda: not fio_processes(project))  # fio does not outlive the process that started it
     measure(plan, seal)
     assert events(plan).count("gap") == 1
     assert events(plan).count("purge") == 1, "the drive was conditioned again without need"

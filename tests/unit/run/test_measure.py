@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from imports import modules_after
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import CellFailed, UserError
@@ -105,10 +104,8 @@ def test_stages_without_a_replay_import_neither_pandas_nor_pyarrow(project: Path
     """A study starts three stages for each of its measurements, and these imports take as long as all the rest."""
     Path("plan.json").write_text(plan_of(measurement).to_json())
     for stage in ("purge --seal 1", "precondition --after 1 --seal 2", "measure --after 2"):
-        code = "import sys; from drivelab.cli.main import main; main(sys.argv[1:]); print(*sys.modules)"
-        command = [sys.executable, "-c", code, *stage.split(), "plan.json"]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        imported = set(done.stdout.split())
+        arguments = [*stage.split(), "plan.json"]
+        imported = modules_after("from drivelab.cli.main import main", f"main({arguments})")
         assert "drivelab.run.clock_device" in imported
         assert not {"pandas", "pyarrow"} & imported
 

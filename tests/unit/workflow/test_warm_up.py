@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from imports import modules_after
 
 from drivelab.workflow import warm_up
 
@@ -20,12 +19,6 @@ def imported_by(script: str) -> set[str]:
     tree = ast.parse((ROOT / f"scripts/{script}.py").read_text())
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     return {f"{node.module}.{alias.name}" for node in nodes for alias in node.names} | {str(n.module) for n in nodes}
-
-
-def modules_after(*statements: str) -> set[str]:
-    code = "; ".join((*statements, "import sys; print(*sys.modules)"))
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
 
 
 SERVER = (
