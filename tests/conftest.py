@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,13 @@ WATCHES_FOLDERS = os.environ.get("DRIVELAB_TEST_STRICT") == "folders"
 # time; other runs look for new ones.
 settings.register_profile("shared-host", deadline=None, derandomize=STRICT)
 settings.load_profile("shared-host")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Keep what drivelab keeps in its run folder away from other drivelabs on this machine."""
+    folder = tempfile.mkdtemp(prefix="drivelab-run.")
+    os.environ["DRIVELAB_RUN_DIR"] = folder
+    config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

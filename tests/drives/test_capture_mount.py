@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from captures import dd
 
+from drivelab.core.files import run_directory
 from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import capture, tracer
 
@@ -41,7 +42,7 @@ def test_tracefs_is_mounted_for_a_capture_only(device: str, tmp_path: Path) -> N
     output, _ = process.communicate()
     assert process.returncode == 0, output
     assert "still mounted" not in output
-    assert not list(tracer.RUN.glob("*.json"))
+    assert not list(run_directory().glob("*.json"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
@@ -52,7 +53,8 @@ def test_tracefs_is_unmounted_after_a_signal(
     traced = ["sh", "-c", f"while ! test -s {pid}; do sleep 0.01; done; {MOUNTED} && touch {begun}; exec sleep 1000"]
     script = (
         f'"$@" & echo $! >{pid}; wait $!; touch {ended}; '
-        f"while ls {tracer.RUN}/*.json >/dev/null 2>&1; do sleep 0.1; done; {MOUNTED} && echo still mounted; exit 0"
+        f"while ls {run_directory()}/*.json >/dev/null 2>&1; do sleep 0.1; done; "
+        f"{MOUNTED} && echo still mounted; exit 0"
     )
     process = in_namespace(script, sys.executable, "-c", CAPTURE, device, "--backend", "ftrace", "-o",
                            str(tmp_path / "raw"), "--", *traced)  # fmt: skip

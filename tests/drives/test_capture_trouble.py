@@ -15,6 +15,7 @@ from captures import background, dd, running
 from waits import wait_until
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.trace.capturing import applications, capture, ftrace, mounts
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace
@@ -255,7 +256,7 @@ def test_after_kill_9_the_guardian_restores_tracer_and_mount(device: str, tmp_pa
     process = sleeper(device, tmp_path, span, prelude)
     process.kill()
     process.wait()
-    wait_until(lambda: not list(ftrace.RUN.glob("*.json")))
+    wait_until(lambda: not list(run_directory().glob("*.json")))
     assert running("sleep", span) == []
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.trace.capturing import capture, ftrace, tracer
+from drivelab.core.files import run_directory
+from drivelab.trace.capturing import capture, tracer
 from drivelab.virtual import fuse
 
 
@@ -61,5 +62,5 @@ def tracer_untouched(tracefs: None) -> Iterator[None]:
     before = tracer.state()
     yield
     assert tracer.state() == before
-    assert not list(ftrace.RUN.glob("*.json"))
-    assert "/run/drivelab/mount." not in Path("/proc/mounts").read_text()
+    assert not list(run_directory().glob("*.json"))
+    assert f"{run_directory()}/mount." not in Path("/proc/mounts").read_text()

@@ -51,12 +51,13 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
 
 
 def tracer(tmp_path: Path, out: Path) -> Blktrace:
-    return Blktrace(Disk("sda", tmp_path / "block"), out, tmp_path / "debug", tmp_path / "run")
+    return Blktrace(Disk("sda", tmp_path / "block"), out, tmp_path / "debug")
 
 
 @pytest.fixture(autouse=True)
-def kernel_that_keeps_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write each message into the trace, as the kernel does."""
+def kernel_that_keeps_messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write each message into the trace, as the kernel does; keep journals in a folder of the test."""
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
 
     def mark(self: Blktrace, text: bytes) -> bool:
         with (self._debug_block / self._disk.name / "msgs").open("ab") as file:
@@ -78,7 +79,7 @@ def test_drops_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out:
 def two_tracers(tmp_path: Path, out: Path) -> Blktraces:
     (tmp_path / "debug" / "sdb").mkdir()
     outputs = {Disk(name, tmp_path / "block"): out.with_name(name) for name in ("sda", "sdb")}
-    return Blktraces(outputs, tmp_path / "debug", tmp_path / "run")
+    return Blktraces(outputs, tmp_path / "debug")
 
 
 def test_several_devices_have_a_blktrace_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, out: Path) -> None:
@@ -142,7 +143,7 @@ def journal(tmp_path: Path, pid: int, owner: int) -> Path:
 
 def test_recovery_keeps_the_trace_of_a_running_capture(tmp_path: Path) -> None:
     path = journal(tmp_path, os.getpid(), os.getpid())
-    blktrace.recover(path.parent)
+    blktrace.recover()
     assert path.exists()
 
 
@@ -152,7 +153,7 @@ def test_recovery_refuses_while_an_orphaned_blktrace_runs(tmp_path: Path) -> Non
     owner.kill()
     owner.wait()
     with pytest.raises(UserError, match="is still running"):
-        blktrace.recover(path.parent)
+        blktrace.recover()
     assert path.exists()
 
 

@@ -59,7 +59,7 @@ class Kernel:
         return state | {"enable": (self.device / "enable").read_text().strip()}
 
     def tracer(self) -> Ftrace:
-        return Ftrace({self.disk: self.base}, self.tracing, self.run)
+        return Ftrace({self.disk: self.base}, self.tracing)
 
 
 def stats(entries: int = 0, overrun: int = 0, read: int = 0, used: int = 0) -> str:
@@ -79,7 +79,8 @@ def ring_of(cpu: int) -> list[Event]:
 
 
 @pytest.fixture
-def kernel(tmp_path: Path) -> Kernel:
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kernel:
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "run"))
     return Kernel(tmp_path)
 
 
@@ -113,7 +114,7 @@ def test_several_devices_are_traced_in_one_session(kernel: Kernel) -> None:
     events = [Event(index, payloads[index % 3 == 0]) for index in range(100)]
     (kernel.tracing / "per_cpu/cpu0/trace_pipe_raw").write_bytes(ring_pages.pages(events))
     before = kernel.state()
-    tracer = Ftrace({kernel.disk: kernel.base, other: kernel.base.with_name("other")}, kernel.tracing, kernel.run)
+    tracer = Ftrace({kernel.disk: kernel.base, other: kernel.base.with_name("other")}, kernel.tracing)
     tracer.start()
     assert [(disk.trace / "enable").read_text() for disk in (kernel.disk, other)] == ["1", "1"]
     kernel.put("per_cpu/cpu1/stats", stats(overrun=5, read=200))
@@ -137,7 +138,7 @@ def test_all_devices_of_a_killed_capture_are_released(kernel: Kernel, key: str) 
     body = {"boot_id": boot_id(), key: [str(kernel.device), str(other.trace)] if several else str(other.trace)}
     kernel.run.mkdir()
     (kernel.run / "ftrace.json").write_text(json.dumps({**body, "state": {"tracing_on": "1"}}))
-    assert ftrace.recover(kernel.run, kernel.tracing)
+    assert ftrace.recover(kernel.tracing)
     assert [(disk.trace / "enable").read_text().strip() for disk in (kernel.disk, other)] == ["0", "0"]
 
 
@@ -288,6 +289,6 @@ def test_a_journal_from_before_a_reboot_is_ignored(kernel: Kernel) -> None:
     journal = kernel.run / "ftrace.json"
     body = {"boot_id": "another", "device_trace": str(kernel.device), "state": {"tracing_on": "0"}}
     journal.write_text(json.dumps(body))
-    assert ftrace.recover(kernel.run, kernel.tracing)
+    assert ftrace.recover(kernel.tracing)
     assert kernel.get("tracing_on") == "1"
     assert not journal.exists()

@@ -20,11 +20,11 @@ from typing import TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.core.lock import locked_file
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.tracer import RUN
 
 DEBUG_BLOCK = Path("/sys/kernel/debug/block")
 START_S = 10.0
@@ -47,12 +47,11 @@ class Blktrace:
     interval_s = 1.0
     """Interval between calls of `poll`."""
 
-    def __init__(self, disk: Disk, output: Path, debug_block: Path = DEBUG_BLOCK, run: Path = RUN) -> None:
+    def __init__(self, disk: Disk, output: Path, debug_block: Path = DEBUG_BLOCK) -> None:
         """`output` is the base name of the files to write."""
         self._disk = disk
         self._output = output
         self._debug_block = debug_block
-        self._run = run
         self._process: subprocess.Popen[str] | None = None
         self._lock: TextIO | None = None
         self._cpu_s = 0.0
@@ -68,11 +67,11 @@ class Blktrace:
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
         self._lock = locked_file(
-            self._run / f"blktrace-{self._disk.name}.lock",
+            run_directory() / f"blktrace-{self._disk.name}.lock",
             f"another drivelab process traces {self._disk.name}; wait until it ends",
         )
         try:
-            recover(self._run)
+            recover()
             # On SIGINT blktrace ends its trace in the kernel, so it gets SIGINT if this process is killed.
             command = ["blktrace", "-d", self._disk.device,
                        "-b", str(BUFFER_KIB), "-n", str(BUFFERS),
@@ -136,7 +135,7 @@ class Blktrace:
         if process is not None and process.returncode is None:
             self._end(process)
         if self._lock is not None:
-            recover(self._run)
+            recover()
             self._lock.close()
             self._lock = None
 
@@ -173,7 +172,7 @@ class Blktrace:
         own = os.getpid()
         body = {"boot_id": boot_id(), "pid": pid, "started": started(pid), "trace": str(self._disk.trace),
                 "owner": own, "owner_started": started(own)}  # fmt: skip
-        tracer.save_journal(self._run / f"blktrace-{self._disk.name}.json", body)
+        tracer.save_journal(run_directory() / f"blktrace-{self._disk.name}.json", body)
 
 
 class Blktraces:
@@ -182,9 +181,9 @@ class Blktraces:
     name = Blktrace.name
     interval_s = Blktrace.interval_s
 
-    def __init__(self, outputs: Mapping[Disk, Path], debug_block: Path = DEBUG_BLOCK, run: Path = RUN) -> None:
+    def __init__(self, outputs: Mapping[Disk, Path], debug_block: Path = DEBUG_BLOCK) -> None:
         """`outputs` has the base name of the files to write for each device."""
-        self._each = [Blktrace(disk, output, debug_block, run) for disk, output in outputs.items()]
+        self._each = [Blktrace(disk, output, debug_block) for disk, output in outputs.items()]
 
     def start(self) -> None:
         """Start tracing all devices, or none; raise as Blktrace does."""
@@ -227,12 +226,12 @@ class Blktraces:
                 stack.callback(each.abandon)
 
 
-def recover(run: Path = RUN) -> None:
+def recover() -> None:
     """End kernel traces whose blktrace was killed; they block all other tracers.
 
     Raises UserError while a blktrace without an owner is still ending.
     """
-    for journal in sorted(run.glob("blktrace-*.json")):
+    for journal in sorted(run_directory().glob("blktrace-*.json")):
         body = json.loads(journal.read_text())
         if body["boot_id"] == boot_id():
             if alive(body["pid"], body["started"]):

@@ -19,9 +19,9 @@ from drivelab.core.errors import UserError
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost, Counts, counted_completions
 from drivelab.trace.capturing.disk import Disk
-from drivelab.trace.capturing.tracer import OPTIONS, RUN, TRACING, lock, possible, recover
+from drivelab.trace.capturing.tracer import OPTIONS, TRACING, lock, possible, recover
 
-__all__ = ["OPTIONS", "RUN", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
+__all__ = ["OPTIONS", "TRACING", "Ftrace", "lock", "possible", "recover", "ring_kib"]
 
 LEAST_KIB, MOST_KIB = 1024, 128 * 1024
 """Limits of a CPU's ring: 128 MiB hold two and a half million events."""
@@ -51,11 +51,10 @@ class Ftrace:
 
     name = "ftrace"
 
-    def __init__(self, outputs: Mapping[Disk, Path], tracing: Path = TRACING, run: Path = RUN) -> None:
+    def __init__(self, outputs: Mapping[Disk, Path], tracing: Path = TRACING) -> None:
         """`outputs` has the base name of the files to write for each device."""
         self._outputs = outputs
         self._tracing = tracing
-        self._run = run
         self._lock: TextIO | None = None
         self._rings: list[_Ring] = []
         self._ours: dict[str, str] = {}
@@ -74,14 +73,14 @@ class Ftrace:
 
     def start(self) -> None:
         """Start tracing; raise UserError, changing nothing, if another tracer is active."""
-        self._lock = lock(self._run)
+        self._lock = lock()
         try:
-            recover(self._run, self._tracing)
-            tracer.mount(self._run, self._tracing)
+            recover(self._tracing)
+            tracer.mount(self._tracing)
             for disk in self._outputs:
                 tracer.refuse_foreign(disk.trace, self._tracing)
             traces = [disk.trace for disk in self._outputs]
-            tracer.write_journal(self._run, tracer.state(self._tracing), traces)
+            tracer.write_journal(tracer.state(self._tracing), traces)
             self._set_up()
             self._ours = self._now()
         except BaseException:
@@ -143,7 +142,7 @@ class Ftrace:
         self._rings = []
         if self._lock is not None:
             try:
-                recover(self._run, self._tracing)
+                recover(self._tracing)
             finally:
                 self._lock.close()
                 self._lock = None

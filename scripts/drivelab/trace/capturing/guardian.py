@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.trace.capturing import blktrace, mounts, tracer
 from drivelab.trace.capturing.capture_report import MARK, marked, started
 
@@ -97,7 +98,7 @@ def recover_tracer() -> None:
 
     Raises UserError while another capture uses the tracer, OSError when it cannot be restored.
     """
-    if any((tracer.RUN / name).exists() for name in (tracer.JOURNAL, tracer.MOUNT_JOURNAL)):
+    if any((run_directory() / name).exists() for name in (tracer.JOURNAL, tracer.MOUNT_JOURNAL)):
         with tracer.lock():
             tracer.recover()
 

@@ -13,11 +13,12 @@ from pathlib import Path
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
 from drivelab.plan import file_system
 from drivelab.trace.capturing.capture_report import alive, started
-from drivelab.trace.capturing.tracer import RUN, save_journal
+from drivelab.trace.capturing.tracer import save_journal
 
 LEAST_BYTES = {kind: file_system.LEAST_BYTES[kind] for kind in ("ext4", "xfs", "btrfs")}
 """Smallest size that mkfs accepts, by supported file system."""
@@ -55,9 +56,10 @@ def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[s
     Without `discard`, the file system does not discard free space; otherwise its default applies. `options` are further
     mount options.
     """
-    RUN.mkdir(parents=True, exist_ok=True)
-    mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
-    journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
+    run = run_directory()
+    run.mkdir(parents=True, exist_ok=True)
+    mount = Path(tempfile.mkdtemp(prefix="mount.", dir=run))
+    journal = run / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})
     try:
         _mount(kind, device, mount, discard=discard, options=options)
@@ -93,9 +95,9 @@ def unmount(mount: Path) -> None:
             time.sleep(0.1)
 
 
-def recover_mounts(run: Path = RUN) -> None:
+def recover_mounts() -> None:
     """Unmount what killed processes left mounted; raise UserError if in use."""
-    for journal in sorted(run.glob("mount-*.json")):
+    for journal in sorted(run_directory().glob("mount-*.json")):
         with suppress(FileNotFoundError):  # the killed process's guardian may do the same
             body = json.loads(journal.read_text())
             if alive(body["pid"], body["started"]):

@@ -15,12 +15,12 @@ from typing import Any, TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.core.lock import locked_file
 from drivelab.drives.sysfs import read_text
 from drivelab.trace.capturing.capture_report import boot_id
 
 TRACING = Path("/sys/kernel/tracing")
-RUN = Path("/run/drivelab")
 JOURNAL = "ftrace.json"
 MOUNT_JOURNAL = "tracefs.json"
 """Exists while drivelab has mounted tracefs."""
@@ -47,26 +47,26 @@ def possible(tracing: Path = TRACING) -> str | None:
     return None if "blk" in tracers else "this kernel has no blk tracer (CONFIG_BLK_DEV_IO_TRACE)"
 
 
-def mount(run: Path = RUN, tracing: Path = TRACING) -> None:
+def mount(tracing: Path = TRACING) -> None:
     """Mount tracefs unless mounted; the caller holds the lock. Raises UserError when the kernel refuses."""
     if (tracing / "available_tracers").exists():
         return
-    save_journal(run / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
+    save_journal(run_directory() / MOUNT_JOURNAL, {"boot_id": boot_id(), "tracing": str(tracing)})
     mounted = programs.run([*_MOUNT.split(), str(tracing)])
     if mounted.returncode:
-        (run / MOUNT_JOURNAL).unlink()
+        (run_directory() / MOUNT_JOURNAL).unlink()
         raise UserError(
             f"tracefs cannot be mounted at {tracing} ({_last_line(mounted.stderr)}). Tracing needs it. Mount tracefs, "
             "or run drivelab as root of the host."
         )
 
 
-def unmount(run: Path = RUN) -> None:
+def unmount() -> None:
     """Unmount tracefs if `mount` mounted it; the caller holds the lock.
 
     While another program uses tracefs, mount and journal stay; the next capture tries again.
     """
-    journal = run / MOUNT_JOURNAL
+    journal = run_directory() / MOUNT_JOURNAL
     try:
         body = json.loads(journal.read_text())
     except FileNotFoundError:
@@ -108,24 +108,24 @@ def state(tracing: Path = TRACING) -> dict[str, str]:
     return {name: _value(tracing / name) for name in [*names, "saved_cmdlines_size", "tracing_on"]}
 
 
-def recover(run: Path = RUN, tracing: Path = TRACING) -> bool:
+def recover(tracing: Path = TRACING) -> bool:
     """Restore the tracer's state after a killed capture; return whether needed.
 
     The caller holds the lock. A tracer that another program has chosen since is kept. Unmounts tracefs if drivelab
     mounted it. Raises UserError and keeps the journal when the kernel refuses because another program reads the ring.
     """
-    journal = run / JOURNAL
+    journal = run_directory() / JOURNAL
     try:
         body = json.loads(journal.read_text())
     except FileNotFoundError:
-        unmount(run)
+        unmount()
         return False
     if body["boot_id"] == boot_id():
-        mount(run, tracing)
+        mount(tracing)
         folders = body.get("device_traces") or [body["device_trace"]]  # the second: of a version before 0.2
         _restore(tracing, [Path(folder) / "enable" for folder in folders], body["state"])
     journal.unlink()
-    unmount(run)
+    unmount()
     return True
 
 
@@ -148,15 +148,16 @@ def _restore(tracing: Path, enables: Iterable[Path], state: dict[str, str]) -> N
             ) from None
 
 
-def lock(run: Path = RUN) -> TextIO:
+def lock() -> TextIO:
     """Lock the tracer until closed; raise UserError if another drivelab traces."""
     refusal = "another drivelab process captures a trace; wait, as the kernel has one tracer only"
-    return locked_file(run / "ftrace.lock", refusal)
+    return locked_file(run_directory() / "ftrace.lock", refusal)
 
 
-def write_journal(run: Path, before: dict[str, str], device_traces: Iterable[Path]) -> None:
+def write_journal(before: dict[str, str], device_traces: Iterable[Path]) -> None:
     """Write state `before` to the journal, so that it outlives this process."""
-    save_journal(run / JOURNAL, {"boot_id": boot_id(), "device_traces": [*map(str, device_traces)], "state": before})
+    body = {"boot_id": boot_id(), "device_traces": [*map(str, device_traces)], "state": before}
+    save_journal(run_directory() / JOURNAL, body)
 
 
 def save_journal(path: Path, body: Mapping[str, Any]) -> None:

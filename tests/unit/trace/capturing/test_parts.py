@@ -119,12 +119,13 @@ def test_a_zombie_is_not_alive() -> None:
     assert not alive(os.getpid(), "0"), "the PID was reused"
 
 
-def test_recovery_unmounts_only_for_dead_processes(tmp_path: Path) -> None:
+def test_recovery_unmounts_only_for_dead_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
     for name, start in (("living", started(os.getpid())), ("dead", "0")):
         (tmp_path / f"mount.{name}").mkdir()
         body = {"pid": os.getpid(), "started": start, "mount": str(tmp_path / f"mount.{name}")}
         (tmp_path / f"mount-1-{name}.json").write_text(json.dumps(body))
-    mounts.recover_mounts(tmp_path)
+    mounts.recover_mounts()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mount-1-living.json", "mount.living"]
 
 
