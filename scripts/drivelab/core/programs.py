@@ -24,6 +24,14 @@ _SETPRIV, _SHELL = (shutil.which(name, path=os.defpath) or name for name in ("se
 _STILL_THERE = 'test "$PPID" = "$0" && exec "$@"'
 
 
+@functools.cache
+def packages() -> dict[str, str]:
+    """Return the Debian package of each program that drivelab and its tests start."""
+    lines = Path(__file__).with_name("programs.txt").read_text().splitlines()
+    rows = [line.split() for line in lines if not line.startswith("#")]
+    return {program: package for package, _, *programs in rows for program in programs}
+
+
 def ending_with_parent(signal: str) -> list[str]:
     """Return a command prefix: the command gets `signal` (`TERM`, `INT` or `KILL`) when this process dies.
 

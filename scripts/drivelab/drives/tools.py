@@ -12,20 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.programs import start
+from drivelab.core.programs import packages, start
 from drivelab.drives.node import inherited, refuse_stale
 
-PACKAGES = {
-    "nvme": "nvme-cli",
-    "hdparm": "hdparm",
-    "blkid": "util-linux",
-    "dd": "coreutils",
-    "blkdiscard": "util-linux",
-    "wipefs": "util-linux",
-    "partx": "util-linux",
-    "smartctl": "smartmontools",
-}
-"""Debian package of each program; programs that begin with sg_ are in sg3-utils."""
 NO_ANSWER = 124
 """Status of a program that did not answer in time."""
 _DYING_S = 1.0
@@ -74,7 +63,7 @@ def run(program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
 def require(program: str, *arguments: str) -> None:
     """Raise UserError if a program is not installed, or if one of its arguments is a stale node in /dev."""
     if shutil.which(program) is None:
-        package = PACKAGES.get(program, "sg3-utils" if program.startswith("sg_") else program)
+        package = packages().get(program, program)
         raise UserError(f"{program} is not installed; run ./drivelab setup, or install the package {package}")
     for argument in arguments:
         if argument.startswith("/dev/"):

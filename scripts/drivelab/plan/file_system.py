@@ -12,8 +12,6 @@ from drivelab.core.units import parse_share
 MIB = 1 << 20
 LEAST_BYTES = {"ext4": 8 * MIB, "xfs": 300 * MIB, "btrfs": 128 * MIB, "f2fs": 64 * MIB}
 """Smallest device for each type, by its mkfs."""
-PACKAGES = {"ext4": "e2fsprogs", "xfs": "xfsprogs", "btrfs": "btrfs-progs", "f2fs": "f2fs-tools"}
-"""Debian package of each mkfs."""
 BLOCK_BYTES = 4096
 """Satisfies O_DIRECT on every file system and device."""
 FILE_SHARE = 0.4

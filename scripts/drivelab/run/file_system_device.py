@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.lock import Hold
-from drivelab.core.programs import Tick, Timing
+from drivelab.core.programs import Tick, Timing, packages
 from drivelab.core.units import format_amount
 from drivelab.drives import guard, sysfs
 from drivelab.drives.approved import HeldDevice
@@ -25,7 +25,7 @@ from drivelab.host.stack.file_systems import mounts
 from drivelab.host.stack.stack import layers
 from drivelab.plan.cell import Cell
 from drivelab.plan.drive_sheet import load_sheet
-from drivelab.plan.file_system import BLOCK_BYTES, PACKAGES, FileSystem
+from drivelab.plan.file_system import BLOCK_BYTES, FileSystem
 from drivelab.plan.plan import Plan
 from drivelab.run import guest
 from drivelab.run.block_device import BlockDevice
@@ -47,7 +47,7 @@ def refuse_unready(file_system: FileSystem, filesystems: Path = Path("/proc/file
     if not Path(program(f"mkfs.{kind}")).is_absolute():
         raise UserError(
             f"the program mkfs.{kind} is not installed, which makes the file system {kind}. Nothing was written. "
-            f"On Debian: apt-get install {PACKAGES[kind]}"
+            f"On Debian: apt-get install {packages()[f'mkfs.{kind}']}"
         )
     if not _in_kernel(kind, filesystems):
         raise UserError(

@@ -11,49 +11,17 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from drivelab.core.programs import packages
 from drivelab.virtual import manage
 
 QEMU = "qemu-system-x86_64"
-HOST_PROGRAMS = {QEMU: "qemu-system-x86", "setpriv": "util-linux", "dpkg-deb": "dpkg", "ldd": "libc-bin"}
-GUEST_PROGRAMS = {
-    "busybox": "busybox-static",
-    "dash": "dash",
-    "fio": "fio",
-    "blktrace": "blktrace",
-    "blkparse": "blktrace",
-    "nvme": "nvme-cli",
-    "hdparm": "hdparm",
-    "blkid": "util-linux",
-    "blkdiscard": "util-linux",
-    "wipefs": "util-linux",
-    "lsblk": "util-linux",
-    "setpriv": "util-linux",
-    "mount": "mount",
-    "umount": "mount",
-    "losetup": "mount",
-    "mke2fs": "e2fsprogs",
-    "mkfs.ext4": "e2fsprogs",
-    "sfdisk": "fdisk",
-    "dmsetup": "dmsetup",
-    "udevadm": "udev",
-    "partx": "util-linux",
-    **{
-        f"sg_{name}": "sg3-utils"
-        for name in (
-            "format",
-            "inq",
-            "logs",
-            "opcodes",
-            "raw",
-            "readcap",
-            "requests",
-            "sanitize",
-            "turs",
-            "vpd",
-        )
-    },
-}
-"""Debian package of each program."""
+HOST_PROGRAMS = (QEMU, "setpriv", "dpkg-deb", "ldd")
+GUEST_PROGRAMS = (
+    "busybox", "dash", "fio", "blktrace", "blkparse", "nvme", "hdparm", "blkid", "blkdiscard", "wipefs", "lsblk",
+    "setpriv", "mount", "umount", "losetup", "mke2fs", "mkfs.ext4", "sfdisk", "dmsetup", "udevadm", "partx",
+    "sg_format", "sg_inq", "sg_logs", "sg_opcodes", "sg_raw", "sg_readcap", "sg_requests", "sg_sanitize", "sg_turs",
+    "sg_vpd",
+)  # fmt: skip
 
 
 class UnavailableError(Exception):
@@ -86,8 +54,8 @@ def prepare() -> None:
 
 
 def missing_packages() -> list[str]:
-    programs = HOST_PROGRAMS | GUEST_PROGRAMS
-    return sorted({package for program, package in programs.items() if which(program) is None})
+    missing = (program for program in (*HOST_PROGRAMS, *GUEST_PROGRAMS) if which(program) is None)
+    return sorted({packages()[program] for program in missing})
 
 
 def install(packages: Iterable[str]) -> None:

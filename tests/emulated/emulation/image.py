@@ -88,6 +88,7 @@ def build(kernel: Kernel, unpacked: Path, path: Path) -> None:
     image.file("/init", GUEST / "init", 0o755)
     image.tree(GUEST, "/guest")
     image.tree(ROOT / "scripts/drivelab", f"{PROJECT}/scripts/drivelab", "*.py")
+    image.tree(ROOT / "scripts/drivelab/core", f"{PROJECT}/scripts/drivelab/core", "*.txt")
     image.tree(ROOT / "scripts/drivelab/host/entries", f"{PROJECT}/scripts/drivelab/host/entries", "*.yaml")
     image.tree(ROOT / "workflow/schemas", f"{PROJECT}/workflow/schemas")
     _add_modules(image, kernel)

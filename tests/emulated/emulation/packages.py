@@ -11,19 +11,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from drivelab.core import programs
 from emulation.host import UnavailableError, apt, cache
 
-PROGRAMS = {
-    "btrfs": "btrfs-progs",
-    "cryptsetup": "cryptsetup-bin",
-    "lvm": "lvm2",
-    "make-bcache": "bcache-tools",
-    "mdadm": "mdadm",
-    "mkfs.btrfs": "btrfs-progs",
-    "mkfs.f2fs": "f2fs-tools",
-    "mkfs.xfs": "xfsprogs",
-}
-"""Debian package of each program."""
+PROGRAMS = ("btrfs", "cryptsetup", "lvm", "make-bcache", "mdadm", "mkfs.btrfs", "mkfs.f2fs", "mkfs.xfs")
 
 
 def find() -> Path:
@@ -31,7 +22,7 @@ def find() -> Path:
 
     Raises UnavailableError if apt cannot download them.
     """
-    names = sorted(set(PROGRAMS.values()))
+    names = sorted({programs.packages()[name] for name in PROGRAMS})
     directory = cache() / f"packages-{hashlib.sha256(' '.join(names).encode()).hexdigest()[:12]}"
     if not directory.exists():
         directory.parent.mkdir(parents=True, exist_ok=True)

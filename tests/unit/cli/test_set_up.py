@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
+PROGRAMS = "scripts/drivelab/core/programs.txt"
 _INPUTS = ("pyproject.toml", "scripts/drivelab/native/a.c", "scripts/drivelab/native/a.h",
            "scripts/drivelab/native/replay/a.c", "scripts/drivelab/native/replay/a.h")  # fmt: skip
 
@@ -28,10 +29,11 @@ def checkout() -> Iterator[Path]:
     """A set-up checkout, readable by others, in which `drivelab` prints its arguments."""
     root = Path(tempfile.mkdtemp())
     try:
-        for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab"):
+        for name in (*_INPUTS, "requirements.txt", ".venv/bin/drivelab", PROGRAMS):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(name)
         shutil.copy(ROOT / "drivelab", root)
+        shutil.copy(ROOT / PROGRAMS, root / PROGRAMS)
         (root / ".venv/bin/drivelab").write_text('#!/bin/sh\necho "ran: $*"\n')
         (root / ".venv/bin/drivelab").chmod(0o755)
         (root / ".venv/bin/python").symlink_to(shutil.which("sh") or "/bin/sh")

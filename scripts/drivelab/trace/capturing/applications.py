@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError, suggestion
+from drivelab.core.programs import packages
 from drivelab.core.units import format_size, parse_size
-from drivelab.plan.file_system import PACKAGES
 from drivelab.plan.places import ROOT
 from drivelab.plan.plan import Plan
 from drivelab.plan.yaml_file import load_yaml
@@ -119,7 +119,8 @@ def of_plan(plan: Plan) -> Application:
 
 def refuse_missing(spec: Application) -> None:
     """Raise UserError naming every program that is not installed, with its package."""
-    needed = {f"mkfs.{spec.file_system}": PACKAGES[spec.file_system], **spec.requires}
+    mkfs = f"mkfs.{spec.file_system}"
+    needed = {mkfs: packages()[mkfs], **spec.requires}
     missing = {what: package for what, package in needed.items() if not _installed(what)}
     if missing:
         raise UserError(
