@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +32,13 @@ def listed() -> dict[str, str]:
     return {program: who for _, who, *names in rows for program in names}
 
 
-def started(path: Path) -> Iterator[str]:
+@functools.cache
+def started(path: Path) -> frozenset[str]:
     """Return the programs that a module starts or looks for by a name in its text."""
+    return frozenset(_started(path))
+
+
+def _started(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text())
     imported = {
         alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module in MODULES
