@@ -170,7 +170,7 @@ def _fill(
             sizes[item.name] = status.st_size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
-        written.altered = dict(sorted([*_altered(digests, sums), *_misplaced(items)]))
+        written.altered = dict(sorted([*altered_recordings(digests, sums), *_misplaced(items)]))
         graph = crate(study, items, digests, sizes, publication)
         refuse_changes(study, items, without)  # after the last file is read, so that all files fit together
     texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
@@ -206,7 +206,7 @@ def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
     return sink.add(name, io.BytesIO(data), len(data), mtime_s)
 
 
-def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+def altered_recordings(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     """Yield files of finished recordings that are missing or differ from the recording's checksums."""
     by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
     for name in digests:
