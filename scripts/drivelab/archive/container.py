@@ -24,7 +24,7 @@ _MOST_EXPANSION = 1032
 """Largest ratio of deflate (zlib's technical details): a header that claims more than the archive can hold is false."""
 MOST_LIST_BYTES = 1 << 26
 """Limit of the checksum file, which lists all members and is read whole: enough for half a million files."""
-_LIST_LINE_BYTES = 67
+LIST_LINE_BYTES = 67
 """Bytes of its line beside the name: SHA-256, two spaces, end of line."""
 _MOST_NAME_BYTES, _MOST_LEVELS = 4096, 64
 _MOST_SHOWN = 80
@@ -186,12 +186,12 @@ class Reader:
             raise RefusedError(
                 f"{name} claims {info.size:,} bytes, but an archive of this size holds at most {most_bytes:,}"
             )
-        if name_bytes > _MOST_NAME_BYTES or info.name.count("/") >= _MOST_LEVELS:
+        if too_long(info.name):
             raise RefusedError(
                 f"{name} has a name of {name_bytes:,} bytes and {info.name.count('/') + 1:,} levels, more than "
                 f"{_MOST_NAME_BYTES:,} bytes or {_MOST_LEVELS} levels"
             )
-        self._listed_bytes += name_bytes + _LIST_LINE_BYTES
+        self._listed_bytes += name_bytes + LIST_LINE_BYTES
         if self._listed_bytes > MOST_LIST_BYTES:
             raise RefusedError(f"the list of its files has more than {MOST_LIST_BYTES >> 20} MiB")
 
@@ -282,6 +282,11 @@ class _GzipMember:
             if content:
                 return content
         return b""
+
+
+def too_long(name: str) -> bool:
+    """Whether the name of a member is beyond the limits that a reader keeps."""
+    return len(os.fsencode(name)) > _MOST_NAME_BYTES or name.count("/") >= _MOST_LEVELS
 
 
 def plain_name(name: str) -> bool:

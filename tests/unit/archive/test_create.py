@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.archive import KINDS
+from drivelab.archive import KINDS, create
 from drivelab.archive.contents import Item, contents
 from drivelab.archive.create import write_archive, write_folder
 from drivelab.archive.kinds import is_computed
@@ -449,3 +449,19 @@ def test_authors_and_licences() -> None:
 def test_invalid_publication_facts_are_refused(authors: list[str], licence: str, published: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         publication(authors, licence, published)
+
+
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_a_study_that_no_reader_takes_is_refused(
+    write: object, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = study.results / "logs" / Path(*["a"] * 64)
+    deep.mkdir(parents=True)
+    (deep / "b").touch()
+    with pytest.raises(UserError, match="b: is in too many folders for an archive"):
+        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+    (deep / "b").unlink()
+    monkeypatch.setattr(create, "MOST_LIST_BYTES", 500)
+    with pytest.raises(UserError, match=r"has \d+ files, too many for one archive"):
+        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+    assert list(tmp_path.glob("a*")) == []
