@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from mini_project import Project
 
 from drivelab.explore.number_evidence import of_delta, of_value
+from drivelab.tables import io
 
 MIB = 2**20
 
@@ -98,6 +102,7 @@ def test_every_number_of_the_summary_follows_from_its_evidence(
         if value is not None:
             assert value == pytest.approx(row["value"], rel=1e-9), row
             computed += 1
+        assert facts["agrees"], row
     assert computed >= 24
 
 
@@ -108,6 +113,7 @@ def test_every_delta_leads_to_both_sides(finished: Project, monkeypatch: pytest.
     assert deltas
     for row in deltas:
         facts = of_delta(row, summary, Path("results"), {})
+        assert facts["agrees"], row
         for side in ("basis", "comparison"):
             (evidence,) = facts[f"{side}_evidence"]
             assert evidence["value"] == row[f"{side}_value"]
@@ -164,3 +170,30 @@ def test_altered_evidence_is_reported(copy: Project) -> None:
     done = copy.drivelab("evidence", "--row", "1")
     assert done.returncode == 2
     assert "restore it from a copy or an archive" in done.stderr
+
+
+@pytest.mark.parametrize("table", ["summary", "deltas"])
+def test_a_number_of_an_edited_table_is_not_confirmed(copy: Project, table: str) -> None:
+    """The edited table has its old time, and a checksum that fits."""
+    path, column = copy.folder / f"results/tables/{table}.parquet", {"summary": "value", "deltas": "delta_pct"}[table]
+    status, data = path.stat(), io.read(path, table)
+    io.write(data.assign(**{column: 10 * data[column]}), path, table)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    words = ("op28", "pts-iops", "cell_label=RND 4KiB 0/100", "metric=iops")
+    done = copy.drivelab("evidence", "--table", table, *words, "--json")
+    assert done.returncode == 1
+    facts = json.loads(done.stdout)
+    assert facts["recomputed"] == pytest.approx(facts[column] / 10)
+    assert "NOT CONFIRMED: the recordings give" in copy.drivelab("evidence", "--table", table, *words).stdout
+
+
+def test_a_table_that_was_edited_by_accident_is_not_shown(copy: Project) -> None:
+    path = copy.folder / "results/tables/summary.parquet"
+    status, data = path.stat(), pq.read_table(path)
+    place = data.column_names.index("value")
+    pq.write_table(data.set_column(place, data.schema.field(place), pc.multiply(data["value"], 10)), path)
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+    for command in (["evidence", "--row", "1"], ["query", "FROM summary"]):
+        done = copy.drivelab(*command)
+        assert done.returncode == 2
+        assert "summary.parquet: was changed after drivelab wrote it" in done.stderr

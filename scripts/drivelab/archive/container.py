@@ -20,6 +20,16 @@ from typing import Any, BinaryIO, Self
 CHUNK_BYTES = 1 << 20
 _MOST_HEADER_BYTES = 1 << 16
 """Limit of a long name or an extended header, which tarfile reads whole: a path has at most 4,096 bytes (PATH_MAX)."""
+_MOST_EXPANSION = 1032
+"""Largest ratio of deflate (zlib's technical details): a header that claims more than the archive can hold is false."""
+MOST_LIST_BYTES = 1 << 26
+"""Limit of the checksum file, which lists all members and is read whole: enough for half a million files."""
+LIST_LINE_BYTES = 67
+"""Bytes of its line beside the name: SHA-256, two spaces, end of line."""
+_MOST_NAME_BYTES, _MOST_LEVELS = 4096, 64
+_MOST_SHOWN = 80
+_MOST_DAMAGES = 1000
+"""Limit of places where reading starts again, each of which may read the rest of the file."""
 _READ_BYTES = 1 << 16
 """Smaller, because most members are small, and bytes behind a member are read again with the next."""
 _GZIP = 31
@@ -38,6 +48,10 @@ Watch = Callable[[int], None]
 
 class DamagedError(Exception):
     """Part of an archive cannot be read."""
+
+
+class RefusedError(Exception):
+    """An archive claims what no archive of drivelab has, and would take memory or time without limit."""
 
 
 def seal(digest: str) -> bytes:
@@ -99,11 +113,17 @@ class _Header(tarfile.TarInfo):
 
     @classmethod
     def frombuf(cls, *arguments: Any, **options: Any) -> Self:
-        """Parse a header as tarfile does; raises ReadError for an extended header that would fill the memory."""
+        """Parse a header as tarfile does; raises ReadError for one whose further headers would fill the memory."""
         header = super().frombuf(*arguments, **options)
         if header.type in cls._READ_WHOLE and header.size > _MOST_HEADER_BYTES:
             raise tarfile.ReadError(f"its extended header has {header.size} bytes")
+        if header.type == tarfile.GNUTYPE_SPARSE:
+            raise tarfile.ReadError("it has a sparse file, which drivelab never writes")
         return header
+
+    def _proc_gnusparse_10(self, *_: Any) -> None:
+        """Raise ReadError; tarfile would read the map of a sparse file without limit, even after the file's end."""
+        raise tarfile.ReadError("it has a sparse file, which drivelab never writes")
 
 
 def is_file(info: tarfile.TarInfo) -> bool:
@@ -116,18 +136,30 @@ class Reader:
 
     def __init__(self, file: BinaryIO, watch: Watch = lambda size: None) -> None:
         self._source = _Source(file, watch)
+        self._listed_bytes = 0
+        self._most_bytes = _MOST_EXPANSION * os.fstat(file.fileno()).st_size
         self.damaged = False
         """Whether any part so far was unreadable."""
+        self.refused = ""
+        """Why reading stopped: a claim beyond all limits; empty if it did not."""
 
     def members(self) -> Iterator[Member]:
-        """Yield all readable members."""
+        """Yield all readable members, until one is beyond the limits."""
+        damages = 0
         while not self._source.at_end:
             start = self._source.position
             try:
                 yield from self._members_at(start)
             except DamagedError:
                 self.damaged = True
+                damages += 1
+                if damages > _MOST_DAMAGES:
+                    self.refused = f"it is damaged in more than {_MOST_DAMAGES:,} places"
+                    return
                 self._source.seek_magic(start + 1)
+            except RefusedError as error:
+                self.refused = str(error)
+                return
 
     def digest(self) -> tuple[str, bool]:
         """Return SHA-256 of the whole file, and whether its end fits the rest; call it after `members`."""
@@ -139,11 +171,29 @@ class Reader:
         try:
             with tarfile.open(fileobj=stream, mode="r|", bufsize=CHUNK_BYTES, tarinfo=_Header) as tar:  # type: ignore[call-overload]
                 for info in tar:
+                    self._refuse_claims(info, tar.offset)
                     yield Member(info, _content(tar, info))
             while stream.read(CHUNK_BYTES):  # to its end, where zlib checks its checksum
                 pass
-        except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError) as error:
+        except (tarfile.TarError, zlib.error, EOFError, ValueError, OverflowError, RecursionError) as error:
             raise DamagedError(f"at byte {start}: {error}") from None
+
+    def _refuse_claims(self, info: tarfile.TarInfo, next_bytes: int) -> None:
+        """Raise RefusedError before a member is read or skipped; `next_bytes` is where the next one should start."""
+        most_bytes, name_bytes = self._most_bytes, len(info.name.encode(errors="surrogateescape"))
+        name = ascii(info.name if len(info.name) <= _MOST_SHOWN else f"{info.name[:_MOST_SHOWN]}…")
+        if max(info.size, next_bytes) > most_bytes:
+            raise RefusedError(
+                f"{name} claims {info.size:,} bytes, but an archive of this size holds at most {most_bytes:,}"
+            )
+        if too_long(info.name):
+            raise RefusedError(
+                f"{name} has a name of {name_bytes:,} bytes and {info.name.count('/') + 1:,} levels, more than "
+                f"{_MOST_NAME_BYTES:,} bytes or {_MOST_LEVELS} levels"
+            )
+        self._listed_bytes += name_bytes + LIST_LINE_BYTES
+        if self._listed_bytes > MOST_LIST_BYTES:
+            raise RefusedError(f"the list of its files has more than {MOST_LIST_BYTES >> 20} MiB")
 
 
 def _content(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Iterator[bytes]:
@@ -232,6 +282,11 @@ class _GzipMember:
             if content:
                 return content
         return b""
+
+
+def too_long(name: str) -> bool:
+    """Whether the name of a member is beyond the limits that a reader keeps."""
+    return len(os.fsencode(name)) > _MOST_NAME_BYTES or name.count("/") >= _MOST_LEVELS
 
 
 def plain_name(name: str) -> bool:

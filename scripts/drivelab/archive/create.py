@@ -12,7 +12,15 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 import drivelab
-from drivelab.archive.container import CHUNK_BYTES, DamagedError, Watch, Writer
+from drivelab.archive.container import (
+    CHUNK_BYTES,
+    LIST_LINE_BYTES,
+    MOST_LIST_BYTES,
+    DamagedError,
+    Watch,
+    Writer,
+    too_long,
+)
 from drivelab.archive.contents import REQUIREMENTS, Item, archived_name, changed, refuse_changes
 from drivelab.archive.crate import METADATA, PREVIEW, crate
 from drivelab.archive.part import whole_file, whole_folder
@@ -155,6 +163,7 @@ class _Folder:
 def _fill(
     sink: Sink, study: Study, items: Sequence[Item], publication: Publication, watch: Watch, without: Collection[str]
 ) -> Written:
+    _refuse_unreadable(study, items)
     written, digests, sums, latest_s = Written(), {}, {}, 0
     sizes: dict[str, int] = {}
     with _report_missing(items):
@@ -170,7 +179,7 @@ def _fill(
             sizes[item.name] = status.st_size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
-        written.altered = dict(sorted([*_altered(digests, sums), *_misplaced(items)]))
+        written.altered = dict(sorted([*altered_recordings(digests, sums), *_misplaced(items)]))
         graph = crate(study, items, digests, sizes, publication)
         refuse_changes(study, items, without)  # after the last file is read, so that all files fit together
     texts = {README: _readme(study), METADATA: graph, PREVIEW: preview(graph, _first(study))}
@@ -181,6 +190,18 @@ def _fill(
     written.own_files = len(digests) + 1 - written.files
     written.size_bytes = sum(sizes.values())
     return written
+
+
+def _refuse_unreadable(study: Study, items: Sequence[Item]) -> None:
+    """Raise UserError for files beyond the limits of `archive verify`."""
+    if (long := next((item for item in items if too_long(f"{study.name}/{item.name}")), None)) is not None:
+        raise UserError(f"{long.path}: is in too many folders for an archive, or has too long a name; move it")
+    listed_bytes = sum(len(study.name) + len(os.fsencode(item.name)) + LIST_LINE_BYTES for item in items)
+    if listed_bytes > MOST_LIST_BYTES:
+        raise UserError(
+            f"{study.path}: has {len(items):,} files, too many for one archive: the list of their checksums would have "
+            f"more than {MOST_LIST_BYTES >> 20} MiB. Leave some out with --without, or archive parts of the study."
+        )
 
 
 @contextmanager
@@ -206,7 +227,7 @@ def _add(sink: Sink, name: str, data: bytes, mtime_s: int) -> str:
     return sink.add(name, io.BytesIO(data), len(data), mtime_s)
 
 
-def _altered(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
+def altered_recordings(digests: Mapping[str, str], sums: Mapping[str, bytes]) -> Iterator[tuple[str, str]]:
     """Yield files of finished recordings that are missing or differ from the recording's checksums."""
     by_recording: dict[str, set[str]] = {prefix: set() for prefix in sums}
     for name in digests:

@@ -16,6 +16,7 @@ from typing import Self
 
 from drivelab.archive.contents import ELSEWHERE, RECORDS
 from drivelab.plan.places import SHEET_SUFFIX
+from drivelab.plan.study import PARTS
 from drivelab.run.consent import CONSENT
 
 _CONFIGURATION = re.compile(
@@ -26,10 +27,12 @@ _ELSEWHERE = re.compile(rf"{ELSEWHERE}/.+\.(yaml|yml|tsv|parquet)")
 """The same, from outside the project's folder."""
 _RESULTS = re.compile(
     r"results/([^/]+/)*("
-    r"(recordings|seals|virtual|logs|tables|traces|figures|report)/.+"
+    r"(recordings|seals|virtual|logs|traces)/.+"
     r"|study\.txt|complete\.txt|looks\.json|outcome\.\d+\.json"
     r")"
 )
+_COMPUTED = ("tables", "figures", "report")
+_FOLDERS = (*_COMPUTED, "recordings", "seals", "virtual", "logs", "traces")
 _DATA = re.compile(
     r"[^.]+|.+\.(json|jsonl|log|txt|csv|fio|iolog|parquet|bin|schedule|state|before|user|flash|svg|png|pdf|html|md)"
 )
@@ -38,10 +41,22 @@ _HOST_STATE = re.compile(rf"results/([^/]+/)*({CONSENT}|\.run\.lock|concurrency\
 """State of the host at the time, not of the study. It is left out silently."""
 
 
+def is_computed(name: str) -> bool:
+    """Whether a name is that of a table, figure or report, which this drivelab computes again from the recordings.
+
+    Those of an archive are somebody else's word: they may have any number, and no checksum ties them to a recording.
+    """
+    parts = name.split("/")
+    while parts[1:2] == [PARTS]:  # the results of a drive of a fleet; the drive may have any name
+        del parts[1:3]
+    top = next((part for part in parts[1:-1] if part in _FOLDERS), None)
+    return parts[0] == "results" and top in _COMPUTED
+
+
 def is_kept(name: str) -> bool:
     """Whether a name in an archive is of a kind to restore; see `kept` for Snakemake's records."""
     parts = name.split("/")
-    if any(part.startswith(".") for part in parts):
+    if any(part.startswith(".") for part in parts) or is_computed(name):
         return False
     if _RESULTS.fullmatch(name):
         return bool(_DATA.fullmatch(parts[-1])) and parts[-1] != CONSENT
@@ -75,7 +90,8 @@ def clashing(names: Collection[str]) -> list[str]:
     alike: dict[str, set[str]] = defaultdict(set)
     for name in names:
         alike[_folded(name)].add(name)
-    folders = {str(folder) for folded in alike for folder in PurePosixPath(folded).parents}
+    parents = (str(folder) for folded in alike for folder in PurePosixPath(folded).parents)
+    folders = {folder for folder in parents if folder in alike}  # not all folders: there may be millions
     return sorted(
         name for folded, originals in alike.items() if len(originals) > 1 or folded in folders for name in originals
     )

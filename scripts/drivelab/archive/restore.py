@@ -47,7 +47,7 @@ class Restored:
 
 
 def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch = lambda size: None) -> Restored:
-    """Write the study files of an archive, with their times, into a separate folder.
+    """Write the study files of an archive, with their times, into a separate folder, but no tables, figures or reports.
 
     The folder is `to`, or RESTORED/NAME for a study NAME; it must be new, empty, or from an earlier restore of this
     archive. Drive sheets get `destructive: no`. The whole archive is verified before anything is written, and each file
@@ -55,7 +55,10 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
     lead out of the folder or are not plain, for any other folder, and for an existing file with other content.
     """
     if path.is_dir():
-        raise UserError(f"{path}: is a folder, not an archive; copy it instead")
+        raise UserError(
+            f"{path}: is a folder, not an archive. Copy it instead, without results/tables, results/figures and "
+            "results/report: drivelab computes them again from the recordings."
+        )
     _refuse_place(to)
     verdict = verify(path, digest, watch)
     if verdict.altered:
@@ -77,7 +80,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
     there = _there(verdict, kept, home)
     _refuse_full(home, sum(verdict.sizes_bytes[name] for name in kept - there))
     written = _write_all(path, verdict, kept, there, home, watch)
-    left_out = sorted(name for name in names - kept if not kinds.is_host_state(name))
+    left_out = sorted(name for name in names - kept if not (kinds.is_host_state(name) or kinds.is_computed(name)))
     outside = sum(name.startswith(f"{ELSEWHERE}/") for name in kept)
     return Restored(home, written, len(there), outside, tuple(map(_shown, left_out)))
 

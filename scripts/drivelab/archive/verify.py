@@ -8,17 +8,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.archive.container import DamagedError, Member, Reader, Watch, is_file
-from drivelab.archive.create import SIDE_FILE, of_the_study
+from drivelab.archive.container import MOST_LIST_BYTES, DamagedError, Member, Reader, Watch, is_file
+from drivelab.archive.create import SIDE_FILE, altered_recordings, of_the_study
 from drivelab.core.errors import UserError
-from drivelab.core.files import open_regular
+from drivelab.core.files import open_regular, read_regular
 from drivelab.recording import checksums
 from drivelab.recording.checksums import ADDED, ALTERED, CHECKSUMS, MISSING, UNREADABLE
 
 ITSELF = "the archive itself"
 """Stands for everything outside the files, such as order, headers and the end."""
-_MOST_SUMS_BYTES = 1 << 26
-"""Size limit of the checksum file, which is read whole: enough for half a million files."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -33,6 +31,8 @@ class Verdict:
     """Whether `digest` was compared with one that was kept apart."""
     altered: dict[str, str] = field(default_factory=dict)
     """Alterations by name of the file below the archive's top folder, or ITSELF."""
+    since_measured: dict[str, str] = field(default_factory=dict)
+    """Files of recordings that had changed before they were archived, by name: no result counts them."""
     sizes_bytes: dict[str, int] = field(default_factory=dict)
     """Sizes of all readable files by name, including those OF_THE_ARCHIVE."""
     top: str = ""
@@ -54,8 +54,10 @@ class Verdict:
 def verify(path: Path, digest: str | None = None, watch: Watch = lambda size: None) -> Verdict:
     """Read an archive, or a crate in a folder, once, in bounded memory.
 
-    It is compared with its own checksums, with `digest` if given, and with the file `….sha256` next to it if present.
-    Somebody who alters the archive can also alter its checksums, so only a digest kept apart proves it unaltered.
+    It is compared with its own checksums, with `digest` if given, and with the file `….sha256` next to it if present;
+    and each recording with the checksums from when it was measured. Tables, figures and report are not compared with
+    the recordings. Somebody who alters the archive can also alter its checksums, so only a digest kept apart proves it
+    unaltered.
     Raises UserError for a folder without checksums, and for a `digest` that is not a SHA-256.
     """
     if digest is not None and not _SHA256.fullmatch(digest.lower()):
@@ -84,30 +86,43 @@ def _folder(path: Path) -> Verdict:
         raise UserError(f"{path}: holds no {CHECKSUMS}; name an archive, or a folder from 'archive crate'")
     data = (path / CHECKSUMS).read_bytes()
     digests, _ = checksums.parse(data)
-    return Verdict(path, hashlib.sha256(data).hexdigest(), altered=checksums.altered(path), digests=digests)
+    verdict = Verdict(path, hashlib.sha256(data).hexdigest(), altered=checksums.altered(path), digests=digests)
+    if not verdict.altered:
+        names = [name for name in digests if name.endswith(f"/{CHECKSUMS}")]
+        sums = {name.removesuffix(CHECKSUMS): read_regular(path / name, MOST_LIST_BYTES) for name in names}
+        verdict.since_measured = dict(sorted(altered_recordings(digests, sums)))
+    return verdict
 
 
 def _file(path: Path, watch: Watch) -> Verdict:
     verdict, members, tops, data = Verdict(path), {}, set(), b""
+    sums: dict[str, bytes] = {}
     with open_regular(path) as file:
         reader = Reader(file, watch)
         for member in reader.members():
             top, _, name = member.info.name.partition("/")
             tops.add(top)
             valid = is_file(member.info) and name not in members
-            if name == CHECKSUMS and member.info.size <= _MOST_SUMS_BYTES:
+            if name == CHECKSUMS and member.info.size <= MOST_LIST_BYTES:
                 data, digest = _content(member)
+            elif name.endswith(f"/{CHECKSUMS}") and sum(map(len, sums.values())) + member.info.size <= MOST_LIST_BYTES:
+                sums[name.removesuffix(CHECKSUMS)], digest = _content(member)
             else:
                 digest = _digest(member)
             members[name] = digest if valid else None
             verdict.sizes_bytes[name] = member.info.size
         verdict.digest, sealed = reader.digest()
     verdict.top = min(tops, default="")
+    if reader.refused:
+        verdict.altered = {ITSELF: f"{reader.refused}; do not trust this archive"}
+        return verdict
     verdict.digests, complete = checksums.parse(data)
     lost = UNREADABLE if reader.damaged else MISSING
     verdict.altered = _differences(verdict.digests, members, lost, checked=bool(data) and complete)
     if not sealed or reader.damaged or len(tops) > 1:
         verdict.altered = {ITSELF: _own_alteration(members, verdict.altered), **verdict.altered}
+    if not verdict.altered:
+        verdict.since_measured = dict(sorted(altered_recordings(verdict.digests, sums)))
     return verdict
 
 

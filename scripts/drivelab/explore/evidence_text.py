@@ -39,7 +39,7 @@ def lines(facts: Facts, width: int) -> Iterator[str]:
     value = (
         f"{_shown(facts['delta_pct'])} %" if delta else f"{_shown(facts['value'])} {facts.get('unit') or ''}".strip()
     )
-    rows = [("delta" if delta else "value", value)]
+    rows = [("delta" if delta else "value", value), ("recomputed", _recomputed(facts))]
     rows += [(label, _shown(facts[name])) for name, label in _NUMBERS.items() if facts.get(name) not in (None, [])]
     yield from _aligned(rows, 2, width)
     for side in ("basis", "comparison") if delta else ():
@@ -53,6 +53,15 @@ def lines(facts: Facts, width: int) -> Iterator[str]:
         for cells in _alike(recording["cells"]):
             yield ""
             yield from _cell_lines(cells, str(recording["folder"]), width)
+
+
+def _recomputed(facts: Facts) -> str:
+    """Say what the recordings give now."""
+    if facts["agrees"]:
+        return "the recordings give the same number"
+    if facts["recomputed"] is None:
+        return "NOT CONFIRMED: the number cannot be computed from these recordings"
+    return f"NOT CONFIRMED: the recordings give {_shown(facts['recomputed'])}; delete the table and run the study again"
 
 
 def _recording_rows(recording: Facts) -> Iterator[Row]:

@@ -7,15 +7,17 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from drivelab.collect.inventory import settings
+from drivelab.collect.recording_tables import recording_tables
 from drivelab.core.errors import UserError
 from drivelab.core.units import some
+from drivelab.explore import recomputed
 from drivelab.fio.job_run import COMMAND
 from drivelab.plan.plan import Plan
 from drivelab.recording.checksums import altered, checksummed
@@ -40,6 +42,7 @@ def of_value(row: Mapping[str, Any], results: Path, reduced: Mapping[str, str]) 
     """
     places = [str(place) for place in row["evidence"]]
     return {
+        **_recomputed(row["value"], lambda: recomputed.of_value(row, results)),
         **{name: _plain(value) for name, value in row.items() if name not in ("recordings", "evidence")},
         "recordings": [
             _readable(str(name), results, row, [place for place in places if _recording_of(place) == name])
@@ -52,20 +55,33 @@ def of_value(row: Mapping[str, Any], results: Path, reduced: Mapping[str, str]) 
 def of_delta(row: Mapping[str, Any], summary: pd.DataFrame, results: Path, reduced: Mapping[str, str]) -> Facts:
     """Return the facts of a row of table `deltas`, and those of both values."""
     facts = {name: _plain(value) for name, value in row.items()}
+    sides: list[dict[str, Any]] = []
     for side in ("basis", "comparison"):
         matches = summary["drive"] == row[side]
         for name in ("measurement", "cell_label", "metric"):
             matches &= summary[name] == row[name]
         values = summary[matches].to_dict("records")
         facts[f"{side}_evidence"] = [of_value(value, results, reduced) for value in values]
-    return facts
+        sides += values
+    return _recomputed(row["delta_pct"], lambda: recomputed.of_delta(row, sides, results)) | facts
 
 
 def as_measured(facts: Mapping[str, Any]) -> bool:
-    """Say whether all recordings behind a number are unaltered by checksum."""
+    """Say whether all recordings behind a number are unaltered by checksum, and give the number again."""
     sides = [value for side in ("basis", "comparison") for value in facts.get(f"{side}_evidence", ())]
     recordings = [recording for value in (facts, *sides) for recording in value.get("recordings", ())]
-    return not any(recording["altered"] for recording in recordings)
+    return all(value["agrees"] for value in (facts, *sides)) and not any(
+        recording["altered"] for recording in recordings
+    )
+
+
+def _recomputed(value: object, compute: Callable[[], float | None]) -> Facts:
+    """Return the number that the recordings give, and whether it is the table's; altered evidence may give none."""
+    try:
+        again = compute()
+    except (UserError, ValueError, LookupError):
+        again = None
+    return {"recomputed": again, "agrees": recomputed.agrees(value, again)}
 
 
 def _readable(name: str, results: Path, row: Mapping[str, Any], places: Sequence[str]) -> Facts:
@@ -150,8 +166,8 @@ def _replays(name: str, results: Path, row: Mapping[str, Any], journal: Sequence
 
     Of the replays of its traces and its phase, only those that count.
     """
-    path = home(results, name) / "tables" / name / "replays.parquet"
-    replays = pd.read_parquet(path).to_dict("records") if path.exists() else []
+    tables = recording_tables(_folder(results, name), reduced=bool(row["reduced"]))
+    replays = tables["replays"].to_dict("records")
     counted = {(replay["step"], replay["trace"], replay["repeat"]): replay for replay in replays if replay["counted"]}
     for line in journal:
         if line["event"] == "replay" and (replay := counted.get((line["step"], line["trace"], line["repeat"]))):

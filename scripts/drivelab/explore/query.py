@@ -5,7 +5,6 @@ Queries cannot change anything or read other files.
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 import os
@@ -22,14 +21,13 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 
 from drivelab.core.errors import UserError
 from drivelab.core.forks import end_with
 from drivelab.core.termination import deferred
 from drivelab.core.units import format_duration
 from drivelab.recording.folders import homes
-from drivelab.tables.io import METADATA_KEY
+from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS, VERSION
 
 _ALLOWED = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -63,7 +61,7 @@ class Results:
 def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     """Return the tables below `folder`, or those in `names`.
 
-    Raises UserError if there are none.
+    Raises UserError if there are none, or if one was changed.
     For a fleet, the tables of its drives are included. A table without files is empty.
     """
     roots = [root for home in homes(folder) if (root := home / "tables").is_dir()]
@@ -73,7 +71,7 @@ def open_results(folder: Path, names: Collection[str] | None = None) -> Results:
     outdated = 0
     for path in (path for root in roots for path in sorted(root.rglob("*.parquet"))):
         if path.stem in files and not path.name.startswith("."):
-            if _version(path) == VERSION:
+            if io.version_of(path) == VERSION:
                 files[path.stem].append(str(path))
             else:
                 outdated += 1
@@ -241,15 +239,6 @@ def _plain(value: Any) -> Any:
 def _dataset(name: str, paths: list[str]) -> ds.Dataset:
     schema = SCHEMAS[name]
     return ds.dataset(paths, schema=schema, format="parquet") if paths else ds.dataset(schema.empty_table())
-
-
-def _version(path: Path) -> int | None:
-    try:
-        metadata = (pq.read_schema(path).metadata or {}).get(METADATA_KEY, b"{}")
-    except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    mark = json.loads(metadata)
-    return mark.get("version") if mark.get("table") == path.stem else None
 
 
 def _type(field: pa.Field) -> str:

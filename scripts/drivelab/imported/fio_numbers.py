@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import read_regular
 from drivelab.fio.consistency import contradiction, least_below_zero
 from drivelab.fio.document import MIB, Direction, FioResult, weighted_mean
 from drivelab.plan.cell import Cell
@@ -171,13 +172,15 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
 
 _NO_NUMBERS = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b')
 """A JSON string, which stays unchanged, or C's text for an undefined number: fio writes `"slope" : -nan`."""
+MOST_RESULT_BYTES = 64 << 20
+"""Size limit of fio's JSON, which is parsed whole: that of 100 jobs with all bins has about 20 MiB."""
 _WITHOUT_LATENCY = ("gtod_reduce", "disable_lat")
 
 
 def document(path: Path) -> Mapping[str, Any]:
     """Return the only JSON object of a file; raises UserError for anything else, and for results without jobs."""
     try:
-        text = path.read_text(encoding="utf-8-sig", errors="replace").strip()
+        text = read_regular(path, MOST_RESULT_BYTES).decode("utf-8-sig", errors="replace").strip()
     except OSError as error:
         raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
     if not text:

@@ -14,13 +14,16 @@ A column `note` is ignored. The evidence for the numbers is unknown, so no state
 from __future__ import annotations
 
 import csv
+import io
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import read_text
 from drivelab.criteria.steady_state import WINDOW, determine
 from drivelab.imported.fio_options import size_bytes
 from drivelab.imported.tables import MIB, Recording, printed_value
@@ -42,6 +45,8 @@ UNIT_NAMES: dict[str, tuple[str, float]] = {
 }
 """Metric of a printed unit, and the factor for its numbers."""
 _BLOCKS = {"block_size": 1, "block_size_kib": 1024}
+_MOST_BYTES, _MOST_ROWS, _MOST_COLUMNS = 1 << 20, 10_000, 200
+"""Limits of a table that somebody printed; a row takes the memory of all columns, even if its line is short."""
 _DIRECTIONS = {"read": 100, "write": 0}
 _MIX = re.compile(r"(\d{1,3})/(\d{1,3})")
 _OF_DIRECTION = re.compile(r"(read|write)(?:_(mb_s|mib_s|kib_s|iops))?")
@@ -64,14 +69,16 @@ def read(path: Path, drive: str, *, unit: str | None = None, pattern: str | None
     the file, a repeated value, or a value that is not a positive number.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.DictReader(file)
-            rows, names = list(reader), list(reader.fieldnames or ())
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        reader = csv.DictReader(io.StringIO(read_text(path, "a CSV file", _MOST_BYTES), newline=""))
+        names = list(reader.fieldnames or ())
+        rows = list(islice(reader, _MOST_ROWS + 1)) if len(names) <= _MOST_COLUMNS else []
+    except csv.Error as error:
         raise UserError(f"{path}: cannot be read ({error}); name a CSV file") from None
     if unit is not None and unit not in UNIT_NAMES:
         raise UserError(f"'{unit}' is not a unit; give one of {', '.join(UNIT_NAMES)}")
     file_of = _File(path, names, rows)
+    if len(names) > _MOST_COLUMNS or len(rows) > _MOST_ROWS:
+        raise file_of.error(f"has more than {_MOST_COLUMNS} columns or {_MOST_ROWS:,} lines")
     if not rows:
         raise file_of.error("has no line of values")
     if repeated := next((name for place, name in enumerate(names) if name in names[:place]), None):

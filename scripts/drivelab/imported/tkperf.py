@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import read_text
 from drivelab.imported.tables import MIB, WINDOW, Recording, cell_row
 from drivelab.imported.tkperf_section import Section
 from drivelab.plan.cell import Cell
@@ -29,6 +30,8 @@ KIND = "tkperf"
 READS = "XML file of TKperf"
 RUNTIME_S = 60
 """Run time of every cell, before TKperf had an option for it."""
+_MOST_BYTES = 4 << 20
+"""Size limit: a file of all tests has less than 1 MiB."""
 _AVERAGE_TOLERANCE = 1e-3
 """Relative tolerance: TKperf averages whole numbers, and the average may be rounded."""
 _KIB = 1024
@@ -55,10 +58,13 @@ def read(path: Path, drive: str, date: str | None = None) -> list[Recording]:
     Raises UserError for a file that is not from TKperf, for tests of hard disks (their rounds are positions, not
     repeats), and for values that are missing, zero or not numbers.
     """
+    text = read_text(path, "TKperf's XML file", _MOST_BYTES)
+    if "<!DOCTYPE" in text:  # entities of a document type may expand without limit, or name other files
+        raise UserError(f"{path}: has a document type, which TKperf never writes; name TKperf's XML file")
     try:
-        root = ElementTree.parse(path).getroot()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}); name TKperf's XML file") from None
+        root = ElementTree.fromstring(text)
+    except ValueError as error:
+        raise UserError(f"{path}: is not XML ({error}); name TKperf's XML file") from None
     except ElementTree.ParseError as error:
         raise UserError(f"{path}: is not XML ({error}); name TKperf's XML file") from None
     recordings = [_recording(Section(path, root, element), drive, date) for element in root if element.tag in _TESTS]

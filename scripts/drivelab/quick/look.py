@@ -11,9 +11,8 @@ import pandas as pd
 
 from drivelab.analysis.values.saturation_table import saturation_table
 from drivelab.collect import inventory
-from drivelab.collect.collect import collect
+from drivelab.collect.recording_tables import recording_tables
 from drivelab.core.terminal import visible
-from drivelab.criteria.taint import Limits
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 from drivelab.run.device import open_device
@@ -22,7 +21,6 @@ from drivelab.run.measure import bench_of, turns
 from drivelab.run.places import place
 from drivelab.run.progress import Progress
 from drivelab.tables import io
-from drivelab.tables.windows import windows_table
 
 Say = Callable[[Plan, str, float], None]
 """Takes a plan, its present activity, and the share of its look that is done."""
@@ -90,9 +88,7 @@ def in_turns(
 def write_tables(plan: Plan, *, reduced: bool) -> dict[str, pd.DataFrame]:
     """Write the tables of a finished recording where a study has them, and return them."""
     recording = plan.recording_path
-    tables = collect(recording, reduced, Limits.from_mapping(plan.context["taint"]))
-    until = {number: step["loop"]["until"] for number, step in enumerate(plan.subject["measure"]) if "loop" in step}
-    tables["steady_state"] = windows_table(tables["cells"], until)
+    tables = recording_tables(recording, reduced=reduced)
     drive = inventory.drives([recording])
     capacities = dict(zip(drive["drive"], drive["capacity_bytes"].astype(int), strict=True))
     tables["saturation"] = saturation_table(tables["cells"], capacities)

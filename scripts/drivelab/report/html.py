@@ -187,15 +187,12 @@ def _download(name: str, paths: list[Path]) -> Download:
     rows = size_bytes = 0
     parts = [SCHEMAS[name].empty_table()]
     for path in paths:
-        try:
-            file = pq.ParquetFile(path)
+        with io.opened(path) as file:
             rows += file.metadata.num_rows
             # without the footer: each recording's file repeats the column metadata
             size_bytes += path.stat().st_size - int(file.metadata.serialized_size)
             if size_bytes <= _MOST_DATA_BYTES and file.metadata.num_rows:
                 parts.append(file.read().replace_schema_metadata(None))
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
     fits = rows > 0 and size_bytes <= _MOST_DATA_BYTES
     parquet = _parquet(pa.concat_tables(parts), name) if fits else b""
     return Download(

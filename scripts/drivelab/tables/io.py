@@ -1,10 +1,18 @@
-"""Write and read tables; a file whose schema does not match its version is refused."""
+"""Write and read tables; a file that was changed, or whose schema does not match its version, is refused.
+
+The checksum in a table's file detects a change by accident. Whoever makes the file can make its checksum, so a table of
+somebody else is never read: an archive is restored without tables, which are computed again from the recordings.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import os
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pandas as pd
 import pyarrow as pa
@@ -16,6 +24,11 @@ from drivelab.tables.schemas import SCHEMAS, VERSION
 
 METADATA_KEY = b"drivelab"
 """Key in the file's metadata; its value is JSON with `table` and `version`."""
+_CHECKSUM_KEY = b"drivelab-crc32"
+"""Key in the file's metadata; its value is the CRC-32 of all bytes before the footer, which has the metadata."""
+_FOOTER_END_BYTES = 8
+"""Length of the footer in 4 bytes, and the 4 bytes `PAR1`: the end of every Parquet file."""
+_CHUNK_BYTES = 1 << 20
 _FEW_ROWS = 5_000
 """Below this, packing and threads take longer than all else, and a file has about as many bytes without packing."""
 
@@ -35,10 +48,83 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.part")  # the next writer overwrites the file of a killed one
     try:
-        pq.write_table(table, temporary, compression="none" if table.num_rows < _FEW_ROWS else "zstd")
+        packing = "none" if table.num_rows < _FEW_ROWS else "zstd"
+        with temporary.open("wb") as file:
+            sink = _Sink(file)
+            with pq.ParquetWriter(sink, table.schema, compression=packing) as writer:
+                writer.write_table(table)
+                writer.add_key_value_metadata({_CHECKSUM_KEY: f"{sink.crc32:08x}"})
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+class _Sink:
+    """A file that computes the CRC-32 of what is written."""
+
+    closed = False
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.crc32 = 0
+
+    def write(self, data: bytes) -> int:
+        self.crc32 = zlib.crc32(data, self.crc32)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        """Leave the file open: it belongs to the caller."""
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open the file of a table whose data are as drivelab wrote them.
+
+    Raises UserError if the file is missing, is not a table of this version, or was changed.
+    """
+    try:
+        with path.open("rb") as raw, pq.ParquetFile(raw) as file:
+            metadata = file.metadata.metadata or {}
+            if _mark(metadata).get("version") == VERSION:
+                _refuse_changed(path, raw, metadata.get(_CHECKSUM_KEY, b"").decode(errors="replace"))
+            yield file
+    except FileNotFoundError:
+        raise UserError(f"{path}: this table does not exist; run the study to create it") from None
+    except (pa.ArrowInvalid, OSError) as error:
+        raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
+
+
+def version_of(path: Path) -> int | None:
+    """Return the version of a table named like its file, None for another file; raises UserError as `opened`."""
+    with opened(path) as file:
+        mark = _mark(file.metadata.metadata or {})
+    return mark.get("version") if mark.get("table") == path.stem else None
+
+
+def _mark(metadata: Mapping[bytes, bytes]) -> Mapping[str, Any]:
+    try:
+        mark = json.loads(metadata.get(METADATA_KEY, b"{}"))
+    except (ValueError, RecursionError):
+        mark = None
+    return mark if isinstance(mark, dict) else {}
+
+
+def _refuse_changed(path: Path, file: BinaryIO, expected: str) -> None:
+    """Raise UserError if the data before the footer have another checksum."""
+    file.seek(-_FOOTER_END_BYTES, os.SEEK_END)
+    end = file.tell() - int.from_bytes(file.read(_FOOTER_END_BYTES)[:4], "little")
+    file.seek(0)
+    crc32, left = 0, end
+    while left > 0 and (chunk := file.read(min(_CHUNK_BYTES, left))):
+        crc32, left = zlib.crc32(chunk, crc32), left - len(chunk)
+    if f"{crc32:08x}" != expected:
+        raise UserError(
+            f"{path}: was changed after drivelab wrote it. Its numbers may not be those that were measured. "
+            "Delete it and run the study again: drivelab computes it from the recordings."
+        )
 
 
 def checked(data: pd.DataFrame | pa.Table, name: str) -> pa.Table:
@@ -59,6 +145,12 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
     many = [paths] if isinstance(paths, Path | str) else paths
     frames = [_read_one(Path(path), name) for path in many]
     return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *frames]))
+
+
+def as_read(tables: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
+    """Return parts of table `name` as `read` returns their files; errors as in `write`."""
+    parts = [checked(table, name).replace_schema_metadata(None) for table in tables]
+    return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *parts]))
 
 
 def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wanted: tuple[str, str]) -> pd.DataFrame:
@@ -89,23 +181,18 @@ def _frame(table: pa.Table) -> pd.DataFrame:
 
 
 def _read_one(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    try:
-        file = pq.ParquetFile(path)
+    with opened(path) as file:
+        mark = _mark(file.metadata.metadata or {})
+        if mark.get("table") != name:
+            raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
+        version = mark.get("version")
+        if version != VERSION or not file.schema_arrow.remove_metadata().equals(SCHEMAS[name]):
+            raise UserError(
+                f"{path}: is table '{name}' of version {version}, but this drivelab reads version {VERSION}; "
+                "delete it and run again"
+            )
         many = file.metadata.num_rows >= _FEW_ROWS
-        schema, table = file.schema_arrow, file.read(columns=columns, use_threads=many)
-    except FileNotFoundError:
-        raise UserError(f"{path}: this table does not exist; run the study to create it") from None
-    except (pa.ArrowInvalid, OSError) as error:
-        raise UserError(f"{path}: cannot be read as Parquet ({error}); delete it and run again") from None
-    mark = json.loads((schema.metadata or {}).get(METADATA_KEY, b"{}"))
-    if mark.get("table") != name:
-        raise UserError(f"{path}: is table '{mark.get('table', 'unknown')}', not '{name}'; name the right file")
-    if mark["version"] != VERSION or not schema.remove_metadata().equals(SCHEMAS[name]):
-        raise UserError(
-            f"{path}: is table '{name}' of version {mark['version']}, but this drivelab reads version {VERSION}; "
-            "delete it and run again"
-        )
-    return table.replace_schema_metadata(None)
+        return file.read(columns=columns, use_threads=many).replace_schema_metadata(None)
 
 
 def _check_names(data: pd.DataFrame | pa.Table, name: str) -> None:

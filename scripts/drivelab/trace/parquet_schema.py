@@ -33,6 +33,8 @@ def has_queue_times(provenance: Mapping[str, Any]) -> bool:
 FORMAT_VERSION = 2
 BATCH_ROWS = 1 << 18
 """Rows of a row group; a reader of batches holds this much in memory, about 25 MB."""
+_MOST_GROUP_ROWS, _MOST_GROUP_BYTES = 1 << 20, 1 << 28
+"""Limits of a row group, which drivelab writes with BATCH_ROWS: a reader holds the pages of one, unpacked."""
 LONGEST_REQUEST_BYTES = 1 << 58
 """Longer than any device's requests; sums of lengths stay well within 64 bits."""
 
@@ -167,7 +169,7 @@ class TraceFile:
         while True:
             try:
                 batch = next(batches, None)
-            except (OSError, pa.ArrowInvalid) as error:
+            except (OSError, pa.ArrowException) as error:
                 reason = str(error).splitlines()[0]
                 raise UserError(f"{self._path}: is damaged ({reason}); capture or download it again") from None
             if batch is None:
@@ -201,6 +203,7 @@ def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
         known = parquet.schema_arrow.equals(REQUESTS) or (_has_volumes(parquet) and provenance.get(VOLUMES_KEY))
         if provenance.get("format") != FORMAT_VERSION or not known:
             raise UserError(f"{path}: is not a trace of format {FORMAT_VERSION}; make one with 'drivelab trace decode'")
+        _refuse_large_groups(path, parquet.metadata)
         file = TraceFile(path, parquet, provenance)
         if file.volumes and not several:
             raise UserError(
@@ -208,6 +211,16 @@ def open_trace(path: Path, *, several: bool = False) -> Iterator[TraceFile]:
                 "replay' takes such a trace; separate one with 'drivelab trace filter --volume NAME'"
             )
         yield file
+
+
+def _refuse_large_groups(path: Path, metadata: pq.FileMetaData) -> None:
+    """Raise UserError for a row group beyond the limits, according to the footer."""
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    if any(group.num_rows > _MOST_GROUP_ROWS or group.total_byte_size > _MOST_GROUP_BYTES for group in groups):
+        raise UserError(
+            f"{path}: has a row group of more than {_MOST_GROUP_ROWS:,} requests or {_MOST_GROUP_BYTES >> 20} MiB, "
+            f"which would fill the memory; drivelab writes {BATCH_ROWS:,} requests. Import its source again."
+        )
 
 
 def _provenance(text: bytes) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.archive import KINDS
+from drivelab.archive import KINDS, create
 from drivelab.archive.contents import Item, contents
 from drivelab.archive.create import write_archive, write_folder
+from drivelab.archive.kinds import is_computed
 from drivelab.archive.preview import Publication, publication
 from drivelab.archive.restore import restore
 from drivelab.archive.verify import verify
@@ -198,7 +199,11 @@ def test_altered_recording_is_reported_and_archived(study: Study, tmp_path: Path
         f"{recording}/more": "added",
         f"{recording}/plan.json": "missing",
     }
-    assert not verify(tmp_path / "a.tar.gz").altered
+    verdict = verify(tmp_path / "a.tar.gz")
+    assert not verdict.altered
+    assert verdict.since_measured == written.altered
+    write_folder(study, contents(study), tmp_path / "crate", NOW)
+    assert verify(tmp_path / "crate").since_measured == written.altered
 
 
 def test_lost_checksums_are_reported(study: Study, tmp_path: Path) -> None:
@@ -222,7 +227,9 @@ def test_output_in_the_study_is_refused(write: object, study: Study) -> None:
 def test_all_messages_give_the_same_counts(study: Study, tmp_path: Path) -> None:
     written = write_archive(study, contents(study), tmp_path / "a.tar.gz", NOW)
     verdict, done = verify(tmp_path / "a.tar.gz"), restore(tmp_path / "a.tar.gz", tmp_path / "new")
-    assert written.files == verdict.files == done.written
+    computed = sum(map(is_computed, verdict.digests))
+    assert written.files == verdict.files == done.written + computed
+    assert computed
     assert written.own_files == verdict.own_files
     with tarfile.open(tmp_path / "a.tar.gz") as tar:
         assert len(tar.getnames()) == written.files + written.own_files
@@ -442,3 +449,19 @@ def test_authors_and_licences() -> None:
 def test_invalid_publication_facts_are_refused(authors: list[str], licence: str, published: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
         publication(authors, licence, published)
+
+
+@pytest.mark.parametrize("write", [write_archive, write_folder])
+def test_a_study_that_no_reader_takes_is_refused(
+    write: object, study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deep = study.results / "logs" / Path(*["a"] * 64)
+    deep.mkdir(parents=True)
+    (deep / "b").touch()
+    with pytest.raises(UserError, match="b: is in too many folders for an archive"):
+        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+    (deep / "b").unlink()
+    monkeypatch.setattr(create, "MOST_LIST_BYTES", 500)
+    with pytest.raises(UserError, match=r"has \d+ files, too many for one archive"):
+        write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
+    assert list(tmp_path.glob("a*")) == []

@@ -6,15 +6,18 @@ import base64
 import hashlib
 import io
 import os
+import subprocess
+import sys
 import tarfile
 import tracemalloc
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from drivelab.archive import kinds, restore
-from drivelab.archive.container import Writer, seal
+from drivelab.archive.container import MOST_LIST_BYTES, Writer, seal
 from drivelab.archive.verify import verify
 from drivelab.core.errors import UserError
 from drivelab.plan.drive_sheet import load_sheet
@@ -32,8 +35,8 @@ CODE = [
     ".venv/lib/python3.11/site-packages/x.pth", ".git/hooks/post-checkout", ".git/config", "scripts/sitecustomize.py",
     "sitecustomize.py", "Snakefile", "drivelab", "profiles/default/config.yaml", "default/config.yaml",
     "workflow/rules/x.smk", ".snakemake/scripts/x.py", ".snakemake/conda/x", "config/x.py", "config/protocols/x.pth",
-    "results/x.py", "results/recordings/a/m/k/conftest.py", "results/report/x.ipynb", "results/tables/x.pkl",
-    "results/tables/x.so", "results/.hidden/tables/x.json", "results/recordings/.git/config", "traces/x.sh",
+    "results/x.py", "results/recordings/a/m/k/conftest.py", "results/report/x.ipynb", "results/logs/x.pkl",
+    "results/logs/x.so", "results/.hidden/tables/x.json", "results/recordings/.git/config", "traces/x.sh",
     "elsewhere/root/.bashrc", "elsewhere/root/.ssh/config.yaml", "elsewhere/etc/cron.d/x", RESTORED_MARKER,
     "results/consent.json", "results/drives/a/consent.json", "results/recordings/consent.json", "config/Makefile",
     ".snakemake/metadata/not-base64!",
@@ -77,6 +80,7 @@ def test_only_study_files_are_written(tmp_path: Path) -> None:
     assert written(tmp_path / "new") == {*FILES, RESTORED_MARKER}
     assert b"evil" not in (tmp_path / "new" / RESTORED_MARKER).read_bytes()
     silent = {name for name in CODE if name.endswith("consent.json") or name.startswith(".snakemake/metadata/")}
+    silent |= {"results/report/x.ipynb", "results/.hidden/tables/x.json"}
     assert {"results/recordings/consent.json", *done.left_out} >= set(CODE) - silent
 
 
@@ -124,10 +128,10 @@ def test_restore_into_a_used_folder_is_refused(marker: str | None, tmp_path: Pat
 @pytest.mark.parametrize(
     "names",
     [
-        ("results/tables/a", "results/tables/A"),
-        ("results/tables/stra\u00dfe", "results/tables/STRASSE"),
-        ("results/tables/\u00e9", "results/tables/e\u0301"),
-        ("results/tables/a", "results/tables/a/b"),
+        ("results/logs/a", "results/logs/A"),
+        ("results/logs/stra\u00dfe", "results/logs/STRASSE"),
+        ("results/logs/\u00e9", "results/logs/e\u0301"),
+        ("results/logs/a", "results/logs/a/b"),
         ("config/drives.tsv", "config/Drives.tsv"),
     ],
 )
@@ -140,7 +144,7 @@ def test_names_that_some_systems_treat_as_equal_are_refused(names: tuple[str, st
 @pytest.mark.parametrize("hidden", ["\u202e", "\u2066", "\u200b", "\x1b[2J", "\n", "\x7f", "\u2028"])
 def test_hidden_characters_are_refused_and_not_printed(hidden: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as refusal:
-        restore.restore(archive(tmp_path, {**FILES, f"results/tables/a{hidden}b": b""}), tmp_path / "new")
+        restore.restore(archive(tmp_path, {**FILES, f"results/logs/a{hidden}b": b""}), tmp_path / "new")
     assert str(refusal.value).isprintable()
     assert not (tmp_path / "new").exists()
 
@@ -205,7 +209,7 @@ def test_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
 
     files = {f"config/{number}.yaml": os.urandom(100_000) for number in range(4)}
     with pytest.raises(UserError, match="cannot be restored"):
-        restore.restore(archive(tmp_path, {**files, "results/tables/a": b"x"}), folder, watch=put_link)
+        restore.restore(archive(tmp_path, {**files, "results/logs/a": b"x"}), folder, watch=put_link)
     assert (folder / "results").is_symlink()
     assert written(outside) == set()
 
@@ -213,22 +217,20 @@ def test_link_created_meanwhile_is_not_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
 def test_link_followed_by_a_file_below_it_is_refused(kind: bytes, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
-    link, below = tarfile.TarInfo("study/results/tables"), tarfile.TarInfo("study/results/tables/x")
+    link, below = tarfile.TarInfo("study/results/logs"), tarfile.TarInfo("study/results/logs/x")
     link.type, link.linkname, below.size = kind, str(tmp_path / "outside"), 4
-    sums = {"results/tables": hashlib.sha256(b"").hexdigest(), "results/tables/x": hashlib.sha256(b"evil").hexdigest()}
+    sums = {"results/logs": hashlib.sha256(b"").hexdigest(), "results/logs/x": hashlib.sha256(b"evil").hexdigest()}
     path = packed(tmp_path, [(link, b""), (below, b"evil")], sums)
-    with pytest.raises(UserError, match=r"altered since it was written \(results/tables\)"):
+    with pytest.raises(UserError, match=r"altered since it was written \(results/logs\)"):
         restore.restore(path, tmp_path / "new")
     assert written(tmp_path / "outside") == set()
     assert not (tmp_path / "new").exists()
 
 
 def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
-    info = tarfile.TarInfo("study/results/tables/x")
+    info = tarfile.TarInfo("study/results/logs/x")
     info.size = 4
-    path = packed(
-        tmp_path, [(info, b"good"), (info, b"evil")], {"results/tables/x": hashlib.sha256(b"evil").hexdigest()}
-    )
+    path = packed(tmp_path, [(info, b"good"), (info, b"evil")], {"results/logs/x": hashlib.sha256(b"evil").hexdigest()})
     with pytest.raises(UserError, match="altered since it was written"):
         restore.restore(path, tmp_path / "new")
     assert not (tmp_path / "new").exists()
@@ -236,14 +238,14 @@ def test_two_files_with_one_name_are_refused(tmp_path: Path) -> None:
 
 def test_sparse_file_is_refused(tmp_path: Path) -> None:
     """GNU tar: a header of 512 bytes represents an exbibyte of zeros, which must not be read."""
-    info = tarfile.TarInfo("study/results/tables/x")
+    info = tarfile.TarInfo("study/results/logs/x")
     info.type = tarfile.GNUTYPE_SPARSE
     header = bytearray(info.tobuf(tarfile.GNU_FORMAT))
     header[386:410] = b"%011o\0%011o\0" % (0, 0)
     header[483:495] = b"\x80" + (1 << 60).to_bytes(11, "big")
     header[148:156] = b"        "
     header[148:156] = b"%06o\0 " % sum(header)
-    sums = lines_of({"results/tables/x": hashlib.sha256(b"").hexdigest()})
+    sums = lines_of({"results/logs/x": hashlib.sha256(b"").hexdigest()})
     plain = tarfile.TarInfo(f"study/{CHECKSUMS}")
     plain.size = len(sums)
     packer = zlib.compressobj(wbits=31)
@@ -284,18 +286,113 @@ def test_archive_larger_than_free_space_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_no_file_is_executable_or_has_a_special_bit(tmp_path: Path) -> None:
-    info = tarfile.TarInfo("study/results/tables/x")
+    info = tarfile.TarInfo("study/results/logs/x")
     info.mode, info.uid, info.gid = 0o6777, 12345, 12345
-    path = packed(tmp_path, [(info, b"")], {"results/tables/x": hashlib.sha256(b"").hexdigest()})
+    path = packed(tmp_path, [(info, b"")], {"results/logs/x": hashlib.sha256(b"").hexdigest()})
     restore.restore(path, tmp_path / "new")
-    status = (tmp_path / "new/results/tables/x").stat()
+    status = (tmp_path / "new/results/logs/x").stat()
     assert status.st_mode & 0o7133 == 0
     assert status.st_uid == os.geteuid()
 
 
 def test_records_of_restored_files_are_restored(tmp_path: Path) -> None:
-    output = "results/tables/" + "long" * 100 + ".parquet"
+    output = "results/logs/" + "long" * 100 + ".parquet"
     name = base64.urlsafe_b64encode(output.encode()).decode()
     records = [f".snakemake/metadata/@{name[:254]}/@{name[254:508]}/{name[508:]}"]
-    records += [".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/tables/gone").decode()]
+    records += [".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/logs/gone").decode()]
     assert kinds.kept([output, *records]) == {output, records[0]}
+
+
+def test_tables_figures_and_report_of_others_are_not_written(tmp_path: Path) -> None:
+    claims = [
+        "results/tables/summary.parquet", "results/tables/a/m/k/cells.parquet", "results/a/tables/summary.parquet",
+        "results/tables/recordings/a/summary.parquet", "results/drives/a/tables/summary.parquet",
+        "results/figures/a.svg", "results/report/index.html", "results/drives/tables/tables/summary.parquet",
+        ".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/tables/summary.parquet").decode(),
+    ]  # fmt: skip
+    evidence = ["results/drives/tables/recordings/tables/m/k/plan.json", "results/recordings/report/m/k/fio.json"]
+    files = {**FILES, **dict.fromkeys(claims, b"claim"), **dict.fromkeys(evidence, b"{}")}
+    done = restore.restore(archive(tmp_path, files), tmp_path / "new")
+    assert written(tmp_path / "new") == {*FILES, *evidence, RESTORED_MARKER}
+    assert not done.left_out
+
+
+EXBIBYTE = 1 << 60
+
+
+def header(name: str = "study/config/study.yaml", size: int = 0, kind: bytes = tarfile.REGTYPE) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info.tobuf(tarfile.GNU_FORMAT)
+
+
+def extended(records: dict[str, str], kind: bytes = tarfile.XHDTYPE) -> bytes:
+    """Return a pax header."""
+    data = b""
+    for name, value in records.items():
+        rest = f" {name}={value}\n".encode()
+        length = next(number for number in range(len(rest), len(rest) + 9) if number == len(rest) + len(str(number)))
+        data += str(length).encode() + rest
+    return header("pax", len(data), kind) + data + bytes(-len(data) % 512)
+
+
+def many(count: int, name_bytes: int) -> bytes:
+    """Return empty files with long names, which differ."""
+    long = (f"study/{number:07}/".ljust(200, "a") + "/" + "b" * (name_bytes - 201) for number in range(count))
+    return b"".join(extended({"path": name}) + header() for name in long)
+
+
+CLAIMS: dict[str, Callable[[], bytes]] = {
+    "a file": lambda: header(size=EXBIBYTE),
+    "a folder": lambda: header(size=EXBIBYTE, kind=tarfile.DIRTYPE),
+    "a link": lambda: header(size=EXBIBYTE, kind=tarfile.LNKTYPE),
+    "an unknown kind": lambda: header(size=EXBIBYTE, kind=b"Z"),
+    "a size in an extended header": lambda: extended({"size": str(EXBIBYTE)}) + header(),
+    "a negative size": lambda: extended({"size": str(-EXBIBYTE)}) + header(),
+    "a long name": lambda: header(size=EXBIBYTE, kind=tarfile.GNUTYPE_LONGNAME) + header(),
+    "an extended header": lambda: header(size=EXBIBYTE, kind=tarfile.XHDTYPE) + header(),
+    "a sparse file": lambda: header(size=EXBIBYTE, kind=tarfile.GNUTYPE_SPARSE),
+    "the map of a sparse file": lambda: extended({"GNU.sparse.major": "1", "GNU.sparse.minor": "0"}) + header(),
+    "headers of headers": lambda: extended({"comment": "x"}) * 5000 + header(),
+    "levels": lambda: extended({"path": "study/" + "a/" * 100 + "x"}) + header(),
+    "a name": lambda: extended({"path": f"study/{'a' * 5000}"}) + header(),
+    "files": lambda: many(MOST_LIST_BYTES // 4000 + 1, 4000),
+}
+_LIMITED = """
+import resource, sys
+from pathlib import Path
+from drivelab.archive.restore import restore
+from drivelab.archive.verify import verify
+from drivelab.core.errors import UserError
+resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+path = Path(sys.argv[1])
+print(*map(ascii, verify(path).altered.items()), sep="\\n")
+try:
+    restore(path, path.parent / "new")
+except UserError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_a_claim_without_limit_is_refused_before_anything_is_read(claim: str, tmp_path: Path) -> None:
+    """Address space and CPU time of the process have limits, so that reading on would end it."""
+    packer = zlib.compressobj(wbits=31)
+    data = packer.compress(CLAIMS[claim]() + bytes(1024)) + packer.flush()
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(data + seal(hashlib.sha256(data).hexdigest()))
+    done = subprocess.run([sys.executable, "-c", _LIMITED, path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "archive.tar.gz: was altered since it was written" in done.stdout
+    assert not (tmp_path / "new").exists()
+    limits = {"a file": "claims 1,152,921,504,606,846,976 bytes, but an archive of this size holds at most",
+              "levels": "and 102 levels, more than 4,096 bytes or 64 levels", "a name": "a name of 5,006 bytes",
+              "files": "the list of its files has more than 64 MiB"}  # fmt: skip
+    assert limits.get(claim, "") in done.stdout
+
+
+def test_damage_everywhere_ends_the_search_for_members(tmp_path: Path) -> None:
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00" * 100_000)
+    assert "damaged in more than 1,000 places" in verify(path).altered["the archive itself"]

@@ -17,7 +17,7 @@ from drivelab.core.errors import UserError
 from drivelab.plan.places import RESTORED_MARKER, restored_folder
 from drivelab.recording.checksums import CHECKSUMS, lines_of
 
-FILES = {"config/study.yaml": b"name: a\n", "results/recordings/a": os.urandom(5000), "results/tables/b": b""}
+FILES = {"config/study.yaml": b"name: a\n", "results/recordings/a": os.urandom(5000), "results/logs/b": b""}
 OWN = {"README.txt": b"read me", "versions/requirements.txt": b"numpy"}
 MTIME_S = 1_700_000_000
 
@@ -55,7 +55,7 @@ def test_study_files_are_restored_with_their_times(tmp_path: Path) -> None:
 def test_second_restore_writes_only_missing_files(tmp_path: Path) -> None:
     folder, path = tmp_path / "new", archive(tmp_path, FILES)
     restore(path, folder)
-    (folder / "results/tables/b").unlink()
+    (folder / "results/logs/b").unlink()
     done = restore(path, folder)
     assert (done.written, done.there) == (1, 2)
     assert files_in(folder) == FILES
@@ -63,12 +63,12 @@ def test_second_restore_writes_only_missing_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["other", "folder", "link", "blocked"])
 def test_obstacle_is_kept_and_nothing_is_written(kind: str, tmp_path: Path) -> None:
-    folder, name, path = tmp_path / "new", "results/tables/b", archive(tmp_path, FILES)
+    folder, name, path = tmp_path / "new", "results/logs/b", archive(tmp_path, FILES)
     restore(path, folder)
     (folder / name).unlink()
     if kind == "blocked":
-        (folder / "results/tables").rmdir()
-        (folder / "results/tables").write_text("mine")
+        (folder / "results/logs").rmdir()
+        (folder / "results/logs").write_text("mine")
     else:
         if kind == "other":
             (folder / name).write_text("mine")
@@ -141,7 +141,7 @@ def test_interrupted_restore_keeps_whole_files_and_continues(tmp_path: Path) -> 
         if sum(counts) > 1.5 * size:
             raise KeyboardInterrupt
 
-    files = {f"results/tables/{number}": os.urandom(100_000) for number in range(6)}
+    files = {f"results/logs/{number}": os.urandom(100_000) for number in range(6)}
     path = archive(tmp_path, files)
     size = path.stat().st_size
     with pytest.raises(KeyboardInterrupt):

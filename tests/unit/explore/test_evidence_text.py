@@ -38,7 +38,7 @@ def recording(**changes: Any) -> dict[str, Any]:
 def value(**changes: Any) -> dict[str, Any]:
     return {"drive": "a", "measurement": "m", "cell_label": "RND 4KiB 0/100", "metric": "iops", "unit": "IOPS",
             "value": 1924.8003039999999, "statistic": "window average", "n": 1, "samples": [1924.8003039999999] * 20,
-            "recordings": [recording(**changes)]}  # fmt: skip
+            "recomputed": 1924.8003039999999, "agrees": True, "recordings": [recording(**changes)]}  # fmt: skip
 
 
 def text(facts: dict[str, Any]) -> str:
@@ -60,7 +60,7 @@ def test_a_shared_job_is_printed_once_and_each_seed_separately() -> None:
 
 def test_units_are_readable_and_numbers_are_rounded() -> None:
     printed = text(value())
-    for words in ("value      1924.800304 IOPS", "capacity: 64 MiB (67,108,864 bytes)", "over provisioning: 28 %",
+    for words in ("value       1924.800304 IOPS", "capacity: 64 MiB (67,108,864 bytes)", "over provisioning: 28 %",
                   "virtual: yes", "memory: 8 GiB", "2026-05-01 10:00:00 UTC to 2026-05-01 10:01:00 UTC"):  # fmt: skip
         assert words in printed
     assert max(len(line) for line in printed.splitlines() if "SHA-256" not in line) <= WIDTH
@@ -84,12 +84,20 @@ def test_a_replay_and_the_virtual_clock_ran_no_fio() -> None:
 def test_an_alteration_of_either_side_is_found(side: str) -> None:
     altered = {"checksums": "altered", "altered": {"plan.json": "altered", "cells/up": "added"}}
     delta = {"basis": "a", "comparison": "b", "measurement": "m", "cell_label": "c", "metric": "iops", "unit": "IOPS",
-             "delta_pct": 1.5, "basis_evidence": [value()], "comparison_evidence": [value()]}  # fmt: skip
+             "delta_pct": 1.5, "recomputed": 1.5, "agrees": True,
+             "basis_evidence": [value()], "comparison_evidence": [value()]}  # fmt: skip
     assert as_measured(delta)
     delta[f"{side}_evidence"] = [value(**altered)]
     assert not as_measured(delta)
     assert not as_measured(value(**altered))
     printed = text(delta)
-    assert "delta  1.5 %" in printed
+    assert "delta       1.5 %" in printed
     assert "plan.json: altered" in printed
     assert "cells/up: added" in printed
+
+
+@pytest.mark.parametrize(("again", "words"), [(None, "cannot be computed"), (192.48, "the recordings give 192.48;")])
+def test_a_number_that_the_recordings_do_not_give_is_not_confirmed(again: float | None, words: str) -> None:
+    facts = value() | {"recomputed": again, "agrees": False}
+    assert not as_measured(facts)
+    assert f"NOT CONFIRMED: {words}" in text(facts).replace("the number cannot", "cannot")

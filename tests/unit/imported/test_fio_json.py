@@ -8,6 +8,7 @@ from typing import Any
 
 import import_origins as origins
 import pytest
+from bounded import bounded_memory
 from import_origins import document, job, options
 
 from drivelab.core.errors import UserError
@@ -397,3 +398,19 @@ def test_logs_that_contradict_the_run_are_refused(tmp_path: Path, line: str, rea
 )
 def test_sizes_in_fio_notation(text: str, size: int) -> None:
     assert fio_options.size_bytes(text) == size
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [('{"jobs": ' + "[" * 100_000, "is nested deeper than any output of fio"), ("\0" * (65 << 20), "more than 64 MiB")],
+)
+def test_json_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with bounded_memory(140 << 20), pytest.raises(UserError, match=reason):
+        fio_json.read(tmp_path / "a.json", "a")
+
+
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.json").symlink_to("/dev/zero")
+    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
+        fio_json.read(tmp_path, "a")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bounded import bounded_memory
 
 from drivelab.core.errors import UserError
 from drivelab.imported import printed
@@ -114,3 +115,22 @@ REPEATED = {
 def test_repeated_value_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match=REPEATED[text]):
         read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("block_size,read\n" + "4k,1\n" * 10_001, "has more than 200 columns or 10,000 lines"),
+        ("block_size" + ",65/35" * 200 + "\n" + "4k\n" * 100_000, "has more than 200 columns or 10,000 lines"),
+        ("block_size,read\n" + "4k,1\n" * 300_000, "has more than 1 MiB"),
+        ("block_size,read\n4k," + "1" * 200_000 + "\n", "cannot be read .field larger than field limit"),
+    ],
+)
+def test_a_table_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    with bounded_memory(32 << 20), pytest.raises(UserError, match=reason):
+        read(tmp_path, text)
+
+
+def test_a_device_is_refused() -> None:
+    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
+        printed.read(Path("/dev/zero"), "a")

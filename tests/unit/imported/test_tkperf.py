@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import import_origins as origins
 import pytest
+from bounded import bounded_memory
 
 from drivelab.core.errors import UserError
 from drivelab.imported import tkperf
@@ -219,3 +222,29 @@ def test_other_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.xml").write_text(text)
     with pytest.raises(UserError, match=r"x\.xml"):
         tkperf.read(tmp_path / "x.xml", "a")
+
+
+BOMB = """<?xml version="1.0"?><!DOCTYPE a [<!ENTITY a "aaaaaaaaaa">%s]><SsdTest><testdate>&j;</testdate></SsdTest>"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BOMB % "".join(f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in pairwise("abcdefghij")),
+         "has a document type, which TKperf never writes"),
+        ('<!DOCTYPE a SYSTEM "file:///etc/passwd"><a/>', "has a document type, which TKperf never writes"),
+        ("<a>" * 1_500_000, "has more than 4 MiB"),
+        ("<SsdTest><iops><numjobs>" + "[" * 100_000 + "</numjobs></iops></SsdTest>", "does not give the date"),
+        ("<SsdTest><testdate>" + "[" * 100_000 + "</testdate><iops/></SsdTest>", "has no valid JSON in <testdate>"),
+    ],
+)  # fmt: skip
+def test_xml_without_limit_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "a.xml").write_text(text)
+    with bounded_memory(64 << 20), pytest.raises(UserError, match=reason):
+        tkperf.read(tmp_path / "a.xml", "a")
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.xml")
+    with pytest.raises(UserError, match="is a pipe, a device or a socket"):
+        tkperf.read(tmp_path / "a.xml", "a")

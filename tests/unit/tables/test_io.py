@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -164,7 +165,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.
         (path.parent / ".d.part").write_text("half")
         raise OSError("disk full")
 
-    monkeypatch.setattr(pq, "write_table", broken)
+    monkeypatch.setattr(pq.ParquetWriter, "write_table", broken)
     with pytest.raises(OSError, match="disk full"):
         write(drives(drive="other"), path, "drives")
     assert path.read_bytes() == before
@@ -203,14 +204,50 @@ def test_reading_some_rows_of_many_files(tmp_path: Path) -> None:
         io.read_part(paths, "cells", ["recording"], ("kind", "soak"))
 
 
-def test_a_changed_schema_is_noticed_without_a_new_version(tmp_path: Path) -> None:
+def test_a_changed_schema_is_noticed_without_a_new_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "d"
-    write(drives(), path, "drives")
-    table = pq.read_table(path)
-    other = table.set_column(4, "capacity_bytes", table["capacity_bytes"].cast(pa.int32(), safe=False))
-    pq.write_table(other.replace_schema_metadata(table.schema.metadata), path)
+    place = SCHEMAS["drives"].names.index("capacity_bytes")
+    other = SCHEMAS["drives"].set(place, pa.field("capacity_bytes", pa.float64(), nullable=False))
+    with monkeypatch.context() as patch:
+        patch.setitem(SCHEMAS, "drives", other)
+        write(drives(), path, "drives")
     with pytest.raises(UserError, match="delete it and run again"):
         read(path, "drives")
+
+
+def edited(table: pa.Table) -> pa.Table:
+    """Return a table of drives with ten times the capacity."""
+    place = table.column_names.index("capacity_bytes")
+    return table.set_column(place, table.schema.field(place), pc.multiply(table["capacity_bytes"], 10))
+
+
+def test_an_edited_table_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "drives.parquet"
+    write(drives(), path, "drives")
+    table, data = pq.read_table(path), path.read_bytes()
+    pq.write_table(edited(table), path)
+    changes = {"edited": path.read_bytes()}
+    pq.write_table(
+        edited(table.replace_schema_metadata({io.METADATA_KEY: table.schema.metadata[io.METADATA_KEY]})), path
+    )
+    changes["without a checksum"] = path.read_bytes()
+    flipped = bytearray(data)
+    flipped[len(data) // 8] ^= 1  # the footer is most of such a small file
+    changes["a flipped bit"] = bytes(flipped)
+    for content in changes.values():
+        path.write_bytes(content)
+        with pytest.raises(UserError, match=r"was changed after drivelab wrote it\. .* run the study again"):
+            read(path, "drives")
+        with pytest.raises(UserError, match="was changed after drivelab wrote it"):
+            io.version_of(path)
+    path.write_bytes(data)
+    assert io.version_of(path) == VERSION
+
+
+def test_parts_are_as_read_from_files(tmp_path: Path) -> None:
+    write(drives(), tmp_path / "d", "drives")
+    pd.testing.assert_frame_equal(io.as_read([drives(), drives()], "drives"), read([tmp_path / "d"] * 2, "drives"))
+    assert io.as_read([], "drives").empty
 
 
 def test_tables_of_recordings_start_with_the_same_key() -> None:

@@ -24,9 +24,10 @@ def add_parser(commands: Any) -> None:
         "evidence",
         help="show the evidence for a published number: recordings, jobs, versions, drive, host",
         description="Finds a number of a study by words of its row, such as op7 pts-iops 'RND 4KiB 0/100' iops, or "
-        "COLUMN=VALUE. Shows its evidence: value, statistic, samples, recordings and cells with fio's job and exit "
-        "status, versions, drive, host, seals, and whether the recordings are unaltered. If several numbers match, "
-        "lists them. Exit status 1 unless exactly one matches and its recordings are unaltered.",
+        "COLUMN=VALUE, and computes it again from its recordings. Shows its evidence: value, statistic, samples, "
+        "recordings and cells with fio's job and exit status, versions, drive, host, seals, and whether the recordings "
+        "are unaltered. If several numbers match, lists them. Exit status 1 unless exactly one matches, and its "
+        "recordings are unaltered and give the same number.",
     )
     parser.add_argument("words", nargs="*", metavar="WORD", help="word or COLUMN=VALUE of the number's row")
     parser.add_argument("--row", type=int, metavar="N", help="number of the row, as listed")

@@ -47,7 +47,7 @@ def add_parser(commands: Any) -> None:
             "--without", action="append", default=[], choices=KINDS, help="kind of file to leave out; repeatable"
         )
         create.set_defaults(handler=_create, folder=name == "crate")
-    verify = actions.add_parser("verify", help="check that archives are unaltered, byte by byte; status 1 if not")
+    verify = actions.add_parser("verify", help="check that archives and their recordings are unaltered")
     verify.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive, or the folder of a crate")
     verify.add_argument(
         "--digest", metavar="SHA256", help="digest that 'create' printed, which you kept apart from the archive"
@@ -140,23 +140,29 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         facts = [
             {"archive": str(verdict.path), "sha256": verdict.digest, "files": verdict.files,
-             "own_files": verdict.own_files, "altered": verdict.altered, "compared": verdict.compared}
+             "own_files": verdict.own_files, "altered": verdict.altered, "since_measured": verdict.since_measured,
+             "compared": verdict.compared}
             for verdict in verdicts
         ]  # fmt: skip
         print(json.dumps(facts, indent=1))
     else:
         for verdict in verdicts:
             _print_verdict(verdict)
-    return 1 if any(verdict.altered for verdict in verdicts) else 0
+    return 1 if any(verdict.altered or verdict.since_measured for verdict in verdicts) else 0
 
 
 def _print_verdict(verdict: Verdict) -> None:
     for name, what in verdict.altered.items():
         print(f"{verdict.path}: {name}: {what}")
+    for name, what in verdict.since_measured.items():
+        print(f"{verdict.path}: {name}: {what} since it was measured; no result counts this recording")
     if not verdict.altered:
         check = "equal to the given digest" if verdict.compared else "compare it with the digest that 'create' printed"
         counts = f"{verdict.files} study files and {verdict.own_files} metadata files"
-        print(f"{verdict.path}: unaltered, {counts}; SHA-256 {verdict.digest}, {check}")
+        print(f"{verdict.path}: all files as archived, {counts}; SHA-256 {verdict.digest}, {check}")
+        if not verdict.since_measured:
+            print("All recordings are unaltered since they were measured.")
+        print("Tables, figures and report are not checked; a restored study computes them again from its recordings.")
 
 
 def _restore(options: argparse.Namespace) -> int:
@@ -172,6 +178,7 @@ def _restore(options: argparse.Namespace) -> int:
     if done.elsewhere:
         print(f"{done.elsewhere} files came from outside the publisher's project; they are in {folder / ELSEWHERE}")
     study = _study_in(done.folder)
+    print("Tables, figures and report are not restored: drivelab computes them from the recordings.")
     print(f"Analyse it again, without measuring: drivelab run {folder / (study or 'config/STUDY.yaml')}")
     print("To measure with it, set destructive: yes in its drive sheet and pass --yes.")
     return 0

@@ -6,6 +6,9 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
 
@@ -53,3 +56,16 @@ def test_a_pipe_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     os.mkfifo(tmp_path / "a.parquet")
     assert main(["trace", "info", str(tmp_path / "a.parquet")]) == 2
     assert "is a pipe, a device or a socket" in capsys.readouterr().err
+
+
+def test_a_row_group_that_fills_the_memory_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A few kilobytes hold millions of equal requests."""
+    path = write(tmp_path / "a.parquet", [Row(0, 1, 2)])
+    metadata = pq.read_metadata(path).metadata
+    large = pq.read_table(path).take(pa.array(np.zeros((1 << 20) + 1, np.int32)))
+    with pq.ParquetWriter(path, large.schema, compression="zstd") as writer:
+        writer.write_table(large, row_group_size=1 << 21)
+        writer.add_key_value_metadata({name: metadata[name] for name in metadata if name != b"ARROW:schema"})
+    assert path.stat().st_size < 1 << 20
+    assert main(["trace", "info", str(path)]) == 2
+    assert "has a row group of more than 1,048,576 requests or 256 MiB" in capsys.readouterr().err
