@@ -86,7 +86,7 @@ def test_the_wheel_works_without_the_lock(tmp_path: Path, which: str) -> None:
         assert looking.wait() == 0, log.seek(0) or log.read()
     assert headline() in printed
     assert (tmp_path / "studies/results/tutorial/report/index.html").stat().st_size > 0
-    assert "Random read 4 KiB" in (tmp_path / "look.log").read_text()
+    assert "Random read" in (tmp_path / "look.log").read_text()
     assert "op28" in drivelab("query", "SELECT drive FROM summary", "--results", "results/tutorial",
                               cwd=tmp_path / "studies")  # fmt: skip
     after = megabytes(environment)
