@@ -40,6 +40,7 @@ ELSEWHERE = (
     (r"\./drivelab setup", "tests/fresh runs it in new systems; the sh script handles it"),
     (r"rsync ", "needs another host"),
     (r"apt-get install ", "changes this machine"),
+    (r".*-m drivelab.core.prune", "tests/packages"),
     (r"(pipx install|drivelab init studies|cd studies|drivelab demo$)", "tests/workflow/test_installed.py"),
     (r"snakemake .*config/many.yaml", "takes a fleet; tests/workflow/test_fleet.py has one"),
 )

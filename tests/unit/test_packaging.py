@@ -45,6 +45,14 @@ def test_users_get_no_tools_of_developers() -> None:
     assert not tools & users.keys()
 
 
+def test_each_dependency_has_a_lower_bound_and_its_lock_keeps_the_bounds() -> None:
+    versions = locked("requirements.txt")
+    for text in PROJECT["project"]["dependencies"]:
+        wanted = Requirement(text)
+        assert [part.operator for part in wanted.specifier].count(">=") == 1, text
+        assert wanted.specifier.contains(versions[wanted.name]), text
+
+
 def test_image_has_the_debian_packages_of_the_set_up() -> None:
     script = (SHIPPED / "drivelab").read_text()
     rows = [line.split() for line in (SHIPPED / "scripts/drivelab/core/programs.txt").read_text().splitlines()]

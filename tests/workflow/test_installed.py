@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import site
 import subprocess
 import sys
@@ -12,11 +10,10 @@ from pathlib import Path
 
 import pytest
 from doc_commands import shortened_study
+from wheels import PIP, build_wheel, make_environment, variables
 
 from drivelab.plan.places import ROOT
 
-SOURCES = ("Snakefile", "workflow", "profiles", "config", "traces", "scripts", "tools", "pyproject.toml", "README.md",
-           "LICENSE")  # fmt: skip
 WATCH = """\
 import os, sys
 def note(event, arguments):
@@ -36,21 +33,10 @@ class Installation:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, folder / "read.log"
-        sources = folder / "sources"
-        for name in SOURCES:
-            copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-            sources.mkdir(exist_ok=True)
-            copy(ROOT / name, sources / name)
-        pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-        wheels = folder / "wheels"
-        subprocess.run([*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, sources], check=True)
-        shutil.rmtree(sources)
-        (self.wheel,) = wheels.iterdir()
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder / "venv"], check=True)
-        self.python = folder / "venv/bin/python"
-        subprocess.run(
-            [*pip, "--python", self.python, "install", "-q", "--no-deps", "--no-index", self.wheel], check=True
-        )
+        self.wheel = build_wheel(folder, "--no-build-isolation")
+        self.python = make_environment(folder / "venv")
+        install = [*PIP, "--python", self.python, "install", "-q", "--no-deps", "--no-index", self.wheel]
+        subprocess.run(install, check=True)
         packages = next(folder.glob("venv/lib/python3*/site-packages"))
         watch = WATCH.format(checkout=f"{ROOT}/", environment=sys.prefix, log=str(self.log))
         (packages / "watch_reads.py").write_text(watch)
@@ -58,10 +44,8 @@ class Installation:
         (packages / "dependencies.pth").write_text("\n".join([*paths, "import watch_reads", ""]))
 
     def run(self, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-        """Run a command of the environment with no other `drivelab` on PATH."""
-        kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "DRIVELAB_PROJECT")}
-        path = f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-        environment = {**kept, "PATH": path, "XDG_DATA_HOME": str(self.folder / "data")}
+        """Run a command of the environment."""
+        environment = variables(self.python, self.folder)
         return subprocess.run(arguments, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
 
 

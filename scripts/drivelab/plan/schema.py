@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import ChainMap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -26,14 +27,29 @@ _EMPTY = {"minItems": "give at least one entry", "minProperties": "give at least
 def load_schema(name: str) -> dict[str, Any]:
     """Return a schema of workflow/schemas.
 
-    Its `and_names_of: MODULE.NAME` beside an `enum` adds the keys of that mapping, which the program collects itself.
+    Its `properties_of: [PART, ...]` adds the properties of these parts of `$defs`; a later part overrides an earlier
+    one, and properties beside it override both. Its `and_names_of: MODULE.NAME` beside an `enum` adds the keys of that
+    mapping, which the program collects itself.
     """
     schema = load_yaml(SHIPPED / "workflow" / "schemas" / f"{name}.schema.yaml")
+    _add_properties(schema, schema.get("$defs", {}))
     for part in schema.get("properties", {}).values():
         if "and_names_of" in part:
             module, _, mapping = part["and_names_of"].rpartition(".")
             part["enum"] += getattr(import_module(module), mapping)
     return schema
+
+
+def _add_properties(node: Any, parts: dict[str, Any]) -> None:
+    if isinstance(node, list):
+        for entry in node:
+            _add_properties(entry, parts)
+    elif isinstance(node, dict):
+        added = [parts[part]["properties"] for part in node.pop("properties_of", ())]
+        if added:
+            node["properties"] = dict(ChainMap(node.get("properties", {}), *reversed(added)))
+        for entry in node.values():
+            _add_properties(entry, parts)
 
 
 @cache

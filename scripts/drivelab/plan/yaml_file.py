@@ -40,6 +40,14 @@ class Loader(_PLAIN):  # type: ignore[misc]
         for first, resolvers in _PLAIN.yaml_implicit_resolvers.items()
     }
 
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Merge the mapping that `<<` names. Versions of PyYAML disagree about the order of several."""
+        merged = [value for key, value in node.value if key.tag == f"{_PREFIX}merge"]
+        if len(merged) > 1 or any(isinstance(value, yaml.SequenceNode) for value in merged):
+            problem = "merges several mappings, and it is not certain which one has the last word; merge one with <<"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        super().flatten_mapping(node)
+
 
 def load(text: str) -> Any:
     """Return the value of a YAML document. Raises yaml.YAMLError with a mark for what drivelab refuses."""

@@ -60,6 +60,10 @@ def test_other_values_are_as_in_both_versions(value: str, meaning: object) -> No
         ("a: 1\n'a': 3\n", "duplicate key 'a'"),
         (LAUGHS, f"has more than {MOST_VALUES:,} values, counting those that aliases repeat"),
         ("a: &x [*x]\n", r"has the alias \*x inside its own anchor"),
+        # The first mapping has the last word for PyYAML up to 6.0.3, the last one for 6.0.4.
+        ("a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: [*a, *b]}\n", "merges several mappings"),
+        ("a: &a {x: 1}\nb: &b {x: 2}\nc: {<<: *a, <<: *b}\n", "merges several mappings"),
+        ("a: &a [{x: 1}, {x: 2}]\nc:\n  <<: *a\n", "merges several mappings"),
         ("a: *x\n", r"has the alias \*x without an anchor &x before it"),
         ("a:\n\t- 1\n", "has a tab where YAML needs spaces"),
         ("a: !!python/object/apply:os.system [id]\n", "has the tag .*; remove it"),

@@ -115,6 +115,10 @@ TIERS = {
     "browser": Tier("report in a browser (Chromium; four minutes)", _of("tests/browser")),
     "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("tests/cluster")),
     "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", _of("tests/emulated")),
+    "packages": Tier(
+        "the wheel with the newest and the oldest packages of its bounds, without the lock (network; three minutes)",
+        lambda more: _pytest("tests/packages", "-n", "2", "-rP", *more),
+    ),
     "fresh": Tier(
         "set-up, demo and tests in minimal Debian systems (root; takes half an hour)",
         lambda releases: _run("tests/fresh/run.sh", *releases),
