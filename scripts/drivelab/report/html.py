@@ -8,12 +8,12 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
@@ -202,13 +202,10 @@ def _download(name: str, paths: list[Path]) -> Download:
 
 def _parquet(table: pa.Table, name: str) -> bytes:
     """Return a table as a small file: without dictionaries, statistics and Arrow's copy of the schema."""
-    whole, output = io.checked(table, name), pa.BufferOutputStream()
-    with pq.ParquetWriter(output, whole.schema, compression="zstd", compression_level=_ZSTD_LEVEL, use_dictionary=False,
-                          write_statistics=False, store_schema=False) as file:  # fmt: skip
-        file.write_table(whole)
-        file.add_key_value_metadata(whole.schema.metadata)
-    written: bytes = output.getvalue().to_pybytes()
-    return written
+    whole, output = io.checked(table, name), BytesIO()
+    io.pack(whole, output, whole.schema.metadata, compression="zstd", compression_level=_ZSTD_LEVEL,
+            use_dictionary=False, write_statistics=False, store_schema=False)  # fmt: skip
+    return output.getvalue()
 
 
 REPORT_TEMPLATES = Path(__file__).parent / "templates"

@@ -50,13 +50,21 @@ def write(data: pd.DataFrame | pa.Table, path: Path | str, name: str) -> None:
     try:
         packing = "none" if table.num_rows < _FEW_ROWS else "zstd"
         with temporary.open("wb") as file:
-            sink = _Sink(file)
-            with pq.ParquetWriter(sink, table.schema, compression=packing) as writer:
-                writer.write_table(table)
-                writer.add_key_value_metadata({_CHECKSUM_KEY: f"{sink.crc32:08x}"})
+            pack(table, file, {}, compression=packing)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def pack(table: pa.Table, file: BinaryIO, metadata: Mapping[bytes, bytes], **packing: Any) -> None:
+    """Write a `checked` table to an open file, with its checksum and more metadata in the footer.
+
+    `packing` are options of ParquetWriter.
+    """
+    sink = _Sink(file)
+    with pq.ParquetWriter(sink, table.schema, **packing) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({**metadata, _CHECKSUM_KEY: f"{sink.crc32:08x}".encode()})
 
 
 class _Sink:
