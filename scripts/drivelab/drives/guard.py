@@ -227,9 +227,11 @@ def _refuse_doubles(row: SheetRow, opened: Node) -> None:
     """Raise UserError if another attached drive reports the serial number of the drive, or of a disk below."""
     if row.virtual is not None:  # its path is from drivelab's own record
         return
-    pinned = _disks(row, opened.name) if is_composed(row.kind) else [(opened.name, row.serial)]
-    for name, serial in pinned:
-        if (reason := doubles.with_same_serial(name, serial, row.kind)) is not None:
+    pinned = [(opened.name, row.serial, row.kind)]
+    if is_composed(row.kind):
+        pinned = [(disk, serial, DRIVE.name) for disk, serial in _disks(row, opened.name)]
+    for one in pinned:
+        if (reason := doubles.with_same_serial(*one)) is not None:
             raise UserError(
                 f"{row.source}: {row.kind} '{row.drive}': {reason}. A path under /dev/disk/by-id may lead to either, "
                 f"so drivelab could destroy the data of the wrong one. {_NOTHING} {doubles.REMEDY}"
