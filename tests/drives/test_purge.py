@@ -11,7 +11,7 @@ import pytest
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
-from drivelab.drives import node
+from drivelab.drives import identified, node
 from drivelab.drives.guard import HeldDevice
 from drivelab.drives.purge import METHODS, Leaves, Method, Promise, purge
 from drivelab.drives.purge.method import Drives, Rank
@@ -65,7 +65,7 @@ def held(device: str, serial: str, virtual: str | None) -> HeldDevice:
     """Return a device like those of the guard, open until the end of the test."""
     opened = node.of_descriptor(os.open(device, os.O_RDONLY), device)
     OPENED.append(opened)
-    return HeldDevice(device, opened.name, serial, virtual, opened)
+    return HeldDevice(device, opened.name, serial, virtual, opened, identity=identified.read(opened.name, serial))
 
 
 def approved(drive: VirtualDrive) -> HeldDevice:

@@ -75,7 +75,8 @@ def on_partition(plans: list[Plan], partitioned: Partitioned) -> Iterator[list[P
     )
     Path("config/mine.yaml").write_text(f"{STUDY}drives_sheet: config/parts.tsv\nwrite_cache: unchanged\n")
     campaign = Campaign.load("config/mine.yaml")
-    consent.require(campaign.study, [consent.Drive("volume-b", UUID, ())], yes=True)
+    approved = campaign.approve_drives()["volume-b"]
+    consent.require(campaign.study, [consent.Drive("volume-b", UUID, approved.identity)], yes=True)
     yield [planned.plan for planned in campaign.plans]
     link.unlink()
     for folder in made:

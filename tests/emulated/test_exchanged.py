@@ -86,3 +86,38 @@ def test_drive_swapped_between_check_and_use_is_refused(stacked: Machine) -> Non
     result = stacked.finish("purge", 300).json()
     assert written(stacked, spare) == ["0", "0"]
     assert "error" in result
+
+
+def test_another_drive_with_the_same_serial_number_is_not_erased(stacked: Machine) -> None:
+    """After consent to one drive, the link leads to another one with a file system, and then only to that."""
+    path = "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_EMU-CLONED"
+    use = f"python3 /guest/same_serial.py {path} EMU-CLONED"
+
+    def plug(name: str) -> set[str]:
+        stacked.monitor.execute("device_add", driver="scsi-hd", bus="scsi.0", id=name, drive=name, serial="EMU-CLONED")
+        stacked.run(f"udevadm settle; until [ -e {path} ]; do sleep 0.1; done; udevadm settle")
+        reporting = stacked.run("grep -l EMU-CLONED /sys/class/block/sd*/device/vpd_pg80").stdout.split()
+        return {file.split("/")[4] for file in reporting}
+
+    (cloned,) = plug("cloned")
+    assert stacked.run(f"{use} --yes").stdout.strip() == cloned
+    assert stacked.run(use).stdout.strip() == cloned
+    (clone,) = plug("clone") - {cloned}
+    stacked.run(f"mke2fs -q -F -t ext4 -E lazy_itable_init=0 /dev/{clone}; sync; udevadm settle")
+    content = f"dd if=/dev/{clone} bs=1M iflag=direct 2>/dev/null | md5sum"
+    before = stacked.run(content).stdout
+    try:
+        both = stacked.run(f"{use} --yes").stdout
+        assert both.startswith("refused: ")
+        assert "both report the serial number EMU-CLONED" in both
+        for words in (f"/dev/{cloned} (QEMU HARDDISK, 32 MiB)", f"/dev/{clone} (QEMU HARDDISK, 48 MiB)"):
+            assert words in both
+        stacked.unplug("cloned")
+        stacked.run(f"udevadm settle; until [ $(readlink -f {path}) = /dev/{clone} ]; do sleep 0.1; done")
+        alone = stacked.run(use).stdout
+        assert alone.startswith("refused: ")
+        assert "capacity 33,554,432 bytes → 50,331,648 bytes" in alone
+        assert stacked.run(content).stdout == before
+        assert stacked.run(f"{use} --yes").stdout.strip() == clone
+    finally:
+        stacked.unplug("clone")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from drivelab.drives.guard import HeldDevice
+from drivelab.drives.identified import Identity
 from drivelab.drives.node import Node
 from drivelab.drives.purge.method import Drives
 from drivelab.drives.tools import Output
@@ -36,7 +37,7 @@ class FakeDrive:
     @cached_property
     def approved(self) -> HeldDevice:
         node = Node(os.open(self.file, os.O_RDONLY), self.name, "99:0", "1")
-        return HeldDevice(str(self.file), self.name, self.serial, None, node)
+        return HeldDevice(str(self.file), self.name, self.serial, None, node, identity=Identity(self.serial, MIB))
 
     def run(self, program: str, *arguments: str, timeout_s: float = 60.0) -> Output:
         self.calls.append([program, *arguments])

@@ -16,6 +16,7 @@ from waits import GENEROUS_S, wait_until
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
+from drivelab.drives.identified import Identity
 from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
 from drivelab.recording.writer import read_journal
@@ -108,7 +109,8 @@ class FaultStudy(Project):
         """Put a path below /dev/disk/by-id into the drive sheet, as for a real drive, and give consent."""
         self.edit("config/drives.tsv", f"virtual:{DRIVE}", str(device))
         self.edit("config/one.yaml", "clock: wall", "clock: wall\nwrite_cache: unchanged")
-        consent.require(load_study(self.folder / "config/one.yaml"), [consent.Drive(DRIVE, SERIAL)], yes=True)
+        drive = consent.Drive(DRIVE, SERIAL, Identity(SERIAL, self.model().capacity_bytes))
+        consent.require(load_study(self.folder / "config/one.yaml"), [drive], yes=True)
 
     def shorten_watchdog(self) -> None:
         """Set the timeouts of the drives' watchdogs in the copy to SHORT_GRACE_S."""

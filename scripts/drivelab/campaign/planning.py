@@ -32,6 +32,7 @@ from drivelab.campaign.traces import (
 from drivelab.campaign.volumes import refuse_volumes, volumes
 from drivelab.core.errors import UserError
 from drivelab.drives import sysfs
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.drives.composition import settings_of
 from drivelab.plan.design import NO_PLATFORM, Growth
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
@@ -174,9 +175,9 @@ class Campaign:
         """Whether any measurement runs in real time."""
         return any(plan.clock == "wall" for plan in self.to_do)
 
-    def approve_drives(self, *, attached_only: bool = False) -> None:
+    def approve_drives(self, *, attached_only: bool = False) -> dict[str, ApprovedDevice]:
         """Run `drivelab.campaign.subjects.approve`."""
-        approve(self, attached_only=attached_only)
+        return approve(self, attached_only=attached_only)
 
     def real_drives(self) -> list[str]:
         """Return the kernel names of the attached real drives to measure, and of the disks below other subjects."""

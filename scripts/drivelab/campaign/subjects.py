@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from drivelab.campaign.traces import refuse_on_drive
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, sysfs
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.plan.cell import needs_over_provisioning
 from drivelab.plan.drive_sheet import OVER_PROVISIONING, SheetRow
 from drivelab.plan.fitting import refuse_unfit
@@ -141,12 +142,12 @@ def simultaneous(
     return {"simultaneous": sorted(row.serial for row in rows)}
 
 
-def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
+def approve(campaign: Campaign, *, attached_only: bool = False) -> dict[str, ApprovedDevice]:
     """Let the guard check every real drive that still has a measurement to do here, and open what it does not guard.
 
-    Writes to no drive. With `attached_only` drives that are not attached are skipped. Raises UserError when the guard
-    refuses a drive, when a cell is smaller than the drive's logical block, or when a drive does not report its write
-    cache.
+    Return the approved devices by drive. Writes to no drive. With `attached_only` drives that are not attached are
+    skipped. Raises UserError when the guard refuses a drive, when a cell is smaller than the drive's logical block, or
+    when a drive does not report its write cache.
     """
     for plan in campaign.to_do:
         refuse_kept(campaign.sheet[plan.sheet_drive], plan)
@@ -170,6 +171,7 @@ def approve(campaign: Campaign, *, attached_only: bool = False) -> None:
         if (device := approved.get(plan.sheet_drive)) is not None:
             refuse_on_drive(plan, sysfs.capacity_bytes(device.name))
             refuse_unfit(plan, sysfs.capacity_bytes(device.name), sysfs.logical_block_bytes(device.name))
+    return approved
 
 
 LARGE = 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from drivelab.drives.identified import Identity
 from drivelab.drives.neighbours import Neighbours
 from drivelab.drives.node import Node
 from drivelab.plan.subject_kinds import DRIVE
@@ -20,6 +21,8 @@ class ApprovedDevice:
     serial: str
     """As in the sheet: of a drive the serial number, of other kinds the identifier that pins it."""
     virtual: str | None
+    identity: Identity = field(kw_only=True)
+    """As it was when the guard opened the device."""
     kind: str = field(default=DRIVE.name, kw_only=True)
     disks: tuple[str, ...] = field(default=(), kw_only=True)
     """Kernel names of the disks below a partition, volume or array; empty for others."""

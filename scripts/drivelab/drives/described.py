@@ -9,7 +9,7 @@ from typing import Any
 
 from drivelab.core.errors import UserError
 from drivelab.core.units import format_amount
-from drivelab.drives import device_mapper, guard, identity, nvme, sysfs
+from drivelab.drives import device_mapper, doubles, guard, identity, nvme, sysfs
 from drivelab.drives.approved import ApprovedDevice
 from drivelab.drives.arrays import REBUILDING, array_state
 from drivelab.drives.composed import Subject, is_composed
@@ -264,4 +264,7 @@ def _reason(subject: Subject, kind: str, found: dict[str, Any]) -> str | None:
         return reason
     if (reason := guard.composed_holder(f"/dev/{subject.name}", subject)) is not None:
         return reason
+    for disk in subject.disks:
+        if (reason := doubles.with_same_serial(disk, subject.serial(disk) or "")) is not None:
+            return f"{reason}; {doubles.REMEDY_IN_LIST}"
     return None if found["pin"] else f"it has no path that does not change: {KINDS[kind].paths}"

@@ -12,9 +12,22 @@ from pathlib import Path
 from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive, is_held
-from drivelab.drives import composed, erasing, holders, identity, node, nvme, signatures, sysfs, tools
+from drivelab.drives import (
+    composed,
+    doubles,
+    erasing,
+    holders,
+    identified,
+    identity,
+    node,
+    nvme,
+    signatures,
+    sysfs,
+    tools,
+)
 from drivelab.drives.approved import ApprovedDevice, HeldDevice
 from drivelab.drives.composed import Subject, is_composed, other_kind
+from drivelab.drives.identified import Identity
 from drivelab.drives.identifiers import actual_firmware, actual_serial, identifier, same
 from drivelab.drives.neighbours import Neighbours
 from drivelab.drives.node import Node
@@ -32,8 +45,8 @@ def approve(row: SheetRow, device: str) -> ApprovedDevice:
     """Return the device of a drive sheet row, if a study may destroy its data; `device` is its current path.
 
     Writes nothing. Raises UserError with drive, reason and remedy if the sheet does not say `destructive: yes`, the
-    serial differs or is missing, the firmware differs from the pinned one, or something holds the device (see `holder`)
-    for longer than `lock.PASSING_S`.
+    serial differs or is missing, another attached drive reports it too, the firmware differs from the pinned one, or
+    something holds the device (see `holder`) for longer than `lock.PASSING_S`.
     """
     with _opened(row, device) as opened:
         if not is_held(Path(opened.path)):  # a running stage locks other commands out
@@ -46,7 +59,7 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
     """Approve a device as `approve` does, and hold it with flock and O_EXCL until the context ends.
 
     The approval and all later steps use one open device. drivelab holds the device before it checks it. Number,
-    attachment and serial are compared again after the checks, because the drive may have been swapped meanwhile.
+    attachment and identity are compared again after the checks, because the drive may have been swapped meanwhile.
 
     With a partition, volume or array, all disks below it are locked with flock too, and what is beside it on these
     disks is held with O_EXCL. At the end, the blocks beside a partition are compared with those at the beginning:
@@ -57,14 +70,14 @@ def held(row: SheetRow, device: str) -> Iterator[tuple[HeldDevice, Hold]]:
         stack.enter_context(exclusive(Path(opened.path), row.drive, label=opened.device))
         siblings = composed.lock_below(row, opened.name, stack) if is_composed(row.kind) else []
         erasing.wait_until_ended(opened)
-        _refuse_other(row, opened)
+        first = _refuse_other(row, opened)
         hold = _hold(row, opened, lambda: _approve(row, opened))
         stack.callback(hold.close)
         for sibling in siblings:
             stack.callback(_hold(row, sibling, lambda: _approve(row, opened, own_hold=True)).close)
         approved = _approve(row, opened, own_hold=True, own_siblings=True)
         neighbours = Neighbours.of(approved.name) if approved.kind == PARTITION.name else None
-        drive = HeldDevice(**vars(approved), node=opened, neighbours=neighbours)
+        drive = HeldDevice(**{**vars(approved), "identity": first}, node=opened, neighbours=neighbours)
         _refuse_changed(row, drive)
         if neighbours is not None:
             stack.enter_context(neighbours.compared_at_end(row.drive))
@@ -130,7 +143,7 @@ def _refuse_unlisted(row: SheetRow) -> None:
 def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_siblings: bool = False) -> ApprovedDevice:
     """Check everything; with `own_hold` this process holds the device with O_EXCL, with `own_siblings` its siblings."""
     where = f"{row.source}: {row.kind} '{row.drive}' at {opened.device}"
-    serial = _refuse_other(row, opened)
+    found = _refuse_other(row, opened)
     refuse_zones(where, opened.name)
     if (problem := _read_problem(opened)) is not None:
         raise UserError(f"{where} cannot be read ({problem}). {_NOTHING} Check the cable and dmesg.")
@@ -142,7 +155,9 @@ def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_sibling
     if reason is not None:
         raise UserError(f"{where} may not be used: {reason}. Release it first. {_NOTHING}")
     disks = () if subject is None else subject.disks
-    return ApprovedDevice(opened.device, opened.name, serial, row.virtual, kind=row.kind, disks=disks)
+    return ApprovedDevice(
+        opened.device, opened.name, row.serial, row.virtual, identity=found, kind=row.kind, disks=disks
+    )
 
 
 def refuse_zones(where: str, name: str, sys_root: Path = Path("/sys")) -> None:
@@ -163,8 +178,11 @@ def _read_problem(opened: Node) -> str | None:
     return None if answer.status == 0 else answer.words
 
 
-def _refuse_other(row: SheetRow, opened: Node) -> str:
-    """Return the sheet's serial number; raises UserError unless kind, serial, members and firmware match the sheet."""
+def _refuse_other(row: SheetRow, opened: Node) -> Identity:
+    """Return the identity; raises UserError unless kind, serial, members and firmware are as in the sheet.
+
+    Raises UserError too if another drive has the serial.
+    """
     where = f"{row.source}: {row.kind} '{row.drive}'"
     if row.kind != DRIVE.name and (actual := other_kind(row.kind, opened.name)) is not None:
         raise UserError(
@@ -186,12 +204,38 @@ def _refuse_other(row: SheetRow, opened: Node) -> str:
         )
     if is_composed(row.kind) and (reason := Subject(opened.name).wrong_members(row.members)) is not None:
         raise UserError(f"{where}: {reason}. {_NOTHING} 'drivelab drives' shows the members.")
+    _refuse_doubles(row, opened)
     _refuse_firmware(row, opened)
-    return row.serial
+    return _identified(row, opened)
 
 
 def _identity(kind: str, opened: Node) -> str | None:
     return actual_serial(opened.device, opened.name) if kind == DRIVE.name else identifier(kind, opened.name)
+
+
+def _disks(row: SheetRow, name: str) -> list[tuple[str, str]]:
+    """Return kernel name and serial number of each disk below a subject; none of a drive, which is one."""
+    disks = () if row.kind == DRIVE.name else Subject(name).disks
+    return [(disk, actual_serial(f"/dev/{disk}", disk) or "") for disk in disks]
+
+
+def _identified(row: SheetRow, opened: Node) -> Identity:
+    return identified.read(opened.name, row.serial, _disks(row, opened.name))
+
+
+def _refuse_doubles(row: SheetRow, opened: Node) -> None:
+    """Raise UserError if another attached drive reports the serial number of the drive, or of a disk below."""
+    if row.virtual is not None:  # its path is from drivelab's own record
+        return
+    pinned = [(opened.name, row.serial, row.kind)]
+    if is_composed(row.kind):
+        pinned = [(disk, serial, DRIVE.name) for disk, serial in _disks(row, opened.name)]
+    for one in pinned:
+        if (reason := doubles.with_same_serial(*one)) is not None:
+            raise UserError(
+                f"{row.source}: {row.kind} '{row.drive}': {reason}. A path under /dev/disk/by-id may lead to either, "
+                f"so drivelab could destroy the data of the wrong one. {_NOTHING} {doubles.REMEDY}"
+            )
 
 
 def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
@@ -206,10 +250,12 @@ def _refuse_changed(row: SheetRow, drive: HeldDevice) -> None:
         ) from None
     serial = _identity(row.kind, now)
     moved = is_composed(row.kind) and Subject(now.name).disks != drive.disks
-    if now != drive.node or serial is None or not same(row.kind, serial, drive.serial) or moved:
+    changes = "; ".join(drive.identity.changes(_identified(row, now)))
+    if now != drive.node or serial is None or not same(row.kind, serial, drive.serial) or moved or changes:
         raise UserError(
-            f"{where} at {drive.device} was swapped or re-attached after the guard opened it. Nothing was written "
-            "since. Run 'drivelab drives' to see what is attached, then run the command again."
+            f"{where} at {drive.device} was swapped or re-attached after the guard opened it"
+            f"{f' ({changes})' if changes else ''}. Nothing was written since. Run 'drivelab drives' to see what is "
+            "attached, then run the command again."
         )
 
 

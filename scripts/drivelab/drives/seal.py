@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from drivelab.core.units import format_size
+from drivelab.drives.identified import Identity
 from drivelab.drives.sysfs import SECTOR_BYTES, VIRTUAL_CLOCK, Wear
 
 
@@ -16,7 +17,7 @@ class Seal:
 
     stage: str
     """`purge` or `precondition`."""
-    serial: str
+    drive: Identity
     plan: str
     """Digest of the plan that the stage belongs to."""
     wear: Wear
@@ -28,7 +29,7 @@ class Seal:
 
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> Seal:
-        return cls(**{**body, "wear": Wear(**body["wear"])})
+        return cls(**{**body, "drive": Identity.from_mapping(body["drive"]), "wear": Wear(**body["wear"])})
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Verdict:
     reason: str
 
 
-def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict:
-    """Compare a seal with the required `stage`, `serial` and `plan`, and with the live counters of the drive.
+def judge(seal: Seal, stage: str, drive: Identity, plan: str, live: Wear) -> Verdict:
+    """Compare a seal with the required `stage`, `drive` and `plan`, and with the live counters of the drive.
 
     A host restart or a re-attached device resets the kernel's counters. Then only the drive's own counter can prove
     that nothing was written, to within `nvme.DATA_UNIT_BYTES`; it does not count discards. On the virtual clock the
@@ -48,8 +49,8 @@ def judge(seal: Seal, stage: str, serial: str, plan: str, live: Wear) -> Verdict
     """
     if seal.stage != stage:
         return Verdict(False, f"the drive was sealed after {seal.stage}, not after {stage}")
-    if seal.serial != serial:
-        return Verdict(False, f"the seal belongs to drive {seal.serial}, this is {serial}")
+    if changes := seal.drive.changes(drive):
+        return Verdict(False, f"the seal belongs to another drive: {'; '.join(changes)}")
     if seal.plan != plan:
         return Verdict(False, "the drive was prepared for another plan")
     loss = counters_lost(seal.wear, live)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.terminal import console, live_display
 from drivelab.core.units import format_amount, format_duration
 from drivelab.drives import identity, sysfs
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.stack.device_class import PHYSICAL
 from drivelab.host.stack.stack import class_of, disks, layers
 from drivelab.host.stack.volumes import Layer
@@ -54,6 +55,8 @@ class Planned:
     layers: Sequence[tuple[Layer, ...]]
     warnings: tuple[str, ...]
     """What speaks against starting now."""
+    approved: Mapping[str, ApprovedDevice]
+    """The drives that the look destroys, except virtual ones."""
 
     @property
     def page(self) -> Path:
@@ -84,13 +87,13 @@ def plan_looks(rows: Sequence[SheetRow], time_s: float, size_bytes: int | None) 
     requests = [_request(row, common, size_bytes, time_s) for row in rows]
     below = [() if row.virtual is not None else layers(Path(row.device)) for row in rows]
     campaign, plans = planned(requests)
-    campaign.approve_drives()
+    approved = campaign.approve_drives()
     if all(plan.clock == "virtual" for plan in plans):
         warnings: tuple[str, ...] = ()  # the host does not affect simulated time
     else:
         warnings = before.reasons([(Path(row.device), under) for row, under in zip(rows, below, strict=True)])
         warnings += tuple(dict.fromkeys(_small(request) for request in requests if request.has_small_file))
-    return Planned(requests, campaign, plans, below, warnings)
+    return Planned(requests, campaign, plans, below, warnings, approved)
 
 
 def _size(row: SheetRow, wanted_bytes: int | None, time_s: float) -> int | None:
@@ -162,7 +165,11 @@ def _free_bytes(folder: Path) -> int:
 
 def agree(look: Planned, yes: bool) -> None:
     """Raise UserError unless the user agreed to lose the data of the real drives of the sheet."""
-    drives = [consent.Drive(plan.drive, plan.subject["drive"]["serial"]) for plan in look.plans if plan.destroys]
+    drives = [
+        consent.Drive(plan.drive, device.serial, device.identity)
+        for plan in look.plans
+        if (device := look.approved.get(plan.sheet_drive)) is not None
+    ]
     consent.require(look.campaign.study, drives, yes)
 
 

@@ -78,7 +78,7 @@ class BlockDevice(Device):
         self._wanted_state = str(plan.subject.get("array_state", CLEAN))
         self._simultaneous: list[str] = plan.subject.get("simultaneous", [])
         self.name = approved.name
-        self.serial = approved.serial
+        self.identified = approved.identity
         self.engine = choose_engine(approved.path, approved.device)
         self.capacity_bytes = sysfs.capacity_bytes(approved.name)
         self.logical_block_bytes = sysfs.logical_block_bytes(approved.name)

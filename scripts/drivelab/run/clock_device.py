@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drivelab.core.programs import Tick
+from drivelab.drives.identified import Identity
 from drivelab.drives.sysfs import SECTOR_BYTES, VIRTUAL_CLOCK, Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
@@ -45,7 +46,7 @@ class ClockDevice(Device):
         place = (lambda: f"{plan.recording} {recording.lines_of_use()}") if self.undoes else (lambda: None)
         self._drive = VirtualClockDrive(self._model, state_file, place)
         self._begin_us = (plan.run - 1) * _DAY_US
-        self.serial = self._model.serial
+        self.identified = Identity(self._model.serial, self._model.capacity_bytes)
         self.capacity_bytes = self._model.capacity_bytes
         self.logical_block_bytes = self._model.logical_block_bytes
 

@@ -133,7 +133,7 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
     except (OSError, ValueError, TypeError, KeyError):
         verdict = Verdict(False, "there is no readable seal")
     else:
-        verdict = judge(seal, stage, device.serial, plan.digest, device.wear())
+        verdict = judge(seal, stage, device.identified, plan.digest, device.wear())
         if device.last_user not in (None, plan.recording):
             verdict = Verdict(False, f"the drive was used for {device.last_user} in the meantime")
     recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
@@ -145,7 +145,7 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
 
 
 def _seal(plan: Plan, device: Device, recording: Recording, stage: str) -> Seal:
-    seal = Seal(stage, device.serial, plan.digest, device.wear(), now_iso())
+    seal = Seal(stage, device.identified, plan.digest, device.wear(), now_iso())
     recording.append("seal", seal=seal.to_mapping())
     return seal
 

@@ -1,4 +1,7 @@
-"""Consent to lose the data of a real drive: for one serial, in one results folder of a project, on one host.
+"""Consent to lose the data of a real drive: for one drive, in one results folder of a project, on one host.
+
+The drive is bound by serial number, model, capacity and world-wide name together, because others may report the same
+serial number.
 
 The consent file lies next to the results and is never archived. A copy of the results on another host or in another
 project gives no consent.
@@ -12,9 +15,10 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from drivelab.core.errors import UserError
+from drivelab.drives.identified import Identity
 from drivelab.plan.hosts import this_host
 from drivelab.plan.places import ROOT, restored_folder
 from drivelab.plan.plan import Plan
@@ -22,10 +26,6 @@ from drivelab.plan.study import ANY_HOST, PARTS, Study
 from drivelab.recording.writer import now_iso, write_json
 from drivelab.trace.capturing import applications
 from drivelab.trace.capturing.applications import APPLICATIONS, Application
-
-if TYPE_CHECKING:
-    pass
-
 
 CONSENT = "consent.json"
 _MACHINE_ID = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"), Path("/proc/sys/kernel/random/boot_id"))
@@ -38,6 +38,8 @@ class Drive:
 
     name: str
     serial: str
+    identity: Identity | None
+    """None if only other hosts hold the drive."""
     hosts: tuple[str, ...] = ()
     """Names of the hosts that measure the drive; ANY_HOST is this host."""
 
@@ -51,20 +53,26 @@ def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
     """Ensure that the user agreed to lose the data of `drives`, and record that.
 
     `yes`, or the study's `consent`, holds for later runs of this results folder on this host, until another drive
-    joins. The `consent` of a study that was restored from an archive does not count, because its publisher wrote it.
-    Raises UserError when consent is missing, before drivelab writes to any drive.
+    joins or a drive changes. The `consent` of a study that was restored from an archive does not count, because its
+    publisher wrote it; nor does a study's for a drive that has changed, because it names only the serial number.
+    `yes` lets other hosts bind their drives anew. Raises UserError when consent is missing, before drivelab writes to
+    any drive.
     """
     path = study.results / CONSENT
     entries = _entries(path)
-    faults = {drive: _fault(entries.get(drive.serial), path, drive.others) for drive in drives}
-    unconfirmed = [drive for drive in drives if faults[drive] is not None]
+    faults = {drive: _fault(entries.get(drive.serial), path, drive.identity, drive.others) for drive in drives}
+    unconfirmed = [drive for drive in drives if faults[drive] is not None or (yes and drive.others)]
+    changed = {drive for drive, fault in faults.items() if fault is not None and fault.changed}
     restored = restored_folder(study.path) is not None
-    missing = [drive for drive in unconfirmed if not yes and (restored or drive.serial not in study.consent)]
+    counts = {drive for drive in drives if drive.serial in study.consent and not restored} - changed
+    missing = [drive for drive in unconfirmed if not yes and drive not in counts]
     if missing:
         names = ", ".join(f"'{drive.name}' ({drive.serial})" for drive in missing)
         remedy = (
             "The study came from an archive, whose 'consent' does not count: run again with --yes."
             if restored
+            else "Run again with --yes if this is the drive that you mean."
+            if changed.issuperset(missing)
             else "Run again with --yes, or enter the serials under 'consent' in the study."
         )
         raise UserError(
@@ -73,17 +81,34 @@ def require(study: Study, drives: Sequence[Drive], yes: bool) -> None:
         )
     if unconfirmed:
         now = {"at": now_iso(), "by": "--yes" if yes else "the study's 'consent'", "results": _place(path)}
-        given = {drive.serial: {**now, "machine": machine(), "hosts": drive.others} for drive in unconfirmed}
+        given = {
+            drive.serial: {
+                **now,
+                "machine": machine(),
+                "drive": drive.identity.to_mapping() if drive.identity is not None else None,
+                "hosts": {host: None if yes else _bound_on(host, entries.get(drive.serial)) for host in drive.others},
+            }
+            for drive in unconfirmed
+        }
         write_json(path, {**entries, **given})
 
 
-def check(results: Path, drive: str, serial: str) -> None:
-    """Raise UserError without consent to lose a drive's data; a stage may run without `drivelab run`."""
+def check(results: Path, drive: str, identity: Identity) -> None:
+    """Raise UserError without consent to lose the data of exactly this drive; a stage may run without `drivelab run`.
+
+    The host that started a study does not see the drives of other hosts: there, the first stage binds the consent to
+    the drive.
+    """
+    serial = identity.serial
     folders = (results, results.parent.parent) if results.parent.name == PARTS else (results,)  # a part of a fleet
     earlier = ""
     for path in (folder / CONSENT for folder in folders):
-        fault = _fault(_entries(path).get(serial), path)
+        entries = _entries(path)
+        fault = _fault(entries.get(serial), path, identity)
         if fault is None:
+            if entries[serial]["hosts"].get(this_host(), identity) is None:
+                entries[serial]["hosts"][this_host()] = identity.to_mapping()
+                write_json(path, entries)
             return
         earlier += _earlier(path, [fault])
     raise UserError(
@@ -110,31 +135,60 @@ def _place(path: Path) -> str:
     return str(path.parent.resolve())
 
 
-_NONE = ""
+class _Fault(NamedTuple):
+    """Why an entry gives no consent."""
+
+    words: str
+    changed: bool = False
+    """Whether it was given here, for another drive with this serial number."""
+
+
+_NONE = _Fault("")
 """The fault of a missing entry, which messages do not mention."""
-_EARLIER = "an earlier version of drivelab wrote it, and it names no host and no project"
+_EARLIER = _Fault("an earlier version of drivelab wrote it, and it does not say for which drive, host and project")
 
 
-def _fault(entry: object, path: Path, others: Sequence[str] = ()) -> str | None:
-    """Return why an entry gives no consent here; None if it does, for the hosts `others` as well."""
+def _fault(entry: object, path: Path, identity: Identity | None, others: Sequence[str] = ()) -> _Fault | None:
+    """Return why an entry gives no consent here; None if it does, for the hosts `others` as well.
+
+    `identity` is None for a drive that this host does not hold.
+    """
     if entry is None:
         return _NONE
-    if not isinstance(entry, dict) or not {"at", "results", "machine"} <= entry.keys():
+    if not isinstance(entry, dict) or not {"at", "results", "machine", "drive"} <= entry.keys():
         return _EARLIER
-    if not isinstance(entry.get("hosts"), list) or not all(isinstance(host, str) for host in entry["hosts"]):
+    if not isinstance(hosts := entry.get("hosts"), dict):
         return _EARLIER
+    try:
+        bound = {
+            host: None if body is None else Identity.from_mapping(body)
+            for host, body in {"": entry["drive"], **hosts}.items()
+        }
+    except (TypeError, KeyError):
+        return _EARLIER
+    given = bound[this_host() if this_host() in hosts else ""]
+    if given is not None and identity is not None and (changes := given.changes(identity)):
+        return _Fault(f"it is for another drive with this serial number ({'; '.join(changes)})", changed=True)
     if entry["results"] != _place(path):
-        return f"it is for the results in {entry['results']!a}"
-    if entry["machine"] != machine() and this_host() not in entry["hosts"]:
-        return "it was given on another host"
-    if not set(others) <= set(entry["hosts"]):
-        return f"it is not for the host {', '.join(others)}"
+        return _Fault(f"it is for the results in {entry['results']!a}")
+    if entry["machine"] != machine() and this_host() not in hosts:
+        return _Fault("it was given on another host")
+    if not set(others) <= set(hosts):
+        return _Fault(f"it is not for the host {', '.join(others)}")
+    if identity is not None and given is None and this_host() not in hosts:
+        return _Fault(f"it is only for the host {', '.join(hosts)}")
     return None
 
 
-def _earlier(path: Path, faults: Sequence[str | None]) -> str:
+def _bound_on(host: str, entry: object) -> object:
+    """Return the identity that a host has bound to an entry, or None."""
+    hosts = entry.get("hosts") if isinstance(entry, dict) else None
+    return hosts.get(host) if isinstance(hosts, dict) else None
+
+
+def _earlier(path: Path, faults: Sequence[_Fault | None]) -> str:
     """Return sentences about an existing consent that does not count."""
-    reasons = dict.fromkeys(filter(None, faults))
+    reasons = dict.fromkeys(fault.words for fault in faults if fault is not None and fault.words)
     return "".join(f"The consent in {path} does not count: {reason}. " for reason in reasons)
 
 

@@ -13,7 +13,9 @@ from drivelab.core.files import run_directory
 from drivelab.core.lock import exclusive
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard
+from drivelab.drives.approved import HeldDevice
 from drivelab.drives.arrays import CLEAN, ArrayState, array_state
+from drivelab.drives.identified import Identity
 from drivelab.drives.sysfs import Wear
 from drivelab.fio.early_end import StopRule
 from drivelab.plan.cell import Cell
@@ -43,7 +45,8 @@ class Device(Protocol):
 
     name: str
     """Kernel name; empty on the virtual clock."""
-    serial: str
+    identified: Identity
+    """What seals and resumed recordings are bound to."""
     last_user: str | None
     """The last recording that drivelab used this drive for, before the present one."""
     undoes: bool
@@ -232,11 +235,10 @@ def open_device(plan: Plan) -> Iterator[Device]:
         refuse_foreign_commands(plan)
         refuse_kind(plan)
         _ready_to_mount(plan)
-        if row.virtual is None:
-            consent.check(Path(plan.context["results"]), plan.drive, row.serial)
         with (
             _device_path(plan) as device,
             guard.held(row, device) as (held, hold),
+            _agreed(plan, held),
             _in_wanted_state(plan, held.name),
             write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
@@ -251,6 +253,14 @@ def open_device(plan: Plan) -> Iterator[Device]:
             else:
                 with opened_file_system(held, plan, last_user, hold, plan.file_system) as device_of_file:
                     yield device_of_file
+
+
+@contextmanager
+def _agreed(plan: Plan, held: HeldDevice) -> Iterator[None]:
+    """Raise UserError unless the user agreed to lose the data of exactly the drive that is held."""
+    if held.virtual is None:
+        consent.check(Path(plan.context["results"]), plan.drive, held.identity)
+    yield
 
 
 @contextmanager

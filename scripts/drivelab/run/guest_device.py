@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import node, sysfs
+from drivelab.drives.identified import Identity
 from drivelab.drives.sysfs import Wear, read_text
 from drivelab.fio.early_end import StopRule
 from drivelab.fio.job import job_text, refuse_submission
@@ -51,7 +52,7 @@ class GuestDevice(Device):
         self._simultaneous = "simultaneous" in plan.subject
         self.name = opened.disk
         self.settings_of: Sequence[str] = [opened.disk] if opened.disk else []
-        self.serial = str(plan.subject["drive"]["serial"])
+        self.identified = Identity(str(plan.subject["drive"]["serial"]), opened.capacity_bytes)
         self.engine = choose_engine(opened.path, opened.label, direct=opened.direct)
         self.capacity_bytes = opened.capacity_bytes
         self.logical_block_bytes = opened.logical_block_bytes

@@ -14,6 +14,7 @@ from typing import Any
 import drivelab
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.core.units import format_amount
+from drivelab.drives.identified import Identity
 from drivelab.drives.seal import counters_lost
 from drivelab.drives.sysfs import SECTOR_BYTES, Wear, read_text
 from drivelab.fio.job_run import fio_version
@@ -64,21 +65,23 @@ _IN_FLIGHT_BYTES = 2**20
 
 def lost_state(
     recording: str, last_user: str | None, journal: Sequence[Mapping[str, Any]], lines: Iterable[Mapping[str, Any]],
-    live: Wear, *, virtual_clock: bool = False,
+    live: Wear, drive: Identity, *, virtual_clock: bool = False,
 ) -> str | None:  # fmt: skip
     """Return why the drive's state is not the one that an interrupted measurement left; None if it may resume.
 
-    `lines` are the recording's telemetry. No other measurement may have used the drive. The drive must have stayed
-    attached and the host running, or the drive must have its own write counter. The interrupted cell wrote at most
+    `lines` are the recording's telemetry. It must be the same drive, and no other measurement may have used it. It must
+    have stayed attached and the host running, or it must have its own write counter. The interrupted cell wrote at most
     BLIND_S at the highest observed rate after the last sample; any more was written by others. On the virtual clock
     nothing else can write.
     """
     if last_user != recording:
         return f"the drive was used for {last_user or 'something unknown'} in the meantime"
-    first = next((line.get("wear") for line in reversed(journal) if line["event"] == "measure"), None)
-    if first is None:
-        return "the drive's counters were not recorded when the measurement began"
-    before = Wear(**first)
+    first: Mapping[str, Any] = next((line for line in reversed(journal) if line["event"] == "measure"), {})
+    if not {"wear", "drive"} <= first.keys():
+        return "the drive's identity and counters were not recorded when the measurement began"
+    if changes := Identity.from_mapping(first["drive"]).changes(drive):
+        return f"the drive is another one: {'; '.join(changes)}"
+    before = Wear(**first["wear"])
     lost = counters_lost(before, live)
     written_bytes = _written_bytes(before, live, lost is not None)
     if written_bytes is None:
@@ -218,12 +221,17 @@ def bench_of(
     _ready(plan, device, recording, seal_in, host, progress, alone=alone)
     recording.write(
         "identity.json",
-        {"drive": plan.drive, "serial": device.serial, "device": plan.context["device"], **device.identity()},
+        {
+            "drive": plan.drive,
+            "serial": device.identified.serial,
+            "device": plan.context["device"],
+            **device.identity(),
+        },
     )
     recording.write("host.json", host)
     if plan.clock == "wall":
         recording.write("settings.json", snapshot(device.settings_of, plan.subject["scenario"]))
-    recording.append("measure", wear=asdict(device.wear()))
+    recording.append("measure", wear=asdict(device.wear()), drive=device.identified.to_mapping())
     _note_array(recording, device)
     with Schedules(plan, device, recording) as schedules:
         bench = Bench(plan, device, recording, schedules)
@@ -250,7 +258,8 @@ def _ready(
         samples = read_lines(recording.part)
         if device.lasts:
             reason = NOT_RESUMED if not alone else lost_state(
-                plan.recording, device.last_user, journal, samples, device.wear(), virtual_clock=plan.clock == "virtual"
+                plan.recording, device.last_user, journal, samples, device.wear(), device.identified,
+                virtual_clock=plan.clock == "virtual",
             )  # fmt: skip
         else:
             reason = "its file ended with the interrupted process"

@@ -22,7 +22,10 @@ def _drives(approved: ApprovedDevice) -> list[ApprovedDevice]:
     """Return the drives with the write cache of a subject: itself, or all disks below it."""
     if not approved.disks:
         return [approved]
-    return [ApprovedDevice(f"/dev/{disk}", disk, approved.serial, approved.virtual) for disk in approved.disks]
+    return [
+        ApprovedDevice(f"/dev/{disk}", disk, approved.serial, approved.virtual, identity=approved.identity)
+        for disk in approved.disks
+    ]
 
 
 def _known_state(drive: ApprovedDevice, wanted: str) -> write_cache.State:

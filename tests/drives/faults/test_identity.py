@@ -67,6 +67,25 @@ def test_another_drive_behind_the_same_path(study: FaultStudy, link: ById) -> No
     check_complete(plan, study.measure(), kept, gaps=1)
 
 
+def test_another_drive_with_the_same_serial_number_behind_the_path(study: FaultStudy, link: ById) -> None:
+    """It was consented to a smaller drive. The link moves between two stages, and before a command without --yes."""
+    mine = manage.start(DRIVE, study.model())
+    other = manage.start("other", replace(study.model(), capacity_bytes=2 * study.model().capacity_bytes))
+    study.pin(link.path)
+    link.point_at(mine.device)
+    assert study.condition().status == 0
+    plan = study.plan()
+
+    link.point_at(other.device)
+    words = f"capacity {mine.capacity_bytes:,} bytes → {other.capacity_bytes:,} bytes"
+    for refused in (study.measure(), study.drivelab_run()):
+        check_failed(refused, "'tiny'", words, "Nothing was written")
+    assert manage.counters("other")["host_write_bytes"] == 0
+
+    link.point_at(mine.device)
+    check_complete(plan, study.measure(), {}, gaps=0)
+
+
 def test_another_virtual_drive_of_the_same_name(conditioned: FaultStudy) -> None:
     plan = conditioned.plan()
     manage.stop(DRIVE)

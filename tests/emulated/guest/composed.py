@@ -213,13 +213,13 @@ def use(built: Built, serial: str) -> dict[str, object]:
             file.write(b"drivelab" * 8192)
         subprocess.run(["sync"], check=True)
         if device.disks:
-            seal = Seal("purge", serial, "P", composed_wear(device), "now")
-            reasons.append(judge(seal, "purge", serial, "P", composed_wear(device)).reason)
+            seal = Seal("purge", device.identity, "P", composed_wear(device), "now")
+            reasons.append(judge(seal, "purge", device.identity, "P", composed_wear(device)).reason)
     untouched = before == [digest(sibling) for sibling in built.siblings]
     if built.beside:
         run("dd", "if=/dev/urandom", f"of={built.beside}", "bs=4096", "count=1", "seek=8", "oflag=direct")
         with held(built, serial) as (device, _):
-            reasons.append(judge(seal, "purge", serial, "P", composed_wear(device)).reason)
+            reasons.append(judge(seal, "purge", device.identity, "P", composed_wear(device)).reason)
     return {"purged": purged, "seals": reasons, "untouched": untouched}
 
 

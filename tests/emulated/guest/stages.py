@@ -13,6 +13,8 @@ import passing  # noqa: F401 - sets how long the guard waits
 from uses import run
 
 from drivelab.cli.main import main
+from drivelab.drives import guard
+from drivelab.plan.drive_sheet import load_sheet
 from drivelab.plan.plan import Plan
 from drivelab.run import consent
 
@@ -31,7 +33,9 @@ def beside(drive: str) -> dict[str, str]:
 def consented(plan: Plan) -> None:
     study: Any = SimpleNamespace(results=Path(plan.context["results"]), path=Path("none"), name="study", consent=())
     study.results.mkdir(parents=True, exist_ok=True)
-    consent.require(study, [consent.Drive(plan.drive, str(plan.subject["drive"]["serial"]))], yes=True)
+    row = load_sheet(Path(plan.context["drives_sheet"]))[plan.sheet_drive]
+    drive = consent.Drive(plan.drive, row.serial, guard.approve(row, row.device).identity)
+    consent.require(study, [drive], yes=True)
 
 
 def stages(plan: str, between: Callable[[], object] = lambda: None) -> None:

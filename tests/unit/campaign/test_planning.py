@@ -14,6 +14,7 @@ from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.identified import Identity
 from drivelab.workflow.layout import Layout
 
 
@@ -24,9 +25,8 @@ def campaign(project: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
         "drive\tdevice\tserial\tdestructive\tnote\tendurance_tbw\nfast\t/dev/disk/by-id/nvme-x\tS1\tyes\t\t600\n"
     )
     Path("config/mine.yaml").write_text("name: mine\ndrives: [fast]\nmeasurements: [{protocol: pts-iops}]\n")
-    monkeypatch.setattr(
-        subjects.guard, "approve", lambda row, device: ApprovedDevice("/dev/nvme9n1", "nvme9n1", row.serial, None)
-    )
+    device = ApprovedDevice("/dev/nvme9n1", "nvme9n1", "S1", None, identity=Identity("S1", 10**12))
+    monkeypatch.setattr(subjects.guard, "approve", lambda row, path: device)
     monkeypatch.setattr(drives_write_cache, "state", lambda name: "on")
     monkeypatch.setattr(planning.sysfs, "capacity_bytes", lambda name: 10**12)
     return Campaign.load("config/mine.yaml")

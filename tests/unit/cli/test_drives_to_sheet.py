@@ -67,7 +67,7 @@ def test_added_drives_are_reported(
 
 def _host(monkeypatch: pytest.MonkeyPatch, disks: list[str]) -> None:
     """Make a host whose disks sdX and root (in use) have serial number and by-id path; others, such as vda, do not."""
-    monkeypatch.setattr(identity, "whole_disks", lambda: disks)
+    monkeypatch.setattr(identity, "whole_disks", lambda *roots: disks)
     monkeypatch.setattr(identity, "describe", _facts)
     monkeypatch.setattr(guard, "holder", lambda device, name: "root is in use" if name == "root" else None)
     monkeypatch.setattr(manage, "find_by_device", lambda device: None)

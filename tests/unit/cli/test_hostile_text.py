@@ -146,7 +146,7 @@ def test_facts_of_a_drive(tmp_path: Path, capsys: pytest.CaptureFixture[str], mo
     rest = ("logical_block_bytes", "physical_block_bytes", "lba_formats", "link_max", "rotational", "temperature_c",
             "life_used_pct", "spare_pct", "lifetime_bytes_written")  # fmt: skip
     hostile: dict[str, Any] = {**dict.fromkeys(names, HOSTILE), **dict.fromkeys(rest), "capacity_bytes": 1 << 30}
-    monkeypatch.setattr(identity, "whole_disks", lambda: ["sdz"])
+    monkeypatch.setattr(identity, "whole_disks", lambda *roots: ["sdz"])
     monkeypatch.setattr(identity, "describe", lambda name: dict(hostile))
     monkeypatch.setattr("drivelab.drives.guard.holder", lambda device, name: HOSTILE)
     monkeypatch.setattr("drivelab.virtual.manage.find_by_device", lambda device: None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from device_trees import WAYS, Tree
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.drives import guard, holders
+from drivelab.drives.identified import Identity
 from drivelab.drives.node import File, Node
 from drivelab.drives.signatures import MEMBERS, Signature, parse
 from drivelab.drives.target import file_holder
@@ -228,6 +230,47 @@ def test_a_firmware_other_than_the_pinned_one_is_refused(
         assert guard.approve(row, "/dev/sdz").serial == "S1"
 
 
+def test_a_serial_number_that_two_drives_report_is_refused(monkeypatch: pytest.MonkeyPatch, opened: Node) -> None:
+    asked = []
+
+    def doubled(name: str, serial: str, kind: str) -> str:
+        asked.append((name, serial, kind))
+        return f"/dev/{name} and /dev/sdy both report the serial number {serial}"
+
+    monkeypatch.setattr(guard.doubles, "with_same_serial", doubled)
+    words = (
+        r"drives.tsv line 2: drive 'a': /dev/sdz and /dev/sdy both report .* S1\. .*Nothing was written\. Detach one"
+    )
+    with pytest.raises(UserError, match=words):
+        guard.approve(SheetRow("a", "/dev/disk/by-id/x", "S1", True, "", "drives.tsv line 2"), "/dev/sdz")
+    guard.approve(SheetRow("a", "virtual:a", "S1", True, "", "line 2"), "/dev/sdz")
+    assert asked == [("sdz", "S1", "drive")]
+    monkeypatch.setattr(
+        guard, "Subject", lambda name: SimpleNamespace(disks=("sdx", "sdw"), wrong_members=lambda members: None)
+    )
+    monkeypatch.setattr(guard, "other_kind", lambda kind, name: None)
+    monkeypatch.setattr(guard, "identifier", lambda kind, name: "U")
+    row = SheetRow("a", "/dev/md/a", "U", True, "", "line 2", kind="array", members=("S1",))
+    with pytest.raises(UserError, match=r"array 'a': /dev/sdx and /dev/sdy both report"):
+        guard.approve(row, "/dev/sdz")
+    assert asked[1:] == [("sdx", "S1", "drive")]
+
+
+def test_the_identity_is_that_of_the_device_that_was_opened(monkeypatch: pytest.MonkeyPatch, opened: Node) -> None:
+    """A drive with the same serial number takes its place while the guard waits for a holder."""
+    found = [Identity("S1", 512, "Fast 1"), Identity("S1", 512, "Slow 2")]
+    monkeypatch.setattr(guard.identified, "read", lambda *arguments: found.pop(0) if len(found) > 1 else found[0])
+    monkeypatch.setattr(guard, "exclusive", lambda *arguments, **options: nullcontext())
+    monkeypatch.setattr(guard.erasing, "wait_until_ended", lambda opened: None)
+    monkeypatch.setattr(guard, "_hold", lambda *arguments: SimpleNamespace(close=lambda: None))
+    row = SheetRow("a", "/dev/disk/by-id/x", "S1", True, "", "line 2")
+    with (
+        pytest.raises(UserError, match=r"swapped.*model Fast 1 → Slow 2.*Nothing was written"),
+        guard.held(row, "/dev/sdz"),
+    ):
+        pass
+
+
 def test_a_brief_open_does_not_count_as_holder(monkeypatch: pytest.MonkeyPatch, opened: Node) -> None:
     row = SheetRow("a", "x", "S1", True, "", "line 2")
     answers = iter(["process 7 (losetup) has /dev/sdz open for writing", "the kernel holds it", None])
@@ -246,6 +289,10 @@ CHANGES: dict[str, tuple[str, object, str]] = {
     "another name": ("of_descriptor", Node(99, "sdy", "99:0", "7"), "swapped"),
     "another serial": ("actual_serial", "S2", "swapped"),
     "no serial": ("actual_serial", None, "swapped"),
+    "another capacity": ("read", Identity("S1", 512), "swapped.*capacity 0 bytes → 512 bytes"),
+    "another model": ("read", Identity("S1", 0, "Slow 2"), "swapped.*model none → Slow 2"),
+    "another world-wide name": ("read", Identity("S1", 0, None, "eui.2"), "swapped.*world-wide name none → eui.2"),
+    "a second drive with its serial": ("with_same_serial", "/dev/sdz and /dev/sdy both report S1", "sdz and /dev/sdy"),
     "a writer": ("holder", "process 7 (dd) has it open for writing", "process 7"),
 }
 
@@ -255,9 +302,9 @@ CHANGES: dict[str, tuple[str, object, str]] = {
 def test_a_change_after_approval_is_refused(monkeypatch: pytest.MonkeyPatch, opened: Node, change: str) -> None:
     where, value, reason = CHANGES[change]
     row = SheetRow("a", "x", "S1", True, "", "line 2")
-    held = guard.HeldDevice("/dev/sdz", "sdz", "S1", None, opened)
+    held = guard.HeldDevice("/dev/sdz", "sdz", "S1", None, opened, identity=Identity("S1", 0))
     guard.confirm(row, held)
-    owner = guard.node if where == "of_descriptor" else guard
+    owner = {"of_descriptor": guard.node, "read": guard.identified, "with_same_serial": guard.doubles}.get(where, guard)
     monkeypatch.setattr(owner, where, lambda *arguments, **options: value)
     with pytest.raises(UserError, match=f"{reason}.*Nothing was written"):
         guard.confirm(row, held)

@@ -12,7 +12,7 @@ import pytest
 from drivelab.cli.main import main
 from drivelab.cli.start import drives
 from drivelab.core.errors import UserError
-from drivelab.drives import guard, identity
+from drivelab.drives import guard, identity, sysfs
 from drivelab.plan.drive_sheet import load_sheet
 from drivelab.virtual import manage
 from drivelab.virtual.model import DriveModel
@@ -33,7 +33,7 @@ BARE = dict.fromkeys(FACTS) | {"capacity_bytes": 1 << 30, "lba_format": "512n"}
 def host(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """Facts by kernel name, filled by the test; nothing is held; there are no partitions and virtual drives."""
     facts: dict[str, dict[str, Any]] = {}
-    monkeypatch.setattr(identity, "whole_disks", lambda: list(facts))
+    monkeypatch.setattr(identity, "whole_disks", lambda *roots: list(facts))
     monkeypatch.setattr(identity, "describe", lambda name: dict(facts[name]))
     monkeypatch.setattr(
         guard, "holder", lambda device, name: f"{name} is swap space" if name.startswith("sw") else None
@@ -65,6 +65,18 @@ def test_untestable_drives_have_a_reason(host: dict[str, dict[str, Any]], tmp_pa
     assert listed["/dev/good"]["reason"] is None
     for name, reason in {"swapped": "swap", "nameless": "serial", "loose": "by-id", "empty": "medium"}.items():
         assert reason in listed[f"/dev/{name}"]["reason"]
+
+
+def test_drives_with_one_serial_number_are_untestable(
+    host: dict[str, dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host |= {"sda": FACTS, "sdb": FACTS | {"capacity_bytes": 1 << 30}}
+    monkeypatch.setattr(sysfs, "serial", lambda *arguments: FACTS["serial"])
+    monkeypatch.setattr(sysfs, "capacity_bytes", lambda name, sys_root: host[name]["capacity_bytes"])
+    for drive, other in zip(drives.survey(tmp_path / "none.tsv"), ("sdb", "sda"), strict=True):
+        assert not drive["testable"]
+        assert f" and /dev/{other} (" in drive["reason"]
+        assert f"both report the serial number {FACTS['serial']}; detach one of them" in drive["reason"]
 
 
 def test_a_drive_that_the_guard_cannot_check_is_untestable(

@@ -11,6 +11,7 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.drives.approved import HeldDevice
+from drivelab.drives.identified import Identity
 from drivelab.drives.node import Node
 from drivelab.drives.nvme import can_crash, character_name, open_character_device
 
@@ -23,7 +24,8 @@ def null() -> Iterator[int]:
 
 
 def held(name: str, descriptor: int) -> HeldDevice:
-    return HeldDevice(f"/dev/{name}", name, "S1", None, node=Node(descriptor, name, "259:0", "1"))
+    opened = Node(descriptor, name, "259:0", "1")
+    return HeldDevice(f"/dev/{name}", name, "S1", None, opened, identity=Identity("S1", 512))
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,18 @@ from hypothesis import strategies as st
 
 from drivelab.core.errors import UserError
 from drivelab.drives import described, sysfs
+from drivelab.drives.identified import Identity
 from drivelab.drives.seal import Seal, judge
 from drivelab.drives.sysfs import VIRTUAL_CLOCK, Wear
 
 WEAR = Wear(boot_id="b", diskseq="7", sectors_written=1000, sectors_discarded=10)
 NVME = replace(WEAR, lifetime_bytes_written=5_120_000)
-SEAL = Seal("precondition", "S1", "abc", WEAR, "2026-01-01T00:00:00.000+00:00")
+DRIVE = Identity("S1", 10**12, "Fast 1", "eui.1")
+SEAL = Seal("precondition", DRIVE, "abc", WEAR, "2026-01-01T00:00:00.000+00:00")
 
 
 def test_a_seal_is_intact_without_writes() -> None:
-    verdict = judge(SEAL, "precondition", "S1", "abc", WEAR)
+    verdict = judge(SEAL, "precondition", DRIVE, "abc", WEAR)
     assert verdict.intact
     assert verdict.reason == "the kernel's counters show no write or discard since the seal"
     assert Seal.from_mapping(SEAL.to_mapping()) == SEAL
@@ -28,32 +30,41 @@ def test_a_seal_is_intact_without_writes() -> None:
 
 def test_the_virtual_clock_uses_the_models_counters() -> None:
     wear = replace(WEAR, boot_id=VIRTUAL_CLOCK)
-    verdict = judge(replace(SEAL, wear=wear), "precondition", "S1", "abc", wear)
+    verdict = judge(replace(SEAL, wear=wear), "precondition", DRIVE, "abc", wear)
     assert verdict.intact
     assert verdict.reason.startswith("the drive model's counters show")
 
 
 @pytest.mark.parametrize(
-    ("stage", "serial", "plan", "live", "reason"),
+    ("stage", "drive", "plan", "live", "reason"),
     [
-        ("purge", "S1", "abc", WEAR, "after precondition"),
-        ("precondition", "S2", "abc", WEAR, "S1"),
-        ("precondition", "S1", "xyz", WEAR, "another plan"),
-        ("precondition", "S1", "abc", replace(WEAR, boot_id="c"), "host was restarted"),
-        ("precondition", "S1", "abc", replace(WEAR, diskseq="8"), "re-attached"),
+        ("purge", DRIVE, "abc", WEAR, "after precondition"),
+        ("precondition", replace(DRIVE, serial="S2"), "abc", WEAR, "another drive: serial number S1 → S2"),
         (
             "precondition",
-            "S1",
+            replace(DRIVE, capacity_bytes=2 * 10**12),
+            "abc",
+            WEAR,
+            "capacity 1,000,000,000,000 bytes → 2,000,000,000,000 bytes",
+        ),
+        ("precondition", replace(DRIVE, model="Slow 2"), "abc", WEAR, "model Fast 1 → Slow 2"),
+        ("precondition", replace(DRIVE, wwid=None), "abc", WEAR, "world-wide name eui.1 → none"),
+        ("precondition", DRIVE, "xyz", WEAR, "another plan"),
+        ("precondition", DRIVE, "abc", replace(WEAR, boot_id="c"), "host was restarted"),
+        ("precondition", DRIVE, "abc", replace(WEAR, diskseq="8"), "re-attached"),
+        (
+            "precondition",
+            DRIVE,
             "abc",
             replace(WEAR, sectors_written=1008),
             "programs wrote 4KiB and discarded 0B",
         ),
-        ("precondition", "S1", "abc", replace(WEAR, sectors_discarded=12), "discarded 1KiB"),
-        ("precondition", "S1", "abc", replace(WEAR, sectors_written=900), "went backwards"),
+        ("precondition", DRIVE, "abc", replace(WEAR, sectors_discarded=12), "discarded 1KiB"),
+        ("precondition", DRIVE, "abc", replace(WEAR, sectors_written=900), "went backwards"),
     ],
 )
-def test_a_broken_seal_has_its_reason(stage: str, serial: str, plan: str, live: Wear, reason: str) -> None:
-    verdict = judge(SEAL, stage, serial, plan, live)
+def test_a_broken_seal_has_its_reason(stage: str, drive: Identity, plan: str, live: Wear, reason: str) -> None:
+    verdict = judge(SEAL, stage, drive, plan, live)
     assert not verdict.intact
     assert reason in verdict.reason
 
@@ -62,10 +73,10 @@ def test_a_broken_seal_has_its_reason(stage: str, serial: str, plan: str, live: 
 def test_the_drives_counter_replaces_reset_kernel_counters(change: dict[str, str]) -> None:
     seal = replace(SEAL, wear=NVME)
     live = replace(NVME, sectors_written=3, sectors_discarded=0, **change)  # type: ignore[arg-type]
-    verdict = judge(seal, "precondition", "S1", "abc", live)
+    verdict = judge(seal, "precondition", DRIVE, "abc", live)
     assert verdict.intact
     assert "drive's own counter" in verdict.reason
-    verdict = judge(seal, "precondition", "S1", "abc", replace(live, lifetime_bytes_written=5_632_000))
+    verdict = judge(seal, "precondition", DRIVE, "abc", replace(live, lifetime_bytes_written=5_632_000))
     assert not verdict.intact
     assert "500KiB of other writes" in verdict.reason
 
@@ -84,7 +95,7 @@ def test_any_counted_write_breaks_the_seal(written: int, discarded: int, lifetim
         sectors_discarded=WEAR.sectors_discarded + discarded,
         lifetime_bytes_written=None if lifetime is None else 5_120_000 + lifetime,
     )
-    intact = judge(replace(SEAL, wear=NVME), "precondition", "S1", "abc", live).intact
+    intact = judge(replace(SEAL, wear=NVME), "precondition", DRIVE, "abc", live).intact
     assert intact == (lifetime == 0 if fresh else (written == 0 and discarded == 0))
 
 
@@ -128,10 +139,11 @@ def with_members(beside: int = 0, **written: int) -> Wear:
 )
 def test_a_write_to_a_member_beside_the_subject_breaks_the_seal(live: Wear, reason: str | None) -> None:
     """The records of an array, which the kernel writes after the last request, do not."""
-    seal = Seal("purge", "S", "P", with_members(A=5, B=6), "2026-11-25T00:00:00Z")
+    of_array = Identity("S", 10**12, disks=(Identity("A", 10**12, "Fast"), Identity("B", 10**12)))
+    seal = Seal("purge", of_array, "P", with_members(A=5, B=6), "2026-11-25T00:00:00Z")
     again = Seal.from_mapping(json.loads(json.dumps(seal.to_mapping())))
     assert again == seal
-    verdict = judge(again, "purge", "S", "P", live)
+    verdict = judge(again, "purge", of_array, "P", live)
     assert verdict.intact == (reason is None)
     assert (reason or "show no write") in verdict.reason
 

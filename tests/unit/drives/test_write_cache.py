@@ -11,12 +11,13 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.drives import write_cache
 from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.identified import Identity
 from drivelab.drives.tools import Output
 from drivelab.drives.undo import Command, Write, perform
 from drivelab.drives.write_cache import parse_feature, parse_hdparm
 
-NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None)
-DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None)
+NVME = ApprovedDevice("/dev/nvme0n1", "nvme0n1", "S1", None, identity=Identity("S1", 512))
+DISK = ApprovedDevice("/dev/sdz", "sdz", "S1", None, identity=Identity("S1", 512))
 
 
 @dataclass
@@ -161,7 +162,7 @@ def test_hdparm_is_not_asked_about_sas_drives(tmp_path: Path, drive: Drive) -> N
 def test_a_drive_that_reports_no_cache(drive: Drive) -> None:
     assert write_cache.state("loop0") is None
     with pytest.raises(UserError, match="does not report a write cache"):
-        write_cache.change(ApprovedDevice("/dev/loop0", "loop0", "V", "v"), on=False)
+        write_cache.change(ApprovedDevice("/dev/loop0", "loop0", "V", "v", identity=Identity("V", 512)), on=False)
 
 
 def test_undo_is_known_before_the_change(drive: Drive) -> None:

@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from drivelab.drives.identified import Identity
 from drivelab.drives.sysfs import Wear
 from drivelab.run.measure import BLIND_S, foreign_bytes, lost_state, other_versions
 
 WEAR = Wear("boot", "7", 1000, 0)
-JOURNAL = [{"event": "measure", "wear": asdict(WEAR)}]
+DRIVE = Identity("S1", 10**12, "Fast 1", "eui.1")
+JOURNAL = [{"event": "measure", "wear": asdict(WEAR), "drive": DRIVE.to_mapping()}]
 MIB = 2**20 // 512
 
 
@@ -23,7 +25,7 @@ def samples(*sectors: int, ended: bool = False) -> list[dict[str, Any]]:
 
 
 def lost(live: Wear, lines: list[dict[str, Any]], last_user: str | None = "a/b/c") -> str | None:
-    return lost_state("a/b/c", last_user, JOURNAL, lines, live)
+    return lost_state("a/b/c", last_user, JOURNAL, lines, live, DRIVE)
 
 
 @pytest.mark.parametrize(
@@ -55,8 +57,8 @@ def test_a_drives_own_counter_allows_resuming_after_a_reboot() -> None:
     def lost_after(lifetime_bytes: int) -> str | None:
         sealed = replace(WEAR, lifetime_bytes_written=10**9)
         live = Wear("other", "1", 8, 0, 10**9 + lifetime_bytes)
-        journal = [{"event": "measure", "wear": asdict(sealed)}]
-        return lost_state("a/b/c", "a/b/c", journal, samples(1000, 1000 + 10 * MIB, ended=True), live)
+        journal = [{"event": "measure", "wear": asdict(sealed), "drive": DRIVE.to_mapping()}]
+        return lost_state("a/b/c", "a/b/c", journal, samples(1000, 1000 + 10 * MIB, ended=True), live, DRIVE)
 
     assert lost_after(10 * 2**20) is None
     assert lost_after(30 * 2**20) == "others wrote about 20 MiB in the meantime"
@@ -96,11 +98,18 @@ def test_rates_of_earlier_runs_bound_the_writes_of_a_short_run() -> None:
 
 def test_on_the_virtual_clock_no_writes_are_foreign() -> None:
     live = replace(WEAR, sectors_written=10**9)
-    assert lost_state("a/b/c", "a/b/c", JOURNAL, [], live, virtual_clock=True) is None
+    assert lost_state("a/b/c", "a/b/c", JOURNAL, [], live, DRIVE, virtual_clock=True) is None
 
 
 def test_a_journal_without_counters_restarts() -> None:
-    assert "were not recorded" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR))
+    assert "were not recorded" in str(lost_state("a/b/c", "a/b/c", [{"event": "measure"}], [], WEAR, DRIVE))
+    journal = [{"event": "measure", "wear": asdict(WEAR)}]
+    assert "were not recorded" in str(lost_state("a/b/c", "a/b/c", journal, [], WEAR, DRIVE))
+
+
+def test_a_recording_is_not_continued_on_another_drive_with_the_same_serial_number() -> None:
+    reason = lost_state("a/b/c", "a/b/c", JOURNAL, [], WEAR, replace(DRIVE, model="Slow 2", wwid="eui.2"))
+    assert reason == "the drive is another one: model Fast 1 → Slow 2; world-wide name eui.1 → eui.2"
 
 
 @given(st.lists(st.integers(0, 100 * MIB), min_size=2, max_size=20), st.floats(0, 1))

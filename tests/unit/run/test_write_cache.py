@@ -9,10 +9,11 @@ import pytest
 from drivelab.core.errors import UserError
 from drivelab.drives import write_cache as drives_write_cache
 from drivelab.drives.guard import ApprovedDevice
+from drivelab.drives.identified import Identity
 from drivelab.host.temporary import Undo, Write
 from drivelab.run.write_cache import as_wanted
 
-DRIVE = ApprovedDevice("/dev/sdz", "sdz", "S/N 1", None)
+DRIVE = ApprovedDevice("/dev/sdz", "sdz", "S/N 1", None, identity=Identity("S/N 1", 512))
 
 
 class Cache:
@@ -72,5 +73,5 @@ def test_a_drive_that_does_not_report_is_refused(cache: Cache) -> None:
 
 
 def test_the_write_cache_of_a_virtual_drive_is_not_changed(cache: Cache) -> None:
-    with as_wanted(ApprovedDevice("/dev/loop0", "loop0", "V", "op7"), "off"):
+    with as_wanted(ApprovedDevice("/dev/loop0", "loop0", "V", "op7", identity=Identity("V", 512)), "off"):
         assert cache.state("") == "on"

@@ -14,6 +14,7 @@ import pytest
 from drivelab.campaign.introduction import headline
 from drivelab.campaign.planning import STAGES, Campaign
 from drivelab.core.errors import UserError
+from drivelab.drives.identified import Identity
 from drivelab.run.consent import Drive, check, require
 from drivelab.workflow import figure_layout
 from drivelab.workflow.cluster import Cluster
@@ -445,9 +446,10 @@ def test_reasons_are_the_messages_of_the_jobs(tmp_path: Path) -> None:
 
 def test_consent_for_a_fleet_holds_for_its_parts(tmp_path: Path) -> None:
     study = SimpleNamespace(name="fleet", path=tmp_path / "study.yaml", results=tmp_path, consent=())
-    require(study, [Drive("d1", "S1")], yes=True)  # type: ignore[arg-type]
-    check(tmp_path / "drives/d1", "d1", "S1")
+    one, two = Identity("S1", 512), Identity("S2", 512)
+    require(study, [Drive("d1", "S1", one)], yes=True)  # type: ignore[arg-type]
+    check(tmp_path / "drives/d1", "d1", one)
     with pytest.raises(UserError, match="there is no consent"):
-        check(tmp_path / "drives/d2", "d2", "S2")
+        check(tmp_path / "drives/d2", "d2", two)
     with pytest.raises(UserError, match="there is no consent"):
-        check(tmp_path / "others/d1", "d1", "S1")
+        check(tmp_path / "others/d1", "d1", one)

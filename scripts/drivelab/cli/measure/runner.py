@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -27,6 +27,7 @@ from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
 from drivelab.core.terminal import live_display, say
 from drivelab.core.units import format_duration
+from drivelab.drives.approved import ApprovedDevice
 from drivelab.host.settings import for_study
 from drivelab.host.temporary import recover_all
 from drivelab.plan.hosts import host_of, this_host
@@ -65,8 +66,7 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)
         submission = cluster.Submission(profile, campaign)
-    _check(campaign)
-    _show_and_agree(campaign, yes)
+    _show_and_agree(campaign, yes, _check(campaign))
     if profile is None and not settle(campaign, when_busy):
         print("Stopped. Nothing was measured.")
         return 1
@@ -112,15 +112,15 @@ def _run(
     return complete
 
 
-def _check(campaign: Campaign) -> None:
-    """Raise UserError if the study may not run here, before anything is touched.
+def _check(campaign: Campaign) -> dict[str, ApprovedDevice]:
+    """Return the drives to measure here; raises UserError if the study may not run, before anything is touched.
 
     What a killed measurement left mounted is unmounted first, because the guard refuses a mounted drive.
     """
     refuse_foreign_campaign(campaign)
     recover_mounts()
     check_engines(plan for plan in campaign.to_do if host_of(plan) == this_host() or not campaign.everywhere)
-    campaign.approve_drives()
+    return campaign.approve_drives()
 
 
 def _grown(campaign: Campaign, path: Path) -> Campaign | None:
@@ -162,7 +162,7 @@ def _refuse_other_records(profile: Path | None) -> None:
         raise UserError(done.stdout.strip())
 
 
-def _show_and_agree(campaign: Campaign, yes: bool) -> None:
+def _show_and_agree(campaign: Campaign, yes: bool, approved: Mapping[str, ApprovedDevice]) -> None:
     """Show which real drives are about to be erased and require consent; raises UserError if over budget."""
     prospects = outlook(campaign)
     require_within(campaign, prospects)
@@ -171,7 +171,9 @@ def _show_and_agree(campaign: Campaign, yes: bool) -> None:
         print("\n".join(row.lines()), flush=True)
     if (growth := growth_lines(campaign)) and rows:
         print("\n".join(growth), flush=True)
-    consent.require(campaign.study, [consent.Drive(row.drive, row.serial, tuple(row.by_host)) for row in rows], yes)
+    identities = {drive: device.identity for drive, device in approved.items()}
+    drives = [consent.Drive(row.drive, row.serial, identities.get(row.drive), tuple(row.by_host)) for row in rows]
+    consent.require(campaign.study, drives, yes)
 
 
 @contextmanager

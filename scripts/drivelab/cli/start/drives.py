@@ -189,7 +189,7 @@ def _is(row: Any, name: str, pin: str | None) -> bool:
 def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
     """Return why a drive may not be tested; None if nothing holds it and it can be pinned."""
     from drivelab.core.errors import UserError
-    from drivelab.drives import guard
+    from drivelab.drives import doubles, guard
 
     if facts["capacity_bytes"] == 0:
         return "it has no medium"
@@ -201,6 +201,8 @@ def why_not(name: str, facts: dict[str, Any], pin: str | None) -> str | None:
         return reason
     if not facts["serial"]:
         return "the drive reports no serial number, so drivelab cannot identify it reliably"
+    if not facts["virtual"] and (reason := doubles.with_same_serial(name, facts["serial"])) is not None:
+        return f"{reason}; {doubles.REMEDY_IN_LIST}"
     if pin is None:
         return "it has no path under /dev/disk/by-id; udev creates these paths (package udev)"
     return None

@@ -1,0 +1,247 @@
+"""Several devices that report one serial number, on fake sysfs trees: one drive, or different drives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from device_trees import Tree
+
+from drivelab.drives import doubles, identified
+from drivelab.drives.identified import Identity
+
+NAA = "naa.5000c50012345678"
+T10 = "t10.QEMU    QEMU HARDDISK   S1"
+"""Only repeats the vendor, model and serial number."""
+
+
+def disk(
+    tree: Tree, name: str, bus: str, *, serial: str = "S1", wwid: str = "", model: str = "Fast 1", sectors: int = 2048
+) -> str:
+    """Add a drive whose `device` link leads to a folder on a bus."""
+    directory, device = tree.directory(tree.add(name)), tree.sys / "devices" / bus
+    device.mkdir(parents=True, exist_ok=True)
+    (directory / "device").symlink_to(device)
+    (directory / "size").write_text(f"{sectors}\n")
+    (device / "model").write_text(f"{model}\n")
+    (device / "vpd_pg80").write_bytes(b"\0\x80\0\x08" + serial.encode().rjust(8))
+    if wwid:
+        (device / "wwid").write_text(f"{wwid}\n")
+    return name
+
+
+def namespace(tree: Tree, name: str, subsystem: str, *, wwid: str = "", number: int = 1, sectors: int = 2048) -> str:
+    """Add a namespace of the controller in its name, which belongs to an NVM subsystem."""
+    controller = tree.sys / "devices/pci" / name.partition("n1")[0].partition("n2")[0]
+    controller = controller.with_name(name[: name.index("n", 4)])
+    controller.mkdir(parents=True, exist_ok=True)
+    (controller / "serial").write_text("S1      \n")
+    (controller / "model").write_text("Fast 1      \n")
+    directory = tree.directory(tree.add(name))
+    (directory / "device").symlink_to(controller)
+    for file, text in {"size": sectors, "nsid": number, "wwid": wwid}.items():
+        (directory / file).write_text(f"{text}\n")
+    link = tree.sys / "class/nvme-subsystem" / subsystem / controller.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.exists():
+        link.symlink_to(controller)
+    return name
+
+
+def reason(tree: Tree, name: str, kind: str = "drive", serial: str = "S1") -> str | None:
+    return doubles.with_same_serial(name, serial, kind, tree.sys, tree.sys)
+
+
+def virtio(tree: Tree) -> None:
+    for name, sectors in (("vda", 2048), ("vdb", 4096)):
+        tree.add(name)
+        (tree.directory(name) / "serial").write_text("S1\n")
+        (tree.directory(name) / "size").write_text(f"{sectors}\n")
+
+
+def usb(tree: Tree) -> None:
+    """Two enclosures whose bridges report the same numbers."""
+    disk(tree, "sda", "usb1/host1", wwid=NAA)
+    disk(tree, "sdb", "usb2/host2", wwid=NAA)
+
+
+def sata(tree: Tree) -> None:
+    """A clone with everything the same."""
+    disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
+    disk(tree, "sdb", "pci/ata2/host2", wwid=NAA)
+
+
+def other_capacity(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    disk(tree, "sdb", "sas/host1/b", wwid=NAA, sectors=4096)
+
+
+def other_model(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    disk(tree, "sdb", "sas/host1/b", wwid=NAA, model="Slow 2")
+
+
+def other_name(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    disk(tree, "sdb", "sas/host1/b", wwid="naa.5000c50012345679")
+
+
+def repeated_numbers(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=T10)
+    disk(tree, "sdb", "sas/host1/b", wwid=T10)
+
+
+def number_of_zeros(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid="naa.5000000000000000")
+    disk(tree, "sdb", "sas/host1/b", wwid="naa.5000000000000000")
+
+
+def no_names(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a")
+    disk(tree, "sdb", "sas/host1/b")
+
+
+def other_bus(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
+
+
+def nvme_clones(tree: Tree) -> None:
+    """Without identifiers of their own, the kernel names both after vendor, serial number and model."""
+    for number in (0, 1):
+        namespace(tree, f"nvme{number}n1", f"nvme-subsys{number}", wwid="nvme.1234-5331-46617374-00000001")
+
+
+def only_udev_knows(tree: Tree) -> None:
+    for name in ("sda", "sdb"):
+        tree.add(name)
+        (tree.directory(name) / "size").write_text("2048\n")
+        (tree.sys / f"b{tree.number(name)}").write_text("E:ID_SERIAL_SHORT=S1\n")
+
+
+@pytest.mark.parametrize("make", [
+    virtio, usb, sata, other_capacity, other_model, other_name, repeated_numbers, number_of_zeros, no_names, other_bus,
+    nvme_clones, only_udev_knows,
+])  # fmt: skip
+def test_different_drives_with_one_serial_number_are_found(make: Callable[[Tree], None], tmp_path: Path) -> None:
+    make(tree := Tree(tmp_path, {}))
+    first, second = tree.nodes
+    for one, other in ((first, second), (second, first)):
+        words = reason(tree, one)
+        assert words is not None
+        assert words.startswith(f"/dev/{one} (")
+        assert f" and /dev/{other} (" in words
+        assert words.endswith("both report the serial number S1")
+
+
+def test_the_reason_tells_the_drives_apart(tmp_path: Path) -> None:
+    other_capacity(tree := Tree(tmp_path, {}))
+    assert reason(tree, "sda") == (
+        "/dev/sda (Fast 1, 1 MiB) and /dev/sdb (Fast 1, 2 MiB) both report the serial number S1"
+    )
+
+
+def two_paths(tree: Tree) -> None:
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    disk(tree, "sdb", "sas/host2/a", wwid=NAA)
+
+
+def legs_of_multipath(tree: Tree) -> None:
+    two_paths(tree)
+    whole = tree.composed("dm", "sda", "sdb", uuid="mpath-35000c50012345678")
+    (tree.directory(whole) / "serial").write_text("S1\n")
+
+
+def namespaces_of_one_controller(tree: Tree) -> None:
+    namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
+    namespace(tree, "nvme0n2", "nvme-subsys0", wwid="eui.2", number=2, sectors=4096)
+
+
+def paths_of_native_multipath(tree: Tree) -> None:
+    namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
+    for path in ("nvme0c0n1", "nvme0c1n1"):
+        directory = tree.directory(tree.add(path))
+        (directory / "hidden").write_text("1\n")
+        (directory / "device").symlink_to(tree.sys / "devices/pci/nvme0")
+        (directory / "size").write_text("2048\n")
+
+
+def two_controllers_of_one_subsystem(tree: Tree) -> None:
+    """As without native multipath."""
+    namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
+    namespace(tree, "nvme1n1", "nvme-subsys0", wwid="eui.1")
+
+
+def partitions(tree: Tree) -> None:
+    disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
+    for number in (1, 2):
+        part = tree.add(f"sda{number}", inside="sda")
+        (tree.sys / f"b{tree.number(part)}").write_text("E:ID_SERIAL_SHORT=S1\n")
+
+
+def something_on_it(tree: Tree) -> None:
+    disk(tree, "sda", "pci/ata1/host1", wwid=NAA)
+    above = tree.stack("sda", "md")
+    (tree.sys / f"b{tree.number(above)}").write_text("E:ID_SERIAL_SHORT=S1\n")
+
+
+def empty_slot(tree: Tree) -> None:
+    """A card reader reports its own serial number for each slot."""
+    disk(tree, "sda", "usb1/host1/0")
+    disk(tree, "sdb", "usb1/host1/1", sectors=0)
+
+
+def other_serial(tree: Tree) -> None:
+    disk(tree, "sda", "usb1/host1", wwid=NAA)
+    disk(tree, "sdb", "usb2/host2", serial="S2", wwid=NAA)
+
+
+@pytest.mark.parametrize("make", [
+    two_paths, legs_of_multipath, namespaces_of_one_controller, paths_of_native_multipath,
+    two_controllers_of_one_subsystem, partitions, something_on_it, empty_slot, other_serial,
+])  # fmt: skip
+def test_one_drive_under_several_names_is_one_drive(make: Callable[[Tree], None], tmp_path: Path) -> None:
+    make(tree := Tree(tmp_path, {}))
+    assert reason(tree, tree.nodes[0]) is None
+
+
+def test_a_namespace_is_pinned_by_its_identifier(tmp_path: Path) -> None:
+    namespaces_of_one_controller(tree := Tree(tmp_path, {}))
+    assert reason(tree, "nvme0n1", "namespace", "eui.1") is None
+    namespace(tree, "nvme1n1", "nvme-subsys1", wwid="eui.1")
+    words = reason(tree, "nvme0n1", "namespace", "eui.1")
+    assert words is not None
+    assert words.endswith("both report the identifier eui.1")
+
+
+def test_an_identity_is_read_from_sysfs(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {})
+    disk(tree, "sda", "sas/host1/a", wwid=f"{T10}  ")
+    namespace(tree, "nvme0n1", "nvme-subsys0", wwid="eui.1")
+    of_disk = identified.read("sda", "S1", (), tree.sys)
+    assert of_disk == Identity("S1", 1 << 20, "Fast 1", "t10.QEMU QEMU HARDDISK S1")
+    of_namespace = identified.read("nvme0n1", "S2", (), tree.sys)
+    assert of_namespace == Identity("S2", 1 << 20, "Fast 1", "eui.1")
+    array = tree.composed("md", "sda", "nvme0n1")
+    (tree.directory(array) / "size").write_text("4096\n")
+    found = identified.read(array, "U", [("nvme0n1", "S2"), ("sda", "S1")], tree.sys)
+    assert found == Identity("U", 2 << 20, disks=(of_disk, of_namespace))
+    assert Identity.from_mapping(found.to_mapping()) == found
+
+
+def test_the_paths_of_a_multipath_disk_are_one_disk(tmp_path: Path) -> None:
+    legs_of_multipath(tree := Tree(tmp_path, {}))
+    found = identified.read("dm-2", "mpath-x", [("sda", "S1"), ("sdb", "S1")], tree.sys)
+    assert found.disks == (Identity("S1", 1 << 20, "Fast 1", NAA),)
+
+
+def test_a_firmware_update_changes_no_identity(tmp_path: Path) -> None:
+    tree = Tree(tmp_path, {})
+    disk(tree, "sda", "sas/host1/a", wwid=NAA)
+    (tree.sys / "devices/sas/host1/a/rev").write_text("1.0\n")
+    before = identified.read("sda", "S1", (), tree.sys)
+    (tree.sys / "devices/sas/host1/a/rev").write_text("2.0\n")
+    assert before.changes(identified.read("sda", "S1", (), tree.sys)) == []
+    assert before.changes(replace(before, model=None)) == ["model Fast 1 → none"]
