@@ -102,8 +102,9 @@ def _put_away(mount: Path) -> None:
         unmount(mount)
     except UserError as failure:
         checked(["umount", "--lazy", str(mount)], f"detaching {mount}")
+        reason = str(failure).rstrip(".")
         print(
-            f"drivelab: {failure}. It was detached from the folder, and its drive stays in use until the programs that "
+            f"drivelab: {reason}. It was detached from the folder, and its drive stays in use until the programs that "
             "use it end. End them before you use the drive.",
             file=sys.stderr,
         )
