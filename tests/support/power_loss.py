@@ -13,10 +13,9 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from chaos import ChaosStudy, tree
 
@@ -51,30 +50,30 @@ def mounted(image: Path, folder: Path) -> Iterator[None]:
         subprocess.run(["umount", folder], check=True)
 
 
-def images(study: ChaosStudy, image: Path, count: int, chance: random.Random, every_s: float) -> list[Path]:
-    """Run a study to its end and return `count` images of its disk, taken at random moments after its first line.
+class Camera:
+    """Takes images of the disk in the file `image` while processes use it."""
 
-    The moments are on average `every_s` apart; of more than `count`, a random choice is returned.
-    """
-    (loop,) = (device.name for device in Path("/sys/block").glob("loop*") if _backs(device, image))
-    taken: list[Path] = []
+    def __init__(self, image: Path, chance: random.Random, every_s: float) -> None:
+        """Wait `every_s` on average between two images."""
+        self._image, self._random, self._every_s = image, chance, every_s
+        (self._loop,) = (device.name for device in Path("/sys/block").glob("loop*") if _backs(device, image))
+        self.taken: list[Path] = []
 
-    def take(process: Any) -> None:
-        while process.poll() is None and not list(study.results.glob("recordings/*/*/*.part/journal.jsonl")):
-            time.sleep(0.01)
-        while process.poll() is None:
-            time.sleep(chance.uniform(0, 2 * every_s))
-            if process.poll() is None and (copy := _copy(process.pid, image, loop, len(taken))) is not None:
-                taken.append(copy)
+    def watch(self, pid: int, at_work: Callable[[], bool]) -> None:
+        """Take images of the disk of a process and those below it, while it is at work."""
+        while at_work():
+            time.sleep(self._random.uniform(0, 2 * self._every_s))
+            target = self._image.with_name(f"{self._image.name}.{len(self.taken):03}")
+            if at_work() and _copy(pid, self._image, self._loop, target):
+                self.taken.append(target)
 
-    done = study.run(take)
-    assert done.status == 0, done.output
-    assert len(taken) >= count, f"only {len(taken)} images of a study that was too short"
-    chosen = sorted(chance.sample(range(len(taken)), count))
-    for number, path in enumerate(taken):
-        if number not in chosen:
+    def chosen(self, count: int) -> list[Path]:
+        """Return `count` images at random, in their order, and remove the others."""
+        assert len(self.taken) >= count, f"only {len(self.taken)} images: the work was too short"
+        kept = sorted(self._random.sample(self.taken, count))
+        for path in set(self.taken) - set(kept):
             path.unlink()
-    return [taken[number] for number in chosen]
+        return kept
 
 
 def final_digests(results: Path) -> Digests:
@@ -107,9 +106,8 @@ def check_finished_is_final(results: Path, final: Digests) -> tuple[int, int]:
     return recordings, cells
 
 
-def _copy(pid: int, image: Path, loop: str, number: int) -> Path | None:
-    """Copy the image while all processes of a run are stopped; None if the run ends meanwhile."""
-    target = image.with_name(f"{image.name}.{number:03}")
+def _copy(pid: int, image: Path, loop: str, target: Path) -> bool:
+    """Copy the image while a process and all below it are stopped; return False if it ends meanwhile."""
     while True:
         pids = list(tree(pid))
         for each in pids:
@@ -117,20 +115,19 @@ def _copy(pid: int, image: Path, loop: str, number: int) -> Path | None:
                 os.kill(each, signal.SIGSTOP)
         try:
             before = _writes(loop)
-            while (now := _writes(loop)) != before or now[1]:  # a write that had begun
-                before = now
-                time.sleep(0.02)
-            subprocess.run(["cp", "--sparse=always", "--reflink=auto", image, target], check=True)
-            if _writes(loop) == before and set(tree(pid)) == set(pids):
-                return target
+            time.sleep(0.01)
+            if _writes(loop) == before and before[1] == 0:
+                subprocess.run(["cp", "--sparse=always", "--reflink=auto", image, target], check=True)
+                if _writes(loop) == before and set(tree(pid)) == set(pids):
+                    return bool(pids)
+                target.unlink()
         finally:
             for each in pids:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGCONT)
-        target.unlink()
         if not pids:
-            return None
-        time.sleep(0.05)
+            return False
+        time.sleep(0.02)
 
 
 def _writes(loop: str) -> tuple[int, int]:
