@@ -20,6 +20,7 @@ from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
+from drivelab.core.files import run_directory
 from drivelab.core.units import parse_size
 from drivelab.drives import signatures
 from drivelab.fio.job_run import run_fio
@@ -31,7 +32,6 @@ from drivelab.run import guest_device
 from drivelab.run.condition import precondition, purge
 from drivelab.run.device import open_device
 from drivelab.run.measure import measure
-from drivelab.trace.capturing.tracer import RUN
 from drivelab.virtual import manage
 
 pytestmark = [pytest.mark.device, pytest.mark.single, pytest.mark.usefixtures("run_directory")]
@@ -74,14 +74,14 @@ def stages(plan: Plan, folder: Path) -> Path:
 
 
 def mounted() -> list[str]:
-    return [line for line in Path("/proc/mounts").read_text().splitlines() if f" {RUN}/mount." in line]
+    return [line for line in Path("/proc/mounts").read_text().splitlines() if f" {run_directory()}/mount." in line]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
     yield
     assert mounted() == []
-    assert list(RUN.glob("mount*")) == []
+    assert list(run_directory().glob("mount*")) == []
 
 
 @pytest.mark.parametrize("kind", LEAST_BYTES)
@@ -247,7 +247,7 @@ def test_after_kill_9_the_guardian_unmounts(at_work: tuple[Plan, Path, subproces
     plan, seal, process = at_work
     process.kill()
     process.wait()
-    wait_until(lambda: not mounted() and not list(RUN.glob("mount*")))
+    wait_until(lambda: not mounted() and not list(run_directory().glob("mount*")))
     assert (finish(plan, seal) / "recording.json").exists()
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -106,13 +106,14 @@ class Tally:
 
 
 class ChaosStudy(FaultStudy):
-    """A copy of the project with the study `chaos`."""
+    """A copy of the project with the study `chaos`, of all DRIVES or of some."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, drives: Sequence[str] = DRIVES) -> None:
         super().__init__(folder)
+        self.drives = drives
         (folder / "config/virtual_drives.yaml").write_text(_MODELS)
         (folder / "config/drives.tsv").write_text(_SHEET)
-        (folder / "config/chaos.yaml").write_text(_STUDY)
+        (folder / "config/chaos.yaml").write_text(_STUDY.replace(", ".join(DRIVES), ", ".join(drives)))
         self.results = folder / "results/chaos"
         self.undisturbed = folder / "undisturbed"
 
@@ -159,7 +160,7 @@ class ChaosStudy(FaultStudy):
     def check_equal(self) -> list[str]:
         """Fail unless the complete study equals the undisturbed one; return the interrupted cells."""
         recordings = [path.parent for path in self.undisturbed.glob("recordings/*/*/*/recording.json")]
-        assert len(recordings) == len(DRIVES) * MEASUREMENTS
+        assert len(recordings) == len(self.drives) * MEASUREMENTS
         lost: list[str] = []
         for recording in recordings:
             again = self.results / recording.relative_to(self.undisturbed)
@@ -302,12 +303,12 @@ class Monkey:
         return None
 
     def _of_kind(self, kind: str, run: int) -> list[int]:
-        tree = _tree(run)
+        below = tree(run)
         if kind == "all":
-            return list(tree)
+            return list(below)
         if kind == "any":
-            return [self._random.choice(list(tree))] if tree else []
-        named = {pid: _kind(words, tree.get(_parent(pid), [])) for pid, words in tree.items() if pid != run}
+            return [self._random.choice(list(below))] if below else []
+        named = {pid: _kind(words, below.get(_parent(pid), [])) for pid, words in below.items() if pid != run}
         named[run] = "run"
         result = [pid for pid, found_kind in named.items() if found_kind == kind]
         return result[:1] if kind != "fork" else result[-1:]
@@ -346,7 +347,7 @@ def _parent(pid: int) -> int:
         return 0
 
 
-def _tree(top: int) -> dict[int, list[str]]:
+def tree(top: int) -> dict[int, list[str]]:
     """Return the command line of a process and of each process below it."""
     commands: dict[int, list[str]] = {}
     left = [top]

@@ -45,8 +45,8 @@ analysis:
 
 
 _HOLD = """\
-            file.write(line)
-        if event == "cell" and (hold := Path("hold", self.plan.drive)).exists():
+            os.fsync(file.fileno())
+        if '"event":"cell"' in line and (hold := Path("hold", self.plan.drive)).exists():
             hold.unlink()
             os.kill(os.getpid(), 19)
 """
@@ -181,7 +181,7 @@ class Project:
 
     def make_held(self) -> None:
         """Make a stage stop after its first cell if there is a file hold/DRIVE, which it removes."""
-        self.edit("scripts/drivelab/recording/writer.py", "            file.write(line)\n", _HOLD)
+        self.edit("scripts/drivelab/recording/writer.py", "            os.fsync(file.fileno())\n", _HOLD)
         (self.folder / "hold").mkdir()
 
     def at_work(self) -> list[int]:

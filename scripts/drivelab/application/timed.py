@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed
+from drivelab.core.files import sync_file_system
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives.sysfs import SECTOR_BYTES, block_dir, read_text
 from drivelab.recording.writer import write_json
@@ -111,7 +110,6 @@ Run = Callable[[Path, Tick], Timing | None]
 clock."""
 
 _TICK_S = 1.0
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 @contextmanager
@@ -166,12 +164,12 @@ def _run(spec: Application, device: str, mount: Path, guard: Guardian, folder: P
 
 
 def _sync(mount: Path) -> str | None:
-    """Write all data to the drive (syncfs(2)); return the error message, or None."""
-    descriptor = os.open(mount, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Write all data to the drive; return the error message, or None."""
     try:
-        return os.strerror(ctypes.get_errno()) if _LIBC.syncfs(descriptor) else None
-    finally:
-        os.close(descriptor)
+        sync_file_system(mount)
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def _counters(device: str) -> dict[str, int]:

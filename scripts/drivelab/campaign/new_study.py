@@ -15,6 +15,7 @@ from drivelab.campaign.outlook import outlook
 from drivelab.campaign.planning import Campaign
 from drivelab.campaign.protocol_page import START
 from drivelab.core.errors import UserError, suggestion
+from drivelab.core.files import write_atomic
 from drivelab.criteria.repeats import FEWEST
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.file_system import LEAST_BYTES
@@ -130,9 +131,7 @@ def write_study(name: str, drives: Sequence[str] | None, protocols: Sequence[str
         raise UserError(
             f"{path} (not written): {error.fault}; name {', or '.join(advice) or 'other drives and protocols'}"
         ) from None
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    write_atomic(path, text)
     return path
 
 

@@ -37,9 +37,15 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 @contextmanager
 def reported(log: str) -> Iterator[None]:
-    """Write an exception to the job's log and exit with status 1; `drivelab run` shows the first line."""
+    """Write an exception to the job's log and exit with status 1; `drivelab run` shows the first line.
+
+    Otherwise the job's files are on disk when it ends: Snakemake believes them, also after a loss of power.
+    """
+    from drivelab.core.files import sync_file_system  # it imports this module
+
     try:
         yield
+        sync_file_system(Path(log).parent)
     except Exception as error:
         message = f"drivelab: the job of {log} failed: {error}\n{traceback.format_exc()}"
         Path(log).write_text(visible(message), encoding="utf-8")

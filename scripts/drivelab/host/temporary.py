@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.files import run_directory, write_atomic
 from drivelab.core.termination import deferred
 from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
@@ -195,17 +195,7 @@ class Temporary:
     def _write(self, originals: Mapping[str, Undo]) -> None:
         """Replace the journal atomically."""
         body = {"boot_id": self._boot_id(), "originals": {name: asdict(undo) for name, undo in originals.items()}}
-        part = self.folder / "originals.part"
-        with part.open("w") as file:
-            json.dump(body, file, indent=0)
-            file.flush()
-            os.fsync(file.fileno())
-        part.rename(self.folder / _JOURNAL)
-        descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        write_atomic(self.folder / _JOURNAL, json.dumps(body, indent=0))
 
     def _living(self) -> list[str]:
         """Return the claims of running processes; remove those of ended processes."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
+from drivelab.core.files import write_atomic
 from drivelab.core.units import format_size
 from drivelab.plan.drive_sheet import SheetRow, load_sheet
 from drivelab.plan.plan import Plan
@@ -172,12 +173,6 @@ def _written(rows: Mapping[str, SheetRow], measurements: Iterable[Measurement]) 
         ],
     }  # fmt: skip
     RESULTS.mkdir(parents=True, exist_ok=True)
-    _replace(SHEET, "\n".join((HEADER, *(line_of(rows[drive]) for drive in drives), "")))
-    _replace(STUDY, _HEAD + json.dumps(body, indent=1, ensure_ascii=False) + "\n")  # JSON is YAML
+    write_atomic(SHEET, "\n".join((HEADER, *(line_of(rows[drive]) for drive in drives), "")))
+    write_atomic(STUDY, _HEAD + json.dumps(body, indent=1, ensure_ascii=False) + "\n")  # JSON is YAML
     return Campaign.load(STUDY)
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)

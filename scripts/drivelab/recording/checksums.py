@@ -14,6 +14,8 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from drivelab.core.files import write_atomic
+
 CHECKSUMS = "SHA256SUMS"
 MANIFEST = "recording.json"
 """Says whether checksums were written, so that their loss is detected; the checksums cover it too."""
@@ -22,6 +24,7 @@ REPLACED = "replaced by a link"
 """A file became a link: its content is now elsewhere and may change at any time."""
 _JOURNAL = "journal.jsonl"
 _INTERRUPTED = re.compile(r"\.interrupted-\d+/")
+_EMPTY = hashlib.sha256().hexdigest()
 _LINE = re.compile(r"([0-9a-f]{64})  (.+)", re.DOTALL)
 
 
@@ -35,9 +38,8 @@ def digests(folder: Path) -> dict[str, str]:
 
 def write_checksums(folder: Path) -> None:
     """Write CHECKSUMS of all current files, atomically."""
-    temporary = folder.with_name(f".{folder.name}.{CHECKSUMS}")  # outside the folder that it describes
-    temporary.write_bytes(lines_of(digests(folder)))
-    temporary.replace(folder / CHECKSUMS)
+    (folder / f".{CHECKSUMS}.part").unlink(missing_ok=True)  # of a killed writer; it is no evidence
+    write_atomic(folder / CHECKSUMS, lines_of(digests(folder)))
 
 
 def lines_of(digests: Mapping[str, str]) -> bytes:
@@ -111,6 +113,31 @@ def lost(folder: Path) -> bool:
     """Return whether a recording has lost its checksums, according to its manifest."""
     manifest = folder / MANIFEST
     return not checksummed(folder) and manifest.is_file() and CHECKSUMS.encode() in manifest.read_bytes()
+
+
+def torn(folder: Path) -> str | None:
+    """Return what a finished recording lost although no person changed it, or None; only sizes are read.
+
+    After a loss of power, a disk that did not keep its word has files without content, or lacks them. Such a recording
+    is not finished, while one with other content is altered. The manifest may be missing: Snakemake removes it.
+    """
+    if (folder / MANIFEST).is_file() and not _bytes(folder / MANIFEST).strip(b"\0"):
+        return f"{MANIFEST} is empty"
+    if not checksummed(folder):
+        return f"{CHECKSUMS} is missing" if lost(folder) else None
+    expected, _ = parse(_bytes(folder / CHECKSUMS))
+    if not expected:
+        return f"{CHECKSUMS} is empty"
+    for name, digest in expected.items():
+        try:
+            size = (folder / name).lstat().st_size
+        except (OSError, ValueError):
+            if name == MANIFEST:
+                continue
+            return f"{name} is missing"
+        if size == 0 and digest != _EMPTY:
+            return f"{name} is empty"
+    return None
 
 
 def _files(folder: Path) -> tuple[dict[str, str], set[str]]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
 import shutil
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import open_regular, read_regular
+from drivelab.core.files import open_regular, read_regular, sync_file_system, write_atomic
 from drivelab.core.units import counted, some
 from drivelab.plan.plan import Plan, canonical
 from drivelab.recording import checksums
@@ -46,19 +46,23 @@ def now_iso() -> str:
 class Recording:
     """The evidence of one plan until completion.
 
-    Every journal line is on disk before `append` returns. A line of `append_soon` outlives this process, but not a loss
-    of power before the next `append` or `sync`.
+    A journal line is written only when everything before it is on disk: the evidence that it speaks of, the telemetry,
+    and the state of a drive on the virtual clock. So after a loss of power, what the journal calls finished is whole.
+    The line is on disk itself before `append` returns.
     """
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.final = plan.recording_path
         self.part = self.final.with_name(self.final.name + ".part")
+        self._soon: threading.Thread | None = None
+        self._failure: BaseException | None = None
 
     @property
     def complete(self) -> bool:
-        """Return whether the finished recording exists. A deleted manifest is then written again."""
-        return any(line["event"] == "complete" for line in read_journal(self.final))
+        """Return whether the finished recording exists, whole. A deleted manifest is then written again."""
+        ended = any(line["event"] == "complete" for line in read_journal(self.final))
+        return ended and checksums.torn(self.final) is None
 
     @property
     def measured(self) -> bool:
@@ -81,10 +85,12 @@ class Recording:
 
     def journal(self) -> list[dict[str, Any]]:
         """Return the lines so far, oldest first."""
+        self._await()
         return list(read_journal(self.part))
 
     def lines_of_use(self) -> int:
         """Return the number of lines without failures, which leave no evidence."""
+        self._await()
         try:
             text = (self.part / "journal.jsonl").read_bytes()
         except FileNotFoundError:
@@ -92,20 +98,42 @@ class Recording:
         return text.count(b"\n") - text.count(b'"event":"failed"')
 
     def append(self, event: str, **fields: Any) -> None:
-        """Add one line to the journal and force it to disk."""
-        self.append_soon(event, **fields)
-        self.sync()
+        """Force all evidence to disk, then add one line to the journal, and force that to disk."""
+        self._await()
+        self._put(_line(event, fields))
 
     def append_soon(self, event: str, **fields: Any) -> None:
-        """Add one line to the journal, which a later `append` or `sync` forces to disk."""
-        line = canonical({"event": event, "at": now_iso(), **fields}) + "\n"
+        """Do what `append` does beside the caller, so that a cell that is prepared need not wait for the disk.
+
+        The next use of the journal waits, and raises what failed. Until then, a kill loses the line, and the evidence
+        is measured again; this lasts as long as the disk takes, usually milliseconds. The results are normally not on
+        the drive under test, and the little that is written is in both cases written while the next cell runs: without
+        this, by the kernel, at a moment of its choice.
+        """
+        self._await()
+        self._soon = threading.Thread(target=self._put_quietly, args=(_line(event, fields),), name="journal")
+        self._soon.start()
+
+    def _put(self, line: str) -> None:
+        sync_file_system(self.part)
         with (self.part / "journal.jsonl").open("a", encoding="utf-8") as file:
             file.write(line)
-
-    def sync(self) -> None:
-        """Force the journal to disk."""
-        with (self.part / "journal.jsonl").open("rb") as file:
+            file.flush()
             os.fsync(file.fileno())
+
+    def _put_quietly(self, line: str) -> None:
+        try:
+            self._put(line)
+        except BaseException as failure:
+            self._failure = failure
+
+    def _await(self) -> None:
+        """Wait for a line of `append_soon`."""
+        if self._soon is not None:
+            self._soon.join()
+            self._soon, failure, self._failure = None, self._failure, None
+            if failure is not None:
+                raise failure
 
     def write(self, name: str, value: Any) -> None:
         """Write a JSON file in the recording atomically."""
@@ -142,12 +170,19 @@ class Recording:
 
     def set_aside(self, reason: str) -> None:
         """Restart, and keep the evidence so far beside the recording with the reason."""
+        self._await()
         if not self.part.exists():
             return
         self.unstage()
         drop_half_line(self.part / "journal.jsonl")
         self.append("abandoned", reason=reason)
         self.part.rename(self._aside())
+
+    def set_final_aside(self) -> Path:
+        """Move what is at the final path beside it, and return its new place."""
+        aside = self._aside()
+        self.final.rename(aside)
+        return aside
 
     def _aside(self) -> Path:
         number = 1
@@ -156,7 +191,7 @@ class Recording:
         return aside
 
     def finish(self) -> None:
-        """Write manifest and checksums, then rename to the final path.
+        """Write manifest and checksums, force all to disk, then rename to the final path.
 
         The workflow waits for the manifest. If killed before the rename, it runs again; after the rename the recording
         is complete. Raises UserError if the journal lists evidence that is missing, as in a copy made during the
@@ -169,16 +204,15 @@ class Recording:
             self.append("complete")
         self._write_manifest(self.part, is_checksummed=True)
         checksums.write_checksums(self.part)
+        sync_file_system(self.part)
         if self.final.exists():  # the workflow creates it, and users may have added files
             (self.final / MANIFEST).unlink(missing_ok=True)
             if any(self.final.iterdir()):
-                self.final.rename(self._aside())
+                self.set_final_aside()
             else:
                 self.final.rmdir()
         self.part.rename(self.final)
-        directory = os.open(self.final.parent, os.O_RDONLY)
-        os.fsync(directory)
-        os.close(directory)
+        sync_file_system(self.final)
 
     def _refuse_missing(self, journal: Iterable[Mapping[str, Any]]) -> None:
         """Raise UserError if folders in the journal are missing or empty."""
@@ -213,6 +247,10 @@ class Recording:
                 **({"checksums": checksums.CHECKSUMS} if is_checksummed else {}),
             },
         )
+
+
+def _line(event: str, fields: Mapping[str, Any]) -> str:
+    return canonical({"event": event, "at": now_iso(), **fields}) + "\n"
 
 
 def _has_evidence(line: Mapping[str, Any]) -> bool:
@@ -260,25 +298,7 @@ def read_object(path: Path) -> dict[str, Any]:
     return body if isinstance(body, dict) else {}
 
 
-def write_json(path: Path, value: Mapping[str, Any] | list[Any]) -> None:
-    """Write a JSON file atomically.
-
-    Writers wait for each other; a writer reuses the temporary file that a killed writer left.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
+def write_json(path: Path, value: Mapping[str, Any] | list[Any], *, lasting: bool = True) -> None:
+    """Write a JSON file as `write_atomic` does."""
     text = json.dumps(value, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    while True:
-        with part.open("a", encoding="utf-8") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not part.exists() or not os.path.samestat(os.fstat(file.fileno()), part.stat()):
-                continue  # another writer has replaced it meanwhile
-            try:
-                file.truncate(0)
-                file.write(text)
-                file.flush()
-                part.replace(path)
-            except BaseException:
-                part.unlink(missing_ok=True)
-                raise
-            return
+    write_atomic(path, text, lasting=lasting)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.files import run_directory, write_atomic
 from drivelab.core.lock import exclusive
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard
@@ -176,10 +176,7 @@ class LastUser:
         Call it only after judging the previous user: if the process is killed in between, the next process would take
         itself for the previous user.
         """
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_name(f"{self._path.name}.part")
-        part.write_text(self._recording, encoding="utf-8")
-        part.replace(self._path)
+        write_atomic(self._path, self._recording)
 
 
 def reset_of_model(counters: Mapping[str, int]) -> dict[str, Any]:

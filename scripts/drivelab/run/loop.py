@@ -125,7 +125,6 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
     def on_tick(elapsed_s: float) -> None:
         nonlocal following
         if following is not None:
-            bench.recording.sync()
             bench.prepare(*following)
             following = None
         progress.say(f"{text}, {elapsed_s:.0f} s", fraction)
@@ -146,8 +145,6 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
 
 def _preparable(bench: Bench, loop: _Loop, place: Place) -> tuple[str, Cell] | None:
     """Return folder and cell of what to prepare while the cell at `place` runs, from its first tick; None for nothing.
-
-    Writes that would lengthen the gap before a prepared cell follow at that cell's first tick.
 
     Preparing takes a CPU for 0.2 s, so the cell must leave one free. With a pause the gap is part of the protocol.
     """

@@ -139,7 +139,7 @@ class Progress:
     def _put(self, **changes: Any) -> None:
         with self._lock:
             self._status = replace(self._status, at_s=time.time(), **changes)
-            write_json(self._path, asdict(self._status))
+            write_json(self._path, asdict(self._status), lasting=False)
 
 
 def _refuse_to_lose(plan: Plan, before: Status) -> None:

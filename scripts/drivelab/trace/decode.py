@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
+from drivelab.core.files import put_in_place
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder, Rows
 from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
@@ -69,7 +70,7 @@ def decode(
             if len(corrections):
                 _correct(first_pass, corrections, output)
             else:
-                first_pass.replace(output)
+                put_in_place(first_pass, output)
         finally:
             first_pass.unlink(missing_ok=True)
     return summary

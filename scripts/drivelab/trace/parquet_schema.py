@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import open_regular
+from drivelab.core.files import open_regular, put_in_place
 
 OPERATIONS = ("read", "write", "flush", "discard", "write-zeroes")
 FLAGS = ("sync", "meta", "fua", "readahead", "preflush")
@@ -132,7 +132,7 @@ class TraceWriter:
         body = json.dumps({"format": FORMAT_VERSION, **provenance}, sort_keys=True)
         self._writer.add_key_value_metadata({PROVENANCE_KEY.decode(): body})
         self._writer.close()
-        self._part.replace(self._path)
+        put_in_place(self._part, self._path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._writer.close()

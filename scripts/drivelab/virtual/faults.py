@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Protocol
 
+from drivelab.core.files import write_atomic
 from drivelab.virtual.model import DriveModel
 
 
@@ -83,10 +84,7 @@ def set_faults(state_file: Path, *faults: Fault) -> None:
     if not faults:
         file.unlink(missing_ok=True)
         return
-    part = file.with_name(f".{file.name}.part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    part.write_text(json.dumps([asdict(fault) for fault in faults]))
-    part.replace(file)
+    write_atomic(file, json.dumps([asdict(fault) for fault in faults]))
 
 
 def read_faults(state_file: Path) -> list[Fault]:

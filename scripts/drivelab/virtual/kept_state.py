@@ -18,6 +18,7 @@ from threading import Thread
 from zlib import crc32
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import put_in_place
 from drivelab.virtual.ftl import FlashDrive
 from drivelab.virtual.model import PAGE_BYTES, DriveModel
 from drivelab.virtual.server import XATTR
@@ -53,7 +54,7 @@ def write(file: Path, drive: FlashDrive, data: memoryview, now_us: float) -> Non
         with part.open("wb") as target:
             for piece in dump(drive, data, now_us, time.time()):
                 target.write(piece)
-        part.replace(file)
+        put_in_place(part, file)
     except OSError:
         discard_part(file)
         raise

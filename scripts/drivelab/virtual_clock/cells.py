@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.files import write_atomic
 from drivelab.fio.cell_evidence import EPOCH_MS, write_evidence
 from drivelab.fio.early_end import Completion, StopRule
 from drivelab.fio.job import job_text
@@ -75,9 +76,7 @@ class Telemetry:
 
 
 def _write(path: Path, lines: list[dict[str, Any]]) -> None:
-    part = path.with_name(f".{path.name}.part")
-    part.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines), encoding="utf-8")
-    part.replace(path)
+    write_atomic(path, "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
 
 
 def _unix_s(at_us: float) -> float:
@@ -232,14 +231,12 @@ class VirtualClockDrive:
     def _save(self) -> None:
         place = self._place()
         head = {"format": _FORMAT, "model": self.model.to_mapping(), "now_us": self._now_us, "left_at": place}
-        temporary = self._file.with_name(f".{self._file.name}.part")
-        temporary.write_bytes(json.dumps(head).encode() + b"\n" + self._flash.dump())
         if place != self.left_at:  # a kill from here to the last line leaves the old state or the new one
             self._before.unlink(missing_ok=True)
             if self._file.exists():
                 os.link(self._file, self._before)
             self.left_at = place
-        temporary.replace(self._file)
+        write_atomic(self._file, json.dumps(head).encode() + b"\n" + self._flash.dump())
         if self._telemetry is not None:
             self._telemetry.keep(self._now_us)
 

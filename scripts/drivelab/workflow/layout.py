@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,14 @@ from typing import Any
 from drivelab.campaign.planning import Planned
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.files import write_atomic
 from drivelab.imported import IMPORTED
 from drivelab.plan.hosts import host_of
+from drivelab.plan.places import restored_folder
 from drivelab.plan.study_parts import IN_RESULTS
+from drivelab.recording import checksums
 from drivelab.recording.folders import OWNER, owner, refuse_other_owner
-from drivelab.recording.writer import UNFINISHED
+from drivelab.recording.writer import UNFINISHED, Recording
 from drivelab.run.places import announce
 from drivelab.virtual.kept_state import KEPT_DRIVES
 from drivelab.workflow.cluster import Simultaneous, simultaneous_jobs
@@ -249,6 +253,23 @@ class Layout(FigureLayout):
             if planned is not None and path.read_text() != planned.plan.to_json() + "\n":
                 path.unlink()
 
+    def set_torn_aside(self) -> None:
+        """Set aside finished recordings that lost files in a loss of power, so that they are measured again; say so.
+
+        Recordings of an archive stay: they were not measured here. Do not call this while a Snakemake measures.
+        """
+        if restored_folder(Path(self.results)) is not None:
+            return
+        for plan in self.campaign.here:
+            recording = Recording(plan)
+            if (loss := checksums.torn(recording.final)) is not None:
+                aside = recording.set_final_aside()
+                print(
+                    f"drivelab: {plan.recording}: is not whole: {loss}, as after a loss of power. It is measured "
+                    f"again; the rest is in {aside}.",
+                    file=sys.stderr,
+                )
+
     def _plan_files(self) -> Iterator[tuple[str, Path]]:
         """Yield each recording that has a plan file, and the file."""
         plans = Path(self.results) / "plans"
@@ -265,8 +286,7 @@ class Layout(FigureLayout):
             if recording not in wanted:
                 path.unlink(missing_ok=True)
         path = Path(self.results) / OWNER
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.campaign.study.name + "\n")
+        write_atomic(path, self.campaign.study.name + "\n")
         study = self.campaign.study
         hosts = dict.fromkeys(host_of(plan) for plan in self.campaign.here)
         announce(study.results, {host: study.concurrency_of(host) for host in hosts})

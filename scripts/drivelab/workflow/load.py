@@ -36,5 +36,6 @@ def load(config: Mapping[str, Any], *, starts: bool) -> tuple[Layout, Scheduling
         require_writable(layout.campaign.study.results)
         if not held(layout.campaign.study.results):
             layout.drop_stale_plans()
+            layout.set_torn_aside()
     fleet = Fleet(layout, judges=starts) if layout.campaign.fleet else None
     return layout, Scheduling(layout.campaign, cluster), fleet

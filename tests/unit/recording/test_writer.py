@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
 import shutil
+import threading
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -9,6 +12,8 @@ import pytest
 
 from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
+from drivelab.recording import writer
+from drivelab.recording.checksums import CHECKSUMS, altered, torn
 from drivelab.recording.folders import worked_s
 from drivelab.recording.writer import MANIFEST, Recording, read_journal
 
@@ -170,3 +175,91 @@ def test_slices_of_a_killed_soak_are_evidence(recording: Recording) -> None:
     recording.append("soak", step=0, directory="cells/0-soak-part1", finished=False, slices=2)
     with pytest.raises(UserError, match="cells/0-soak-part1"):
         recording.finish()
+
+
+def _on_disk(monkeypatch: pytest.MonkeyPatch, part: Path) -> list[list[str]]:
+    """Keep the journal's events at each sync of the file system."""
+    at_sync: list[list[str]] = []
+
+    def sync(path: Path) -> None:
+        assert path.is_relative_to(part) or path == part.with_name(part.stem)
+        at_sync.append([line["event"] for line in read_journal(part)])
+
+    monkeypatch.setattr(writer, "sync_file_system", sync)
+    return at_sync
+
+
+def test_evidence_is_on_disk_before_each_line_and_before_the_rename(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_sync = _on_disk(monkeypatch, recording.part)
+    recording.append("seal")
+    recording.append_soon("cell", step=0)
+    recording.append("loop", step=0)
+    assert at_sync == [[], ["seal"], ["seal", "cell"]]
+    renamed: list[int] = []
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", lambda path, target: renamed.append(len(at_sync)) or rename(path, target))
+    recording.finish()
+    assert at_sync[3:-1] == [["seal", "cell", "loop"], ["seal", "cell", "loop", "complete"]]
+    assert renamed == [5], "synchronised before the rename, and after it"
+    assert len(at_sync) == 6
+
+
+def test_a_line_without_evidence_on_disk_is_not_written(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(writer, "sync_file_system", failing)
+    recording.append_soon("cell", step=0)
+    with pytest.raises(OSError, match="Input/output error"):
+        recording.journal()
+    with pytest.raises(OSError, match="Input/output error"):
+        recording.append("cell", step=0)
+    assert recording.journal() == []
+
+
+def test_a_later_line_does_not_wait_but_is_seen_by_the_next_use(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_sync = threading.Event()
+    monkeypatch.setattr(writer, "sync_file_system", lambda path: may_sync.wait(60))
+    recording.append_soon("cell", step=0)
+    assert list(read_journal(recording.part)) == [], "its evidence is not on disk"
+    may_sync.set()
+    assert [line["event"] for line in recording.journal()] == ["cell"]
+
+
+@pytest.mark.parametrize("name", [CHECKSUMS, MANIFEST, "journal.jsonl", "cells/x/fio.json"])
+@pytest.mark.parametrize("loss", [lambda path: path.write_bytes(b""), Path.unlink], ids=["empty", "missing"])
+def test_a_recording_that_lost_files_is_unfinished_and_repeated(
+    recording: Recording, name: str, loss: Callable[[Path], object]
+) -> None:
+    def measure() -> None:
+        recording.open()
+        folder = recording.directory("cells/x")
+        (folder / "fio.json").write_text("{}")
+        (folder / "stderr").write_text("")  # empty as measured
+        recording.append("cell", step=0, directory="cells/x")
+        recording.finish()
+
+    measure()
+    assert recording.complete
+    loss(recording.final / name)
+    if (name, loss) == (MANIFEST, Path.unlink):  # Snakemake removes it before the job
+        assert recording.complete
+        return
+    assert torn(recording.final) is not None
+    assert not recording.complete
+    measure()
+    assert recording.complete
+    assert recording.final.with_name(f"{recording.final.name}.abandoned-1").is_dir()
+
+
+def test_changed_content_is_altered_and_not_repeated(recording: Recording) -> None:
+    recording.append("cell", step=0)
+    recording.finish()
+    (recording.final / "plan.json").write_text("{}")
+    assert torn(recording.final) is None
+    assert recording.complete
+    assert altered(recording.final) == {"plan.json": "altered"}

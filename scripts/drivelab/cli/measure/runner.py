@@ -60,8 +60,11 @@ def run_study(path: Path, cores: int, yes: bool, profile: Path | None = None, wh
     _refuse_other_records(profile)
     hosts = Cluster.of_profile(profile) if profile else None
     campaign = Campaign.load(path, everywhere=hosts is not None)
-    Layout(campaign).check_owner()
+    layout = Layout(campaign)
+    layout.check_owner()
     require_writable(campaign.study.results)
+    if locks.at_work(path) is None:
+        layout.set_torn_aside()
     submission = None
     if profile is not None and hosts is not None:
         hosts.refuse(campaign)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.cli.start.inventory import VIA, additions, sheet_text, verdict
-from drivelab.core.files import read_regular, real_path
+from drivelab.core.files import read_regular, real_path, write_atomic
 from drivelab.core.terminal import broken
 from drivelab.core.units import counted, format_amount
 from drivelab.plan.places import ROOT
@@ -114,9 +114,7 @@ def _put_sheet(drives: list[dict[str, Any]], present: str, output: Path | None) 
     if output is None:
         print(text, end="")
         return
-    part = output.with_name(f".{output.name}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(output)
+    write_atomic(output, text)
     print(f"{output}: written; {_added_sentence(drives, present)}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,8 +66,7 @@ def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[s
         _mount(kind, device, mount, discard=discard, options=options)
         yield mount
     finally:
-        unmount(mount)
-        mount.rmdir()
+        _put_away(mount)
         journal.unlink()
 
 
@@ -95,17 +95,33 @@ def unmount(mount: Path) -> None:
             time.sleep(0.1)
 
 
+def _put_away(mount: Path) -> None:
+    """Unmount and remove the folder; detach a file system that stays in use, and say so.
+
+    Nobody would unmount it later: the folder's journal ends with this process. The guard refuses its drive meanwhile.
+    """
+    try:
+        unmount(mount)
+    except UserError as failure:
+        checked(["umount", "--lazy", str(mount)], f"detaching {mount}")
+        reason = str(failure).rstrip(".")
+        print(
+            f"drivelab: {reason}. It was detached from the folder, and its drive stays in use until the programs that "
+            "use it end. End them before you use the drive.",
+            file=sys.stderr,
+        )
+    with suppress(FileNotFoundError):
+        mount.rmdir()
+
+
 def recover_mounts() -> None:
-    """Unmount what killed processes left mounted; raise UserError if in use."""
+    """Unmount what killed processes left mounted."""
     for journal in sorted(run_directory().glob("mount-*.json")):
         with suppress(FileNotFoundError):  # the killed process's guardian may do the same
             body = json.loads(journal.read_text())
             if alive(body["pid"], body["started"]):
                 continue
-            mount = Path(body["mount"])
-            unmount(mount)
-            with suppress(FileNotFoundError):
-                mount.rmdir()
+            _put_away(Path(body["mount"]))
             journal.unlink()
 
 

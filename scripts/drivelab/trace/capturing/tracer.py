@@ -15,7 +15,7 @@ from typing import Any, TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.files import run_directory, write_atomic
 from drivelab.core.lock import locked_file
 from drivelab.drives.sysfs import read_text
 from drivelab.trace.capturing.capture_report import boot_id
@@ -162,12 +162,7 @@ def write_journal(before: dict[str, str], device_traces: Iterable[Path]) -> None
 
 def save_journal(path: Path, body: Mapping[str, Any]) -> None:
     """Write a journal that is there completely or not at all, also after kill -9 or a crash of the host."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w") as file:
-        json.dump(body, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    write_atomic(path, json.dumps(body))
 
 
 def cpus(tracing: Path = TRACING) -> list[Path]:
