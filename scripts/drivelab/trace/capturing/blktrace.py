@@ -21,6 +21,7 @@ from typing import TextIO
 from drivelab.core import programs
 from drivelab.core.errors import UserError
 from drivelab.core.lock import locked_file
+from drivelab.core.private import make_private
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
@@ -68,7 +69,7 @@ class Blktrace:
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
         self._lock = locked_file(
-            self._run / f"blktrace-{self._disk.name}.lock",
+            make_private(self._run) / f"blktrace-{self._disk.name}.lock",
             f"another drivelab process traces {self._disk.name}; wait until it ends",
         )
         try:

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
+from drivelab.core.programs import python
 from drivelab.trace.capturing import blktrace, mounts, tracer
 from drivelab.trace.capturing.capture_report import MARK, marked, started
 
@@ -45,7 +46,7 @@ def watch() -> Iterator[Guardian]:
     """Run a guardian during a capture."""
     mark = f"{os.getpid()}.{started(os.getpid())}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "drivelab.trace.capturing.guardian", mark],
+        python("-m", "drivelab.trace.capturing.guardian", mark),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(_SCRIPTS)},
     )  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.private import make_private
 from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
 from drivelab.plan import file_system
@@ -55,7 +56,7 @@ def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[s
     Without `discard`, the file system does not discard free space; otherwise its default applies. `options` are further
     mount options.
     """
-    RUN.mkdir(parents=True, exist_ok=True)
+    make_private(RUN)
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=RUN))
     journal = RUN / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})
