@@ -19,7 +19,7 @@ from waits import wait_until
 
 from drivelab.collect.collect import collect
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.drives.guard import HeldDevice
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal

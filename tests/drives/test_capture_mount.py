@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from captures import dd
 
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.plan.places import ROOT
 from drivelab.trace.capturing import capture, tracer
 

@@ -15,7 +15,7 @@ from captures import background, dd, running
 from waits import wait_until
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.trace.capturing import applications, capture, ftrace, mounts
 from drivelab.trace.decode import decode
 from drivelab.trace.parquet_schema import read_trace

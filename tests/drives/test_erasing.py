@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.drives import guard
 from drivelab.plan.drive_sheet import SheetRow
 from drivelab.virtual import manage

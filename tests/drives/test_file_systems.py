@@ -20,7 +20,7 @@ from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.core.units import parse_size
 from drivelab.drives import signatures
 from drivelab.fio.job_run import run_fio

@@ -26,6 +26,7 @@ from waits import GENEROUS_S, wait_until
 from drivelab.cli.main import main
 from drivelab.core import lock
 from drivelab.core.errors import UserError
+from drivelab.drives import identity
 from drivelab.virtual import fuse, manage
 from drivelab.virtual.faults import Fault
 from drivelab.virtual.manage import VirtualDrive
@@ -456,3 +457,13 @@ def test_garbage_in_a_control_attribute_is_refused(drive: VirtualDrive) -> None:
         with pytest.raises(OSError, match=r"Invalid argument|not supported"):
             os.setxattr(drive.mount_point, f"user.drivelab.{attribute}", value)
     assert drive.alive
+
+
+def test_a_path_of_a_real_drive_to_a_virtual_drive_is_recognised(
+    drive: VirtualDrive, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also a drive whose record is in another run directory."""
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("DRIVELAB_RUN_DIR", str(tmp_path / "other"))
+        facts = identity.describe(Path(drive.device).name)
+    assert (facts["virtual"], facts["model"], facts["transport"]) == (True, "drivelab virtual drive", "virtual")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
 from drivelab.trace.capturing import capture, tracer
 from drivelab.virtual import fuse
 

@@ -143,7 +143,7 @@ def _run(spec: Application, device: str, mount: Path, guard: Guardian, folder: P
         folder / RUN_FILE,
         {
             "application": spec.name,
-            "command": command,
+            "command": list(spec.command),  # not the paths of this host, since recordings are published
             "exit_status": outcome.exit_status,
             "sync_fault": fault,
             "duration_s": outcome.duration_s + sync_s,

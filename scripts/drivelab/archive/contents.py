@@ -25,6 +25,8 @@ RECORDS = ".snakemake/metadata"
 _CONFIGURATION = ("config/applications.yaml", "config/virtual_drives.yaml")
 _PROTOCOLS = Path("config/protocols")
 _TRACES = Path("traces")
+_OF_THIS_HOST = (CONSENT, "snakemake.log")
+"""Files that are never archived: consent, and Snakemake's log, which names the user and the folders of this host."""
 _UNSAFE = re.compile(r"[\x00-\x1f\x7f\\\ud800-\udfff]")
 """Characters in names that are not text, or that differ in checksums or on other systems."""
 
@@ -165,10 +167,10 @@ def _records(names: Collection[str]) -> Iterator[Path]:
 
 
 def _below(path: Path, without: Collection[str]) -> Iterator[Path]:
-    """Yield the file at a path, or all files below it, without other studies and this host's consent."""
+    """Yield the file at a path, or all files below it, without other studies and what is only for this host."""
     if path.is_symlink():
         raise UserError(f"{path}: is a link, and an archive cannot hold links; replace it by its target, or remove it")
-    if path.name == CONSENT:
+    if path.name in _OF_THIS_HOST:
         return
     if path.is_file():
         yield path

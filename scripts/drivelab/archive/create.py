@@ -168,15 +168,14 @@ def _fill(
     sizes: dict[str, int] = {}
     with _report_missing(items):
         for item in items:
-            with item.path.open("rb") as source:
-                status = os.fstat(source.fileno())
+            with _opened(item.path) as (source, size, status):
                 try:
-                    digests[item.name] = sink.add(item.name, source, status.st_size, int(status.st_mtime))
+                    digests[item.name] = sink.add(item.name, source, size, int(status.st_mtime))
                 except DamagedError:
                     raise changed(item.path) from None
             if item.path.name == CHECKSUMS:
                 sums[item.name.removesuffix(CHECKSUMS)] = item.path.read_bytes()
-            sizes[item.name] = status.st_size
+            sizes[item.name] = size
             latest_s = max(latest_s, int(status.st_mtime))
             watch(status.st_size)
         written.altered = dict(sorted([*altered_recordings(digests, sums), *_misplaced(items)]))
@@ -202,6 +201,24 @@ def _refuse_unreadable(study: Study, items: Sequence[Item]) -> None:
             f"{study.path}: has {len(items):,} files, too many for one archive: the list of their checksums would have "
             f"more than {MOST_LIST_BYTES >> 20} MiB. Leave some out with --without, or archive parts of the study."
         )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[BinaryIO, int, os.stat_result]]:
+    """Yield a file of the study, its size and its state.
+
+    A log may hold a traceback, so the folders of this host that would name the user are replaced.
+    """
+    with path.open("rb") as source:
+        status = os.fstat(source.fileno())
+        if path.suffix != ".log" or "logs" not in path.parts:
+            yield source, status.st_size, status
+            return
+        text = source.read()
+        for folder, word in ((Path.cwd(), b"."), (Path.home(), b"~")):
+            if len(folder.parts) > 1:
+                text = text.replace(bytes(folder), word)
+        yield io.BytesIO(text), len(text), status
 
 
 @contextmanager

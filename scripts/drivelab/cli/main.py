@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import drivelab
@@ -47,6 +48,38 @@ def parser() -> RootParser:
     return root
 
 
+def _refuse_undecodable(arguments: Sequence[str]) -> None:
+    """Raise UserError for a name that is not UTF-8, of the current folder or in the arguments.
+
+    Recordings, tables and reports are UTF-8, and could not name the file.
+    """
+    try:
+        folder = [str(Path.cwd())]
+    except OSError:  # removed, or not readable
+        folder = []
+    for name in [*folder, *arguments]:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise UserError(_undecodable(name)) from None
+
+
+def _undecodable(name: str) -> str:
+    return (
+        f"{name}: the name is not UTF-8 text, so recordings and reports cannot hold it. Rename the file or folder "
+        "(mv), then run the command again."
+    )
+
+
+def _word_at(text: str, place: int) -> str:
+    """Return the word of a text with the character at `place`: a path within a longer text."""
+    begin = max(text.rfind(end, 0, place) for end in _ENDS) + 1
+    return text[begin : min((at for end in _ENDS if (at := text.find(end, place)) >= 0), default=len(text))]
+
+
+_ENDS = " \n\t\"'<>"
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 for success, 1 for failure, 2 for a user error, 130 if interrupted by a signal.
 
@@ -55,15 +88,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     escape_output()
     try:
         from drivelab.cli.completion import complete
+        from drivelab.core.private import restrict_umask
+        from drivelab.core.programs import keep_safe_path_private
         from drivelab.core.termination import end_in_order
+        from drivelab.plan.places import ROOT, refuse_foreign_project
 
         end_in_order()
+        restrict_umask()
+        keep_safe_path_private()
         commands = parser()
         complete(commands)
+        _refuse_undecodable(sys.argv[1:] if arguments is None else arguments)
         options = commands.parse_args(arguments)
+        refuse_foreign_project(ROOT)
         return int(options.handler(options))
     except UserError as error:
         say(f"drivelab: {error}", stderr=True)
+        return 2
+    except UnicodeEncodeError as error:
+        if error.encoding != "utf-8":
+            raise
+        say(f"drivelab: {_undecodable(_word_at(error.object, error.start))}", stderr=True)
         return 2
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -19,6 +19,7 @@ from drivelab.collect.belonging import (
     refused_unreadable,
 )
 from drivelab.collect.cell_rows import Clock, Rows, bin_rows, columns_by_workload, load_rates, result_columns
+from drivelab.collect.inventory import is_virtual
 from drivelab.collect.replays import replay_tables
 from drivelab.collect.soundness_of_cells import check_place, judge, readable_result, readable_slices, unsound_seconds
 from drivelab.collect.soundness_of_runs import application_runs
@@ -106,7 +107,7 @@ def collect(recording: Path, reduced: bool, limits: Limits = DEFAULT) -> dict[st
 
 def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.DataFrame]:
     plan = Plan.read(recording / "plan.json")
-    key, steps = _key(plan, reduced), Steps(plan.subject["condition"], plan.subject["measure"])
+    key, steps = _key(recording, plan, reduced), Steps(plan.subject["condition"], plan.subject["measure"])
     rows: dict[str, Rows] = {"cells": [], "latency_bins": [], "series": []}
     clock, timeline = Clock(), Timeline(read_samples(recording))
     replays: list[Mapping[str, Any]] = []
@@ -209,7 +210,7 @@ def _power_and_taint(timeline: Timeline, facts: Mapping[str, Any], limits: Limit
     return {**columns, "power_source": "meter" if metered else "drive"}
 
 
-def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
+def _key(recording: Path, plan: Plan, reduced: bool) -> dict[str, Any]:
     return {
         "recording": plan.recording,
         "drive": plan.drive,
@@ -218,7 +219,7 @@ def _key(plan: Plan, reduced: bool) -> dict[str, Any]:
         "measurement": plan.measurement,
         "run": plan.run,
         "reduced": reduced,
-        "virtual": plan.virtual,
+        "virtual": is_virtual(recording, plan),
         "clock": plan.clock,
     }
 

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from drivelab.core.errors import UserError
+from drivelab.plan.plan import Plan
 from drivelab.plan.subject_kinds import DRIVE
-from drivelab.recording.writer import read_journal
+from drivelab.recording.writer import read_journal, read_object
 from drivelab.tables.schemas import SCHEMAS
 from drivelab.trace.statistics.count import row_of
 from drivelab.trace.trace_catalogue import sha256_of
@@ -26,6 +27,11 @@ def drives(recordings: Sequence[Path]) -> pd.DataFrame:
         for recording in recordings
     ]
     return _unique(rows, "drives")
+
+
+def is_virtual(recording: Path, plan: Plan) -> bool:
+    """Return whether a recording is of a virtual drive: by its plan, or because a path of a real drive led to one."""
+    return plan.virtual or read_object(recording / "identity.json").get("virtual") is True
 
 
 def hosts(recordings: Sequence[Path]) -> pd.DataFrame:

@@ -10,7 +10,6 @@ import errno
 import fcntl
 import os
 import stat
-import tempfile
 from io import BufferedReader
 from pathlib import Path
 
@@ -133,30 +132,3 @@ def _fsync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def run_directory() -> Path:
-    """Return `$DRIVELAB_RUN_DIR`, or /run/drivelab; the folder may not exist yet.
-
-    Raises UserError if the folder belongs to another user, who could make a command restore settings of their choice.
-    """
-    folder = Path(os.environ.get("DRIVELAB_RUN_DIR", "/run/drivelab")).resolve()
-    try:
-        owner = folder.stat().st_uid
-    except OSError:
-        return folder
-    if owner not in (0, os.geteuid()):
-        raise UserError(
-            f"{folder}: belongs to user {owner}, who could change what drivelab keeps there. "
-            "Set DRIVELAB_RUN_DIR to a folder that you own."
-        )
-    return folder
-
-
-def own_run_directory() -> Path:
-    """Return `run_directory` if this user may write there, else a folder of this user for what others need not see."""
-    folder = run_directory()
-    existing = next(path for path in (folder, *folder.parents) if path.exists())
-    if os.access(existing, os.W_OK):
-        return folder
-    return Path(os.environ.get("XDG_RUNTIME_DIR", tempfile.gettempdir())) / f"drivelab-{os.geteuid()}"

@@ -58,7 +58,7 @@ class Forks:
             self._socket = os.open(name, os.O_PATH | os.O_CLOEXEC)  # outlives its name, so no file is left
             os.close(place)
             self._server = programs.start(
-                [sys.executable, "-m", __name__, str(listener.fileno()), warm_up, *modules],
+                programs.python("-m", __name__, str(listener.fileno()), warm_up, *modules),
                 signal="TERM", pass_fds=[listener.fileno()], env={**os.environ, **_ONE_THREAD},
             )  # fmt: skip
         atexit.register(self.end)

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -30,6 +31,29 @@ def packages() -> dict[str, str]:
     lines = Path(__file__).with_name("programs.txt").read_text().splitlines()
     rows = [line.split() for line in lines if not line.startswith("#")]
     return {program: package for package, _, *programs in rows for program in programs}
+
+
+def python(*arguments: str) -> list[str]:
+    """Return a command of this Python, which imports no file of the current folder.
+
+    With `-m` and `-c`, Python looks for modules in the current folder first. Another user may have put a `json.py`
+    there. `-P` leaves the folder out.
+    """
+    return [sys.executable, "-P", *arguments]
+
+
+SAFE_PATH = {"PYTHONSAFEPATH": "drivelab"}
+"""Variable that does the same as `python` for the Pythons that a child process starts, such as Snakemake's jobs."""
+
+
+def keep_safe_path_private() -> None:
+    """Remove SAFE_PATH from this process's environment.
+
+    drivelab's own programs need it no longer, and a measured application may be a Python program that imports files
+    next to it. A value that the user has set stays.
+    """
+    if os.environ.items() >= SAFE_PATH.items():
+        del os.environ["PYTHONSAFEPATH"]
 
 
 def ending_with_parent(signal: str) -> list[str]:

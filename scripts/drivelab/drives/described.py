@@ -19,6 +19,7 @@ from drivelab.drives.identifiers import actual_serial, identifier
 from drivelab.drives.sysfs import Wear, block_dir, read_text
 from drivelab.plan.subject_kinds import ARRAY, DRIVE, KINDS, PARTITION, VOLUME
 from drivelab.virtual import manage
+from drivelab.virtual.fuse import is_virtual
 from drivelab.virtual.model import DriveModel
 
 _WITH_RECORDS = {"thin", "thin-pool", "raid", "mirror", "cache", "writecache", "integrity"}
@@ -107,7 +108,8 @@ def describe(drive: ApprovedDevice) -> dict[str, Any]:
         return facts
     members = [member_of(disk) for disk in drive.disks]
     common = {key: _common(member.get(key) for member in members) for key in ("model", "firmware", "transport", "link")}
-    return facts | common | {
+    virtual = {"virtual": True} if any(map(is_virtual, drive.disks)) else {}
+    return facts | common | virtual | {
         "serial": drive.serial,
         "composition": composition_words(drive.name),
         "members": members,

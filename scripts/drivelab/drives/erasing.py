@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import make_private, run_directory
 from drivelab.drives import sysfs, tools
 from drivelab.drives.node import Node, inherited
 from drivelab.drives.tools import NO_ANSWER, Output
@@ -89,7 +89,7 @@ def _locked(name: str) -> int:
     """Return the descriptor of the empty, locked lock file; the caller holds the drive, so no other process writes."""
     path = _path(name)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_private(path.parent)
         path.unlink(missing_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except OSError as error:

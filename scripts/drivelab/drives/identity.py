@@ -12,6 +12,8 @@ from drivelab.core.errors import UserError
 from drivelab.core.files import real_path
 from drivelab.drives import ata, nvme, scsi, sysfs, tools
 from drivelab.drives.sysfs import read_text
+from drivelab.virtual.fuse import is_virtual
+from drivelab.virtual.model import PRODUCT
 
 BY_ID = Path("/dev/disk/by-id")
 UDEV = Path("/run/udev/data")
@@ -142,7 +144,8 @@ def describe(
         more = _sata(name, sys_root, udev_root)
     else:
         more = _other(name, sys_root)
-    return facts | {key: value for key, value in more.items() if value is not None}
+    virtual = {"model": PRODUCT, "transport": "virtual", "virtual": True} if is_virtual(name, sys_root) else {}
+    return facts | {key: value for key, value in more.items() if value is not None} | virtual
 
 
 def by_id(name: str, serial: str | None, sys_root: Path = Path("/sys"), root: Path = BY_ID) -> str | None:

@@ -199,14 +199,24 @@ def foreign_option(result: FioResult, sections: Sequence[Mapping[str, str]]) -> 
     return differences[0] if differences and all(differences) else None
 
 
-def require_own(directory: Path, began_s: float) -> None:
-    """Raise CellFailed if fio's output is from another job or before `began_s` (Unix).
+_BELOW_ZERO = re.compile(r'"(total_ios|io_bytes|runtime|iops|bw|bw_bytes)"\s*:\s*(-[\d.]+)')
 
+
+def require_own(directory: Path, began_s: float) -> None:
+    """Raise CellFailed if fio's output is from another job or before `began_s` (Unix), or has a count below zero.
+
+    Stop rules and the next cells depend on the counts and rates, so a fio that reports such a number ends the cell.
     One fio process writes the whole file, so the first document is enough. drivelab.fio.result reports unreadable
     output.
     """
+    text = output_text(directory)
+    if negative := _BELOW_ZERO.search(text):
+        raise CellFailed(
+            f"{directory / 'fio.json'} has {negative[2]} as {negative[1]}, which cannot be negative; check which fio "
+            "is installed (fio --version), then run again"
+        )
     try:
-        document = next(documents(output_text(directory)))
+        document = next(documents(text))
         result = from_document(document)
     except CellFailed:
         return

@@ -17,8 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import own_run_directory
 from drivelab.core.lock import alone, is_held
+from drivelab.core.private import make_private, own_run_directory
 from drivelab.drives import sysfs
 from drivelab.drives.sysfs import read_text
 
@@ -115,7 +115,7 @@ def _alone() -> AbstractContextManager[None]:
 
 
 def _folder() -> Path:
-    return own_run_directory() / "null-targets"
+    return make_private(own_run_directory() / "null-targets")
 
 
 def _path(name: str) -> Path:

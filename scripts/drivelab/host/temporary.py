@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory, write_atomic
+from drivelab.core.files import write_atomic
+from drivelab.core.private import make_private, run_directory
 from drivelab.core.termination import deferred
 from drivelab.drives.sysfs import read_text
 from drivelab.drives.undo import Command, Undo, Write, from_mapping, perform
@@ -141,21 +142,16 @@ class Temporary:
     def _locked(self) -> Iterator[None]:
         """Create the folder if needed and lock it. Flock(2) ends with the process that holds it."""
         try:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.folder.parent)
             # drivelab runs commands from the journal, so no other user may write to it.
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            self._claims.mkdir(exist_ok=True)
+            make_private(self.folder, 0o700)
+            make_private(self._claims, 0o700)
             descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
             raise UserError(
                 f"cannot change settings temporarily: {self.folder} is not usable ({error.strerror}); run as root"
             ) from None
         try:
-            status = os.fstat(descriptor)
-            if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                raise UserError(
-                    f"other users can write to {self.folder}, so its journal is not trustworthy; remove the folder"
-                )
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             self._forget_other_boots()
             yield

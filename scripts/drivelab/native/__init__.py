@@ -18,6 +18,7 @@ from pathlib import Path
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.private import refuse_shared
 
 SOURCES = Path(__file__).parent
 COMPILER = ("cc", "-std=c11", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror=incompatible-pointer-types")
@@ -84,14 +85,16 @@ def place_of(name: str) -> Path:
 def _cache() -> Path:
     """Return the user's folder for products, after the XDG Base Directory Specification."""
     folder = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(folder) if folder.startswith("/") else Path.home() / ".cache") / "drivelab"
+    cache = (Path(folder) if folder.startswith("/") else Path.home() / ".cache") / "drivelab"
+    refuse_shared(cache, "Set XDG_CACHE_HOME to a folder that you own")  # drivelab loads and runs the products
+    return cache
 
 
 def _build(product: Path, folder: Path, compiler: Sequence[str], libraries: Sequence[str]) -> Path:
     """Compile a product if it does not exist; return it."""
     if product.exists():
         return product
-    product.parent.mkdir(parents=True, exist_ok=True)
+    product.parent.mkdir(0o755, parents=True, exist_ok=True)
     part = product.with_name(f"{product.name}.{os.getpid()}.part")
     command = [*compiler, "-o", str(part), *(str(path) for path in sorted(folder.glob("*.c"))), *libraries]
     try:

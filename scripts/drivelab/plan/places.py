@@ -12,6 +12,7 @@ from pathlib import Path
 
 import drivelab
 from drivelab.core.errors import UserError
+from drivelab.core.private import refuse_foreign_code
 
 RESTORED_MARKER = "restored.json"
 """File of a restored folder. `drivelab archive restore` writes it; an archive cannot hold one."""
@@ -86,6 +87,28 @@ def _current_folder() -> Path:
 
 ROOT = find_root(_current_folder(), os.environ.get(VARIABLE))
 """The project's folder, with configuration and results. Outside a project, SHIPPED, which only has defaults."""
+
+
+_CODE = (MARKER, "Snakefile", "snakefile", "workflow", "profiles", "config", "scripts", ".snakemake/iocache")
+"""Files and folders of a project that lead to code: Snakemake's, and commands of workloads and meters. Modules beside
+the Snakefile are code too: Snakemake puts its folder first on Python's path."""
+
+
+def refuse_foreign_project(root: Path) -> None:
+    """Raise UserError if another user than this one and root can change what a project runs (CVE-2022-24765 of git).
+
+    SHIPPED, a checkout too, is not checked: its owner's code is what runs here already.
+    """
+    if root != SHIPPED:
+        folders = [folder for folder in (root, root / ".snakemake") if folder.exists()]
+        modules = [*root.glob("*.py"), *root.glob("*.so"), *(file.parent for file in root.glob("*/__init__.py"))]
+        refuse_foreign_code([*(root / name for name in _CODE), *modules], folders)
+
+
+def refuse_foreign_file(path: Path) -> None:
+    """Raise UserError if another user can change a study or profile that was named, which may hold commands."""
+    if not path.resolve().is_relative_to(SHIPPED):
+        refuse_foreign_code([path])
 
 
 def is_project() -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import ChainMap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -56,7 +57,41 @@ def _add_properties(node: Any, parts: dict[str, Any]) -> None:
 def _validator(name: str) -> Any:
     import jsonschema  # half of the time in which the program starts
 
-    return jsonschema.Draft202012Validator(load_schema(name))
+    extend: Any = jsonschema.validators.extend
+    return extend(jsonschema.Draft202012Validator, {"pattern": _matches})(load_schema(name))
+
+
+def _matches(_: Any, pattern: str, value: object, __: Any) -> Iterator[Any]:
+    """Yield an error unless a text matches; `$` matches at the end only, as in JSON Schema (ECMA-262).
+
+    Python's `$` also matches before a newline at the end, which would become part of a path or name.
+    """
+    from jsonschema.exceptions import ValidationError
+
+    if isinstance(value, str) and not re.search(_END.sub(r"\\Z", pattern), value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+_END = re.compile(r"(?<!\\)\$")
+_PROSE = ("title", "description", "source", "note", "host_note", "command")
+"""Keys of texts that people read, and of a command's arguments, which may have several lines."""
+
+
+def _unprintable(value: object, keys: Keys = ()) -> Violation | None:
+    """Return the first name, path or number that has control characters or blanks at an end, in values and keys.
+
+    A newline at the end of a name is invisible, and would be part of a path.
+    """
+    if isinstance(value, str):
+        if value == value.strip() and value.isprintable():
+            return None
+        return Violation(f"{_short(value)} has control characters, or blanks at an end; remove them", keys, None)
+    if isinstance(value, dict):
+        parts = [(part, (*keys, key)) for key, part in value.items() if key not in _PROSE]
+        parts += [(key, keys) for key in value]
+    else:
+        parts = [(part, (*keys, index)) for index, part in enumerate(value)] if isinstance(value, list) else []
+    return next(filter(None, (_unprintable(part, place) for part, place in parts)), None)
 
 
 @dataclass(frozen=True)
@@ -80,7 +115,7 @@ def find_violation(value: dict[str, Any], name: str) -> Violation | None:
     """Return the foremost violation of the schema `name`, or None."""
     error = _foremost(_validator(name).iter_errors(value))
     if error is None:
-        return None
+        return _unprintable(value)
     unknown_key = _first_unknown_key(error) if error.validator == "additionalProperties" else None
     return Violation(_reason(error, unknown_key), tuple(error.absolute_path), unknown_key)
 

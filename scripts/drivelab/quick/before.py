@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from drivelab.core.files import run_directory
 from drivelab.core.lock import is_held
+from drivelab.core.private import run_directory
 from drivelab.core.units import format_amount, format_percentage, some
 from drivelab.drives.arrays import CLEAN, ArrayState, array_state
 from drivelab.drives.openers import Host

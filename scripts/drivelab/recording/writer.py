@@ -25,7 +25,7 @@ VERSIONS = {
 """What must be equal in recordings that are pooled: columns of their facts, and names for messages."""
 
 MANIFEST = checksums.MANIFEST
-UNFINISHED = re.compile(r"\.(part|abandoned-\d+)$")
+UNFINISHED = re.compile(r"\.(part|abandoned-\d+)\Z")
 """Name endings of folders that a measurement leaves beside its recording."""
 _WITHOUT_EVIDENCE = ("idle", "prefill", "soak-begins", "failed")
 """Events whose folder may be empty or missing. Idle time and the prefill of a replay leave only the line. A soak is

@@ -202,7 +202,11 @@ def run_engine(
     if origins:
         make_origins(origins, schedule)
     argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others, origins)
-    (directory / "command.json").write_text(json.dumps(argv))
+    # The recording may be published: paths from its folder, without the user's home.
+    files = filter(None, (schedule.absolute(), results.absolute(), origins))
+    names = {str(path): os.path.relpath(path, directory) for path in files}
+    recorded = [Path(argv[0]).name, *(names.get(word, word) for word in argv[1:])]
+    (directory / "command.json").write_text(json.dumps(recorded))
     watchdog = _Watchdog(results, options.watchdog_s)
 
     def tick(elapsed_s: float) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import typst
 
 from drivelab.core.errors import UserError
-from drivelab.core.programs import run
+from drivelab.core.programs import python, run
 from drivelab.report.document import Page, Report
 from drivelab.report.view import Banner, Cell, Fact, Figure, Table
 
@@ -58,7 +58,7 @@ def write_pdf(content: dict[str, Any], output: Path) -> None:
     The same pages give the same bytes. Raises UserError for an invalid figure.
     """
     output.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", "drivelab.report.pdf", str(output)]
+    command = python("-m", "drivelab.report.pdf", str(output))
     completed = run(command, input=json.dumps(content, ensure_ascii=False))
     if completed.returncode:
         raise UserError(

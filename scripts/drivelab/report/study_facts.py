@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.collect.inventory import settings
+from drivelab.collect.inventory import is_virtual, settings
 from drivelab.core.units import counted, format_size
 from drivelab.criteria.taint import digest
 from drivelab.figures.registry import ALL
@@ -207,7 +207,7 @@ def describe(recording: Path, study: Mapping[str, Any]) -> dict[str, Any]:
         "platform": platform(plan.subject),
         "reduced": bool(study["altered"][plan.recording]),
         "reduced_why": list(study["altered"][plan.recording]),
-        "virtual": plan.virtual,
+        "virtual": is_virtual(recording, plan),
         "clock": plan.clock,
         "clock_reason": study["clock_reason"] if plan.clock == "virtual" else None,
         "started": journal[0]["at"],

@@ -208,11 +208,6 @@ def snakemake_arguments() -> list[str]:
     return ["--snakefile", str(ROOT / "Snakefile"), "--workflow-profile", str(ROOT / "profiles/default")]
 
 
-def snakemake_environment() -> dict[str, str]:
-    """Return variables that keep Python from importing files of a restored folder; empty elsewhere."""
-    return {} if restored_folder(Path.cwd()) is None else {"PYTHONSAFEPATH": "1"}
-
-
 def refuse_foreign_commands(plan: Plan) -> None:
     """Raise UserError if a plan of a restored study would run a command that this project lacks."""
     folder = restored_folder(Path(plan.context["results"]))

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory, write_atomic
+from drivelab.core.files import write_atomic
 from drivelab.core.lock import exclusive
+from drivelab.core.private import make_private, run_directory
 from drivelab.core.programs import Tick, Timing
 from drivelab.drives import guard
 from drivelab.drives.approved import HeldDevice
@@ -239,7 +240,7 @@ def open_device(plan: Plan) -> Iterator[Device]:
             _in_wanted_state(plan, held.name),
             write_cache.as_wanted(held, plan.subject["write_cache"]),
         ):
-            user = run_directory() / "users" / held.serial.replace("/", "_")
+            user = make_private(run_directory() / "users") / held.serial.replace("/", "_")
             last_user = LastUser(user, plan.recording)
             if plan.file_system is None:
                 block_device = BlockDevice(held, plan, last_user, hold)

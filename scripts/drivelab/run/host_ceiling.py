@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
-from drivelab.core.files import own_run_directory
+from drivelab.core.private import make_private, own_run_directory
 from drivelab.criteria.host_limit import AT_MOST
 from drivelab.fio.job import job_text
 from drivelab.fio.job_run import run_fio
@@ -96,7 +96,7 @@ def ceilings(
     """
     states = [[row["name"], row["state"]] for row in settings if row["scope"] == "host"]
     conditions = {**{name: host.get(name) for name in _OF_HOST}, "engine": engine, "settings": _digest(states)}
-    known_file = own_run_directory() / "host-ceilings" / f"{_digest(conditions)}.json"
+    known_file = make_private(own_run_directory() / "host-ceilings") / f"{_digest(conditions)}.json"
     known: dict[str, Measured] = read_object(known_file)
     missing: list[str] = []
     may_measure = measure and engine in ENGINES

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from drivelab.core.files import own_run_directory
 from drivelab.core.lock import alone
+from drivelab.core.private import make_private, own_run_directory
 from drivelab.plan.hosts import host_of
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import write_json
@@ -40,8 +40,7 @@ def place(plan: Plan, progress: Progress, *, last: bool) -> Iterator[None]:
     if plan.clock == "virtual":
         yield
         return
-    folder = own_run_directory() / "places"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = make_private(own_run_directory() / "places")
     path = folder / f"{_name(plan)}.json"
     descriptor = _enter(path, plan, progress)
     try:

@@ -7,7 +7,6 @@ import selectors
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -235,7 +234,7 @@ def _processes(
         try:
             for plan, plan_file, seal in zip(plans, plan_files, seals, strict=True):
                 connections[plan.drive], theirs = (stack.enter_context(end) for end in pair())
-                command = [sys.executable, "-c", _COMMAND, "measure", str(plan_file), "--after", str(seal)]
+                command = [*programs.python("-c", _COMMAND), "measure", str(plan_file), "--after", str(seal)]
                 processes[plan.drive] = programs.start(
                     [*command, "--barrier", str(theirs.fileno())], signal="TERM", pass_fds=[theirs.fileno()]
                 )

@@ -252,6 +252,15 @@ def attach_loop(file: Path, sector_bytes: int = PAGE_BYTES) -> str:
     return device
 
 
+def is_virtual(name: str, sys_root: Path = Path("/sys")) -> bool:
+    """Return whether the block device `name` is a virtual drive, whatever path led to it and whoever started it."""
+    try:
+        file = (sys_root / "class/block" / name / "loop/backing_file").read_text().rstrip("\n")
+    except OSError:  # no loop device
+        return False
+    return any(str(path) == file for path, _ in mounts())
+
+
 def loop_devices(file: Path) -> list[str]:
     """Return the loop devices over a file, according to the kernel."""
     devices: list[str] = []

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.programs import run
+from drivelab.core.programs import python, run
 from drivelab.core.termination import deferred
 from drivelab.virtual import daemon, fuse
 from drivelab.virtual.daemon import possible as possible
@@ -228,7 +227,7 @@ def _start(name: str, model: DriveModel, file: Path | None) -> VirtualDrive:
     mount_point, log = path_of(name, "drive"), path_of(name, "log")
     mount_point.touch()
     log.unlink(missing_ok=True)
-    command = [sys.executable, "-S", "-P", "-m", "drivelab.virtual.server", name, str(mount_point), str(log)]
+    command = python("-S", "-m", "drivelab.virtual.server", name, str(mount_point), str(log))
     command += [] if file is None else [str(file)]
     try:
         done = run(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from drivelab.core import lock
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import make_private, run_directory
 from drivelab.virtual import fuse
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,40}")
@@ -39,6 +39,7 @@ def _locked(name: str, kind: str, *, shared: bool) -> Iterator[None]:
     path = path_of(name, kind)
     with ExitStack() as stack:
         try:
+            make_private(path.parent)
             stack.enter_context(lock.alone(path, 0o644, shared=shared))
         except OSError as error:
             raise UserError(f"virtual drive '{name}': cannot open {path} ({error.strerror}); run as root") from None

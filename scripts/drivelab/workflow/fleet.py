@@ -234,9 +234,13 @@ def carry_out(study: Path, drive: str, stamp: str, cores: int, output: Path, opt
     log = campaign.study.results / "logs/snakemake.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     config = [f"study={study}", f"drive={drive}", *options]
-    command = [sys.executable, "-m", "snakemake", *snakemake_arguments(), "--nolock", "--cores", str(cores),
+    command = [*programs.python("-m", "snakemake"), *snakemake_arguments(), "--nolock", "--cores", str(cores),
                "--nocolor", "--config", *config]  # fmt: skip
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}"}
+    environment = {
+        **os.environ,
+        **programs.SAFE_PATH,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
+    }
     with log.open("w") as file:
         status = programs.run(command, stdout=file, stderr=subprocess.STDOUT, env=environment).returncode
     if status < 0:

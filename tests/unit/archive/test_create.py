@@ -465,3 +465,18 @@ def test_a_study_that_no_reader_takes_is_refused(
     with pytest.raises(UserError, match=r"has \d+ files, too many for one archive"):
         write(study, contents(study), tmp_path / "a", NOW)  # type: ignore[operator]
     assert list(tmp_path.glob("a*")) == []
+
+
+def test_logs_do_not_name_the_user(study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A traceback names the folders of this host; Snakemake's log also names the user."""
+    monkeypatch.setenv("HOME", "/home/zoe")
+    logs = study.results / "logs"
+    logs.mkdir(exist_ok=True)
+    (logs / "snakemake.log").write_text("User: zoe\n")
+    (logs / "summary.log").write_text(f'File "{Path.cwd()}/scripts/summary.py"\nFile "/home/zoe/.venv/lib/x.py"\n')
+    write_folder(study, contents(study), tmp_path / "crate", NOW)
+    assert not (tmp_path / "crate" / logs / "snakemake.log").exists()
+    assert (tmp_path / "crate" / logs / "summary.log").read_text() == (
+        'File "./scripts/summary.py"\nFile "~/.venv/lib/x.py"\n'
+    )
+    assert verify(tmp_path / "crate").altered == {}

@@ -143,3 +143,16 @@ def test_a_fio_that_must_end_is_told_by_its_cause(
     with pytest.raises(CellFailed) as failed:
         watch()
     assert str(failed.value) == words
+
+
+@pytest.mark.parametrize("name", ["iops", "total_ios", "bw", "runtime"])
+def test_a_negative_number_of_fio_ends_the_cell(tmp_path: Path, impostor: Callable[[Path], None], name: str) -> None:
+    """Stop rules compute with it: the stage ended with a traceback, "a bug in drivelab"."""
+    output = ran(tmp_path / "other")
+    document = json.loads(output.read_text())
+    document["jobs"][0]["write"][name] = -5
+    output.write_text(json.dumps(document))
+    impostor(output)
+    (tmp_path / "own").mkdir()
+    with pytest.raises(CellFailed, match=rf"own/fio\.json has -5 as {name}, which cannot be negative; check which fio"):
+        run_fio(None, JOB, tmp_path / "own")

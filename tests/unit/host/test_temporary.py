@@ -304,7 +304,7 @@ def test_a_folder_writable_by_others_is_refused(run_folder: Path) -> None:
     folder = run_folder / "settings/host"
     folder.mkdir(parents=True)
     folder.chmod(0o777)
-    with pytest.raises(UserError, match="not trustworthy"):
+    with pytest.raises(UserError, match="other users can write to it"):
         Temporary("host").claim_by_hand()
 
 
@@ -317,7 +317,7 @@ def test_no_folder_is_created_without_changes(run_folder: Path) -> None:
 
 def test_an_unusable_run_directory_is_reported(monkeypatch: pytest.MonkeyPatch, knob: Path) -> None:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(knob))
-    with pytest.raises(UserError, match="run as root"), Temporary("host").claim():
+    with pytest.raises(UserError, match="is not a folder"), Temporary("host").claim():
         pass
 
 

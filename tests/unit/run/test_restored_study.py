@@ -23,7 +23,7 @@ from drivelab.plan.plan import Plan
 from drivelab.plan.study import load_study
 from drivelab.plan.yaml_file import load_yaml
 from drivelab.run import device
-from drivelab.run.consent import refuse_foreign_commands, snakemake_arguments, snakemake_environment
+from drivelab.run.consent import refuse_foreign_commands, snakemake_arguments
 from drivelab.trace.capturing import applications
 
 DRIVES = "name: x\ndrives: [op7]\nmeasurements: [{protocol: pts-iops, scale: demo}]\n"
@@ -183,8 +183,7 @@ def test_studies_of_two_folders_are_refused_together(restored: Path) -> None:
 
 
 def test_snakemake_runs_no_code_of_a_restored_folder(restored: Path) -> None:
-    assert (snakemake_arguments(), snakemake_environment()) == ([], {})
+    assert snakemake_arguments() == []
     os.chdir(restored)
     words = SimpleNamespace(**dict(zip(("a", "snakefile", "b", "profile"), snakemake_arguments(), strict=True)))
     assert (words.snakefile, words.profile) == (str(ROOT / "Snakefile"), str(ROOT / "profiles/default"))
-    assert snakemake_environment() == {"PYTHONSAFEPATH": "1"}

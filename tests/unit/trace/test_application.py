@@ -58,7 +58,7 @@ def test_placeholders_are_replaced() -> None:
     command = ["{python}", "-m", "x", "{project}/a", "--to={mount}/b", "{}"]
     spec = applications.from_mapping("x", {**GOOD, "command": command}, "f.yaml")
     assert applications.resolve(spec.command, Path("/mnt")) == [
-        sys.executable, "-m", "x", f"{ROOT}/a", "--to=/mnt/b", "{}"
+        sys.executable, "-P", "-m", "x", f"{ROOT}/a", "--to=/mnt/b", "{}"
     ]  # fmt: skip
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -14,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.programs import start
+from drivelab.core.programs import python, start
 
 ROOT = Path(__file__).resolve().parents[4]
 NO_TESTS_COLLECTED = 5
 """pytest's exit status"""
 DEVICES = ("device and not single", "device and single")
 """Markers of the device tests that run beside each other."""
-_PYTEST = (sys.executable, "-m", "pytest")
+_PYTEST = python("-m", "pytest")
 LEFT_OUT = """\
 Not run: the long tests of the same folders (./drivelab test long),
 and the report in a browser, a Slurm cluster, emulated drives (./drivelab test browser, cluster, emulated)."""

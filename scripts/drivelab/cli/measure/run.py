@@ -9,7 +9,7 @@ from typing import Any
 
 from drivelab.cli.completion import completed_by, studies
 from drivelab.core.errors import UserError
-from drivelab.plan.places import ROOT, require_project, restored_folder
+from drivelab.plan.places import ROOT, refuse_foreign_file, require_project, restored_folder
 from drivelab.plan.study import DEFAULT_STUDY
 
 ASK, WAIT, CONTINUE = "ask", "wait", "continue"
@@ -54,9 +54,12 @@ def _run(options: argparse.Namespace) -> int:
     profile = options.profile
     if profile is not None and not profile.is_dir() and not (profile := ROOT / profile).is_dir():
         raise UserError(f"{options.profile}: is not the folder of a Snakemake profile; drivelab ships profiles/slurm")
-    return run_study(
-        in_project(options.study), options.cores, options.yes, profile and profile.resolve(), options.when_busy
-    )
+    if profile is not None:
+        profile = profile.resolve()
+        refuse_foreign_file(profile)
+    study = in_project(options.study)
+    refuse_foreign_file(study)
+    return run_study(study, options.cores, options.yes, profile, options.when_busy)
 
 
 def in_project(study: str) -> Path:

@@ -34,7 +34,7 @@ from drivelab.plan.hosts import host_of, this_host
 from drivelab.plan.places import ROOT, VARIABLE, restored_folder
 from drivelab.recording.folders import RUN_LOCK
 from drivelab.run import consent
-from drivelab.run.consent import snakemake_arguments, snakemake_environment
+from drivelab.run.consent import snakemake_arguments
 from drivelab.trace.capturing.mounts import recover_mounts
 from drivelab.virtual import manage
 from drivelab.virtual.users import in_use
@@ -159,7 +159,7 @@ def _refuse_other_records(profile: Path | None) -> None:
     if profile is None and "SNAKEMAKE_PROFILE" not in os.environ and "persistence" not in default_profile:
         return
     options = [] if profile is None else ["--profile", str(profile)]
-    command = [sys.executable, "-m", "drivelab.workflow.snakemake_internals", "--cores", "1", *options]
+    command = programs.python("-m", "drivelab.workflow.snakemake_internals", "--cores", "1", *options)
     done = programs.run(command, stdout=subprocess.PIPE, env=_environment())
     if done.returncode == 2:
         raise UserError(done.stdout.strip())
@@ -207,7 +207,7 @@ def _snakemake(
         if profile is not None:
             arguments += ["--profile", str(profile)]
     # A background job of a script inherits an ignored SIGINT, but SIGINT ends Snakemake below.
-    command = ["env", "--default-signal=INT", sys.executable, "-m", "snakemake", *snakemake_arguments(), *arguments,
+    command = ["env", "--default-signal=INT", *programs.python("-m", "snakemake"), *snakemake_arguments(), *arguments,
                "--config", f"study={path}", "--nocolor"]  # fmt: skip
     view = ProgressView(campaign)
     with log.open("w") as output:
@@ -242,7 +242,7 @@ def _environment() -> dict[str, str]:
         **os.environ,
         "LOGNAME": user,
         VARIABLE: str(ROOT),
-        **snakemake_environment(),
+        **programs.SAFE_PATH,
         "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', os.defpath)}",
     }
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import drivelab
 from drivelab.core.errors import UserError
+from drivelab.core.private import make_private
 from drivelab.plan.places import COMMAND, MARKER, ROOT, SHIPPED, is_project
 
 _COPIED = ("config", "traces", "profiles", "scripts/applications")
@@ -73,7 +74,7 @@ def project_or_home() -> Path:
         return ROOT
     base = os.environ.get("XDG_DATA_HOME", "")
     folder = (Path(base) if base.startswith("/") else Path.home() / ".local/share") / "drivelab"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder, remedy="Set XDG_DATA_HOME to a folder that you own")
     for name in ("config", "traces"):
         link = folder / name
         if not link.exists() or link.resolve() != SHIPPED / name:  # another installation made it

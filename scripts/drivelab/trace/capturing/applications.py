@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from drivelab.core import programs
 from drivelab.core.errors import UserError, suggestion
 from drivelab.core.programs import packages
 from drivelab.core.units import format_size, parse_size
@@ -223,7 +224,8 @@ def _run_all(commands: Sequence[Sequence[str]], mount: Path) -> None:
 def resolve(command: Sequence[str], mount: Path) -> list[str]:
     """Return a command's arguments with the placeholders replaced."""
     values = {"mount": str(mount), "project": str(ROOT), "python": sys.executable}
-    return [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], argument) for argument in command]
+    words = [re.sub(r"\{(\w+)\}", lambda match: values[match[1]], argument) for argument in command]
+    return programs.python(*words[1:]) if command[0] == "{python}" else words
 
 
 def _commands(value: Any, where: str) -> tuple[tuple[str, ...], ...]:

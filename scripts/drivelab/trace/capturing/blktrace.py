@@ -20,8 +20,8 @@ from typing import TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
 from drivelab.core.lock import locked_file
+from drivelab.core.private import make_private, run_directory
 from drivelab.trace.capturing import tracer
 from drivelab.trace.capturing.capture_report import Cost, Counts, alive, boot_id, started
 from drivelab.trace.capturing.disk import Disk
@@ -67,7 +67,7 @@ class Blktrace:
         if shutil.which("blktrace") is None:
             raise RefusedError("blktrace is not installed")
         self._lock = locked_file(
-            run_directory() / f"blktrace-{self._disk.name}.lock",
+            make_private(run_directory()) / f"blktrace-{self._disk.name}.lock",
             f"another drivelab process traces {self._disk.name}; wait until it ends",
         )
         try:

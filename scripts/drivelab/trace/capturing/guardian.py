@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import run_directory
+from drivelab.core.programs import python
 from drivelab.trace.capturing import blktrace, mounts, tracer
 from drivelab.trace.capturing.capture_report import MARK, marked, started
 
@@ -46,7 +47,7 @@ def watch() -> Iterator[Guardian]:
     """Run a guardian during a capture."""
     mark = f"{os.getpid()}.{started(os.getpid())}"
     process = subprocess.Popen(
-        [sys.executable, "-m", "drivelab.trace.capturing.guardian", mark],
+        python("-m", "drivelab.trace.capturing.guardian", mark),
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
         env={**os.environ, "PYTHONPATH": str(_SCRIPTS)},
     )  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory
+from drivelab.core.private import make_private, run_directory
 from drivelab.core.units import format_size
 from drivelab.drives.node import refuse_stale
 from drivelab.plan import file_system
@@ -57,8 +57,7 @@ def mounted(kind: str, device: str, *, discard: bool = True, options: Sequence[s
     Without `discard`, the file system does not discard free space; otherwise its default applies. `options` are further
     mount options.
     """
-    run = run_directory()
-    run.mkdir(parents=True, exist_ok=True)
+    run = make_private(run_directory())
     mount = Path(tempfile.mkdtemp(prefix="mount.", dir=run))
     journal = run / f"mount-{os.getpid()}-{mount.suffix[1:]}.json"
     save_journal(journal, {"pid": os.getpid(), "started": started(os.getpid()), "mount": str(mount)})

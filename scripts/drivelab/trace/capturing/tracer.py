@@ -15,8 +15,9 @@ from typing import Any, TextIO
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
-from drivelab.core.files import run_directory, write_atomic
+from drivelab.core.files import write_atomic
 from drivelab.core.lock import locked_file
+from drivelab.core.private import make_private, run_directory
 from drivelab.drives.sysfs import read_text
 from drivelab.trace.capturing.capture_report import boot_id
 
@@ -151,7 +152,7 @@ def _restore(tracing: Path, enables: Iterable[Path], state: dict[str, str]) -> N
 def lock() -> TextIO:
     """Lock the tracer until closed; raise UserError if another drivelab traces."""
     refusal = "another drivelab process captures a trace; wait, as the kernel has one tracer only"
-    return locked_file(run_directory() / "ftrace.lock", refusal)
+    return locked_file(make_private(run_directory()) / "ftrace.lock", refusal)
 
 
 def write_journal(before: dict[str, str], device_traces: Iterable[Path]) -> None:
