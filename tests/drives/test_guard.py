@@ -179,3 +179,47 @@ def test_signatures_on_the_drive(drive: manage.VirtualDrive, command: list[str])
     subprocess.run([*command, drive.device], check=True, capture_output=True)
     expected = "the journal of a file system on another drive" if command[0] == "mke2fs" else "None"
     assert expected in str(reason(drive))
+
+
+APPROVE = (
+    "import sys; from drivelab.plan.drive_sheet import SheetRow; from drivelab.drives import guard; "
+    "guard.actual_serial = lambda device, name: 'TEST-1'; "
+    "print(guard.approve(SheetRow('test', sys.argv[1], 'TEST-1', True, '', 'drives.tsv line 2'), sys.argv[1]).name)"
+)
+"""The serial number is set, because a virtual drive has none where its server is not visible; a real drive has one."""
+WITHOUT_PTRACE = "setpriv --bounding-set=-sys_ptrace --inh-caps=-sys_ptrace"
+HIDDEN = "mount -t proc -o hidepid=invisible proc /proc;"
+"""An instance of its own: `remount` would change /proc of the whole host."""
+BLIND = {
+    "own PID namespace": ("unshare --pid --fork --mount-proc", "", "--pid=host"),
+    "own PID namespace, /proc of the host": ("unshare --pid --fork", "", "for writing"),
+    "own user namespace": ("unshare --user --map-root-user", "", "sudo podman"),
+    "without the capability": (WITHOUT_PTRACE, "", "--cap-add=SYS_PTRACE"),
+    "hidden, without the capability": ("unshare --mount", f"{HIDDEN} exec {WITHOUT_PTRACE}", "--cap-add=SYS_PTRACE"),
+    "hidden": ("unshare --mount", HIDDEN, "for writing"),
+}
+"""By situation: program that makes it, shell command inside it, and part of the refusal."""
+
+
+def inside(situation: str, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run Python code in a situation in which it may not see a process outside."""
+    around, before, _ = BLIND[situation]
+    command = [*around.split(), "sh", "-c", f'{before} "$0" -c "$@"', sys.executable, code, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("situation", BLIND)
+def test_a_writer_outside_is_never_overlooked(drive: manage.VirtualDrive, situation: str) -> None:
+    """A process of the host has the drive open for writing; the guard sees it, or says why it may not."""
+    with writer(Path(drive.device)):
+        done = inside(situation, APPROVE, drive.device)
+    assert done.returncode != 0
+    assert BLIND[situation][2] in done.stderr.splitlines()[-1]
+    assert "Nothing was written" in done.stderr
+    assert manage.counters(drive.name)["host_write_bytes"] == 0
+
+
+def test_virtual_drives_need_the_guard(drive: manage.VirtualDrive) -> None:
+    """Where the guard would refuse them, they run on the virtual clock."""
+    code = "from drivelab.virtual import manage; print(manage.possible())"
+    assert "--pid=host" in inside("own PID namespace", code).stdout

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -210,3 +211,29 @@ def test_a_real_drive_is_named_by_its_row() -> None:
     reasons = ("not a loop device", "Operation not permitted", "Permission denied")
     assert any(reason in message for reason in reasons)
     assert "Nothing was written" in message
+
+
+def apart(path: str | Path) -> subprocess.CompletedProcess[str]:
+    """Open a target in a PID namespace of its own, and print its kind."""
+    code = (
+        "import sys; from pathlib import Path; from drivelab.drives import target\n"
+        "with target.named(Path(sys.argv[1]), destroy=True) as opened: print(opened.kind)"
+    )
+    namespace = ["unshare", "--pid", "--fork", "--mount-proc"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no permission to make a PID namespace")
+    command = [*namespace, sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_user_of_a_file_is_found_from_another_pid_namespace(file: Path) -> None:
+    """The kernel counts who has a file open for writing, so nobody needs to see all processes."""
+    assert apart(file).stdout == "file\n"
+    with writer(file):
+        assert "something has it open for writing. Release it first" in apart(file).stderr
+
+
+def test_a_loop_device_needs_sight_of_all_processes(loop: str) -> None:
+    done = apart(loop)
+    assert "PID namespace of its own" in done.stderr
+    assert done.stdout == ""

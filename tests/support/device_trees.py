@@ -21,7 +21,9 @@ class Tree:
         self.sys, self.proc = root / "sys", root / "proc"
         for folder in ("class/block", "dev/block", "block", "fs/btrfs"):
             (self.sys / folder).mkdir(parents=True)
-        (self.proc / "self").mkdir(parents=True)
+        for process in ("self", "1"):
+            (self.proc / process).mkdir(parents=True)
+        self.capable()
         (self.proc / "swaps").write_text("Filename Type Size Used Priority\n")
         (self.proc / "self/mountinfo").write_text("1 0 0:1 / /proc rw - proc proc rw\n")
         self.nodes: list[str] = []
@@ -29,6 +31,10 @@ class Tree:
         """Device number of a node in /dev, if it differs from the device of this name."""
         self.files: dict[str, File] = {}
         """Targets of links in /proc."""
+        for name, inode in (("pid", 0xEFFFFFFC), ("user", 0xEFFFFFFD)):
+            self.files[f"{self.proc}/self/ns/{name}"] = File("", "", (4, inode))
+        self.denied: set[str] = set()
+        """Links in /proc that this process may not follow."""
         self.images: dict[str, Backing] = {}
         """Backing files of loop devices."""
         for drive, count in partitions.items():
@@ -38,12 +44,18 @@ class Tree:
                 self.add(f"{drive}{separator}{number}", inside=drive)
 
     def look(self, path: str) -> File:
+        if path in self.denied:
+            raise PermissionError(13, "Permission denied", path)
         if path in self.files:
             return self.files[path]
         name = path.removeprefix("/dev/")
         if name not in self.nodes and path not in self.dev:
             raise FileNotFoundError(path)
         return File("b", self.dev.get(path) or self.number(name), (5, hash(path) & 0xFFFF))
+
+    def capable(self, capabilities: int = 0x1FFFFFFFFFF) -> None:
+        """Set the effective capabilities of this process; by default, all."""
+        (self.proc / "self/status").write_text(f"Name:\tpython\nCapEff:\t{capabilities:016x}\n")
 
     def backing(self, name: str) -> Backing | None:
         return self.images.get(name)
@@ -121,10 +133,32 @@ class Tree:
             (path / "wwid").write_text(f"naa.5000-{drive.name}\n")
         return self.add(f"{other}p1", inside=other)
 
-    def export(self, node: str) -> None:
-        folder = self.sys / "kernel/config/nvmet/subsystems/nqn.x/namespaces/1"
+    def export(self, node: str, file: str = "nvmet/subsystems/nqn.x/namespaces/1/device_path") -> None:
+        """Write the path of a node to a file of configfs."""
+        self.shown(f"kernel/config/{file}", f"/dev/{node}\n")
+
+    def shown(self, path: str, text: str) -> None:
+        """Add a file of /sys."""
+        file = self.sys / path
+        file.parent.mkdir(parents=True)
+        file.write_text(text)
+
+    def backstore(self, lines: str, name: str = "fileio_0", status: str = "ACTIVATED") -> None:
+        """Add a backstore of the LIO target, without udev_path (target_core_transport.c, transport_dump_dev_state)."""
+        text = f"Status: {status}  Max Queue Depth: 0  SectorSize: 512  HwMaxSectors: 16384\n        {lines}\n"
+        self.shown(f"kernel/config/target/core/{name}/disk/info", text)
+
+    def scsi_backstore(self, node: str) -> None:
+        """Export the disk of a node, which the target names by its place on the SCSI bus only."""
+        disk = self.directory(node)
+        disk = disk.parent if (disk / "partition").exists() else disk
+        (self.sys / "bus/scsi/devices/6:0:3:1/block" / disk.name).mkdir(parents=True)
+        self.backstore("SCSI Device Bus Location: Channel ID: 0 Target ID: 3 LUN: 1 Host ID: PHBA Mode", "pscsi_6")
+
+    def rnbd(self, node: str) -> None:
+        folder = self.sys / f"class/rnbd-server/ctl/devices/{node}"
         folder.mkdir(parents=True)
-        (folder / "device_path").write_text(f"/dev/{node}\n")
+        (folder / "block_dev").symlink_to(self.directory(node))
 
     def opened(
         self, node: str, flags: str = "0100002", pid: int = 0, path: str = "", *, thread: int | None = None
@@ -157,7 +191,7 @@ class Tree:
 
     def process(self, pid: int) -> Path:
         """Add a process and return its folder; `pid` 0 takes the next free number."""
-        pid = pid or 4711 + sum(name.isdecimal() for name in os.listdir(self.proc))  # noqa: PTH208
+        pid = pid or 4710 + sum(name.isdecimal() for name in os.listdir(self.proc))  # noqa: PTH208
         process = self.proc / str(pid)
         (process / "fd").mkdir(parents=True, exist_ok=True)
         (process / "comm").write_text("qemu-system-x86\n")
@@ -198,7 +232,27 @@ WAYS: dict[str, Callable[[Tree, str], None]] = {
     "a mapping": Tree.mapped,
     "a mapping of a removed node": lambda tree, node: tree.mapped(node, path="/dev/x (deleted)"),
     "a mapping that only root may follow": lambda tree, node: tree.mapped(node, root=False),
-    "a target": Tree.export,
+    "NVMe target": Tree.export,
+    "LIO target over a path": lambda tree, node: tree.backstore(
+        f"TCM FILEIO ID: 0        File: /dev/{node}  Size: 134217728  Mode: O_DSYNC Async: 0"
+    ),
+    "LIO target over a number": lambda tree, node: tree.backstore(
+        "iBlock device: x  readonly: 0\n        Major: {} Minor: {}  CLAIMED: IBLOCK".format(
+            *tree.number(node).split(":")
+        ),
+        "iblock_0",
+    ),
+    "LIO target over a SCSI disk": Tree.scsi_backstore,
+    "SCST target": lambda tree, node: tree.shown("kernel/scst_tgt/devices/x/filename", f"/dev/{node}\n\n[key]\n"),
+    "RNBD server": Tree.rnbd,
+    "Xen backend": lambda tree, node: tree.shown(
+        "bus/xen-backend/devices/vbd-1-51712/physical_device",
+        "{:x}:{:x}\n".format(*map(int, tree.number(node).split(":"))),
+    ),
+    "USB gadget": lambda tree, node: tree.export(node, "usb_gadget/g/functions/mass_storage.0/lun.0/file"),
+    "heartbeat of OCFS2": lambda tree, node: tree.shown("kernel/config/cluster/c/heartbeat/r/dev", f"{node}\n"),
+    "bcache": lambda tree, node: (tree.directory(node) / "bcache").mkdir(),
+    "DRBD": lambda tree, node: tree.stack(node, "drbd") and None,
     "mount through another path": on_twin(Tree.mount),
     "swap through another path": on_twin(Tree.swap),
     "root file system through another path": on_twin(lambda tree, node: tree.mount(node, "/")),

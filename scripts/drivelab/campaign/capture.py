@@ -8,6 +8,7 @@ from pathlib import Path
 from drivelab.campaign.planning import Campaign
 from drivelab.core.errors import UserError
 from drivelab.core.lock import exclusive
+from drivelab.core.sight import advised
 from drivelab.drives import guard
 from drivelab.run.consent import refuse_foreign_application, refuse_foreign_commands
 from drivelab.trace.capturing import applications
@@ -30,9 +31,7 @@ def capture_trace(campaign: Campaign, name: str, output: Path) -> None:
     with manage.borrowed(source.origin, model) as started:
         reason = guard.lasting_holder(started.device, Path(started.device).name)
         if reason is not None:
-            raise UserError(
-                f"virtual drive '{source.origin}' at {started.device} is in use: {reason}; release it first"
-            )
+            raise UserError(f"virtual drive '{source.origin}' at {started.device} may not be used: {advised(reason)}")
         with exclusive(Path(started.device), source.origin):
             summary = applications.run_captured(name, spec, started.device, output, virtual=True)
     print(f"{spec.name}: {summary['application_duration_s']:.3f} s on {source.origin}, measured during tracing")

@@ -12,6 +12,7 @@ from pathlib import Path
 from drivelab.core import lock
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive, is_held
+from drivelab.core.sight import Unseen, advised
 from drivelab.drives import (
     composed,
     doubles,
@@ -153,7 +154,7 @@ def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_sibling
     else:
         subject, reason = None, lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
-        raise UserError(f"{where} may not be used: {reason}. Release it first. {_NOTHING}")
+        raise UserError(f"{where} may not be used: {advised(reason)}. {_NOTHING}")
     disks = () if subject is None else subject.disks
     return ApprovedDevice(
         opened.device, opened.name, row.serial, row.virtual, identity=found, kind=row.kind, disks=disks
@@ -283,7 +284,7 @@ def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | N
 
 def _lasting(ask: Callable[[], str | None]) -> str | None:
     deadline_s = time.monotonic() + lock.PASSING_S
-    while (reason := ask()) is not None and time.monotonic() < deadline_s:
+    while (reason := ask()) is not None and not isinstance(reason, Unseen) and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)
     return reason
 
@@ -292,10 +293,10 @@ def holder(device: str, name: str, host: Host = Host(), *, own_hold: bool = Fals
     """Return why a device must not be written to, or None.
 
     Reasons: it is not a drive (partition, mapping), it is the system disk, a mount, swap, a holder (device mapper, md,
-    bcache), btrfs, a loop device over it, a target, a process that can write to it, an open with O_EXCL. Each of them
-    also counts through any other path to the drive. The last reason is membership in an LVM, RAID, ZFS or similar that
-    is not assembled now. `device` is the path by which this process opens the drive. With `own_hold` this process
-    itself holds the drive with O_EXCL.
+    bcache), btrfs, a loop device over it, a target, a process that can write to it or may be unseen, an open with
+    O_EXCL. Each of them also counts through any other path to the drive. The last reason is membership in an LVM, RAID,
+    ZFS or similar that is not assembled now. `device` is the path by which this process opens the drive. With
+    `own_hold` this process itself holds the drive with O_EXCL.
     """
     return (
         holders.holder(name, host)

@@ -7,21 +7,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drivelab.drives import composition
+from drivelab.core.sight import Unseen
+from drivelab.drives import composition, exports
 from drivelab.drives.composition import Composition
+from drivelab.drives.exports import Export
 from drivelab.drives.openers import Host, Wanted, writer
 from drivelab.drives.sysfs import block_dir, read_text
 
 SYSTEM_MOUNTS = ("/", "/usr", "/var", "/boot", "/boot/efi")
 """Mount points that the host needs: drivelab never tests a drive below one of them."""
-_PASSTHROUGH = "NVMe passthrough target"
-_EXPORTS = {
-    "nvmet/subsystems/*/namespaces/*/device_path": "NVMe target",
-    "nvmet/subsystems/*/passthru/device_path": _PASSTHROUGH,
-    "target/core/*/*/udev_path": "target",
-    "usb_gadget/*/functions/mass_storage.*/lun.*/file": "USB gadget",
-}
-"""configfs files that contain the path of an exported device or file: NVMe over Fabrics, LIO, USB mass storage."""
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -49,11 +43,17 @@ def holder(name: str, host: Host) -> str | None:
 
 
 def in_use(scope: Scope) -> str | None:
-    """Return why a node of a scope is in use according to the kernel's files, or None if they show no use."""
+    """Return why a node of a scope is in use according to the kernel's files, or None if they show no use.
+
+    A use that is seen comes before the reason why another may be unseen.
+    """
+    unseen: str | None = None
     for check in _CHECKS:
         if (reason := check(scope)) is not None:
-            return reason
-    return None
+            if not isinstance(reason, Unseen):
+                return reason
+            unseen = unseen or reason
+    return unseen
 
 
 def used_by_own_target(name: str, host: Host) -> str | None:
@@ -185,30 +185,11 @@ def _loop(scope: Scope) -> str | None:
 
 
 def _exported(scope: Scope) -> str | None:
-    for target, path in exports(scope.host):
-        names = _names_of_node(path, scope.host)
-        if target.startswith(_PASSTHROUGH):
-            names = _namespaces(Path(path).name, scope.host)
-        if names.intersection(scope.nodes):
-            return f"it is exported to other hosts by the {target}"
-    return None
+    def fits(export: Export) -> bool:
+        names = {*export.names, *_names_of_node(export.path, scope.host), name_of(export.numbers, scope.host)}
+        return not names.isdisjoint(scope.nodes)
 
-
-def _namespaces(controller: str, host: Host) -> set[str]:
-    """Return the block devices of an NVMe controller. A path of the multipath device nvme0n1 is named nvme0c1n1."""
-    folders = (host.sys_root / "class/nvme" / controller).glob("nvme*n*")
-    return {re.sub(r"c\d+(?=n)", "", folder.name) for folder in folders}
-
-
-def exports(host: Host) -> Iterator[tuple[str, str]]:
-    """Yield each target with the path of the device or file that it exports.
-
-    A target opens the device or file without O_EXCL and without a process.
-    """
-    config = host.sys_root / "kernel/config"
-    for pattern, kind in _EXPORTS.items():
-        for file in sorted(config.glob(pattern)):
-            yield f"{kind} {file.parent.relative_to(config)}", read_text(file) or ""
+    return exports.use(scope.host, fits)
 
 
 def _writer(scope: Scope) -> str | None:
@@ -263,7 +244,7 @@ def _names_of_node(path: str, host: Host) -> set[str]:
 def name_of(numbers: str, host: Host) -> str | None:
     """Return the kernel name of the block device with a number `major:minor`, or None if there is none."""
     link = host.sys_root / "dev/block" / numbers
-    return link.resolve().name if link.exists() else None
+    return link.resolve().name if numbers and link.exists() else None
 
 
 def _names(directory: Path) -> list[str]:

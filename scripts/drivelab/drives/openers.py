@@ -6,11 +6,13 @@ import ctypes
 import errno
 import fcntl
 import os
+import signal
 import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from drivelab.core.sight import UNSEEN, Unseen, blindness
 from drivelab.drives import node
 from drivelab.drives.node import File
 from drivelab.drives.sysfs import read_text
@@ -103,21 +105,53 @@ class Wanted:
         return path.removesuffix(" (deleted)") in self.paths
 
 
-def writer(wanted: Wanted, host: Host) -> str | None:
-    """Return a description of another process that can write to a file, or None.
+_ENDED = (FileNotFoundError, ProcessLookupError)
+"""Errors about a process, thread or descriptor that no longer exists."""
 
-    Compares the open file itself, not its path: a container has its own paths, and a node may be gone. Only root sees
-    the processes of other users.
+
+def writer(wanted: Wanted, host: Host) -> str | None:
+    """Return a description of another process that can write to a file, or why one may be unseen, or None.
+
+    Compares the open file itself, not its path: a container has its own paths, and a node may be gone.
     """
-    own = str(os.getpid())
+    own, hidden = str(os.getpid()), None
     for pid in filter(str.isdigit, os.listdir(host.proc_root)):  # noqa: PTH208 - strings are ten times quicker
         if pid == own:
             continue
-        for folder in _tables(f"{host.proc_root}/{pid}", host):
-            if (access := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
-                command = read_text(host.proc_root / pid / "comm") or "unknown"
-                return f"process {pid} ({command}) has {access}"
-    return None
+        try:
+            for folder in _tables(f"{host.proc_root}/{pid}", host):
+                if (access := _open_for_writing(folder, wanted, host) or _mapped(folder, wanted, host)) is not None:
+                    return f"process {pid} ({_command(pid, host)}) has {access}"
+        except OSError as error:
+            # A process that has just ended gives the same error (fs/proc/base.c, proc_fd_access_allowed). A security
+            # module may protect process 1 even from root; it starts services, and uses no drive itself.
+            if pid != "1" and (host.proc_root / pid).exists():
+                hidden = f"process {pid} ({_command(pid, host)}) cannot be read ({error.strerror})"
+    reason = blindness(host.proc_root, lambda path: host.look(path).place[1])
+    if reason is None and hidden is not None:
+        reason = Unseen(f"the open files of {hidden}, so {UNSEEN}. End that process; in a container, add --privileged")
+    return reason
+
+
+def _command(pid: str, host: Host) -> str:
+    return read_text(host.proc_root / pid / "comm") or "unknown"
+
+
+def is_written(descriptor: int) -> bool | None:
+    """Return whether anything has a regular file open for writing, or None if its file system does not tell.
+
+    The kernel grants a read lease only if no process of any user or namespace, no loop device and no target has the
+    file open for writing (fcntl(2)). `descriptor` is open for reading only, and belongs to the file's owner or root.
+    """
+    fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)  # if one opens it now; by default, SIGIO ends this process
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+    except BlockingIOError:
+        return True
+    except OSError:  # NFS and FUSE grant no leases
+        return None
+    fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    return False
 
 
 def _tables(process: str, host: Host) -> Iterator[str]:
@@ -129,7 +163,7 @@ def _tables(process: str, host: Host) -> Iterator[str]:
     own = int(process.rpartition("/")[2])
     try:
         threads = os.listdir(f"{process}/task")  # noqa: PTH208
-    except OSError:  # the process has ended
+    except _ENDED:
         return
     for thread in threads:
         if int(thread) != own and not host.share_files(own, int(thread)):
@@ -139,7 +173,7 @@ def _tables(process: str, host: Host) -> Iterator[str]:
 def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:
     try:
         descriptors = os.listdir(f"{folder}/fd")  # noqa: PTH208
-    except OSError:  # the process has ended, or belongs to another user
+    except _ENDED:
         return None
     for descriptor in descriptors:
         path = _path_if_wanted(f"{folder}/fd/{descriptor}", wanted, host)
@@ -149,23 +183,32 @@ def _open_for_writing(folder: str, wanted: Wanted, host: Host) -> str | None:
 
 
 def _path_if_wanted(link: str, wanted: Wanted, host: Host) -> str | None:
-    """Return the path of an open file; None if it is another file, or was closed meanwhile."""
+    """Return the path of an open file; None if it is another file, or was closed meanwhile.
+
+    Raises OSError if this process may not ask. A FUSE file system refuses only statx(2).
+    """
     try:
-        try:
-            return os.readlink(link) if wanted.fits(host.look(link)) else None  # noqa: PTH115
-        except FileNotFoundError:  # closed, or of a simulated process in a test
-            path = os.readlink(link)  # noqa: PTH115
-            return path if wanted.is_named(path) else None
-    except OSError:
+        fits = wanted.fits(host.look(link))
+    except OSError:  # closed, or no answer from a server, or of a simulated process in a test
+        fits = None
+    if fits is False:
         return None
+    try:
+        path = os.readlink(link)  # noqa: PTH115
+    except _ENDED:
+        return None
+    return path if fits or wanted.is_named(path) else None
 
 
 def _mapped(folder: str, wanted: Wanted, host: Host) -> str | None:
-    """Check mappings, because a shared writable mapping outlives its descriptor (proc_pid_maps(5))."""
+    """Check mappings, because a shared writable mapping outlives its descriptor (proc_pid_maps(5)).
+
+    Raises OSError if this process may not ask.
+    """
     try:
         with open(f"{folder}/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
             lines = [line for line in maps if _is_shared_and_writable(line)]
-    except OSError:
+    except _ENDED:
         return None
     for line in lines:
         extent, _, _, device, inode, *rest = line.rstrip("\n").split(maxsplit=5)

@@ -11,20 +11,24 @@ from pathlib import Path
 
 from drivelab.core.errors import UserError
 from drivelab.core.lock import Hold, exclusive
-from drivelab.drives import guard, node, openers, sysfs
+from drivelab.core.sight import Unseen, advised
+from drivelab.drives import exports, guard, node, openers, sysfs
 from drivelab.drives.approved import HeldDevice
-from drivelab.drives.holders import exports, unescaped
+from drivelab.drives.holders import unescaped
 from drivelab.drives.node import Node
-from drivelab.drives.openers import Host, Wanted, writer
+from drivelab.drives.openers import Host, Wanted, is_written, writer
 from drivelab.drives.sysfs import read_text
 from drivelab.virtual import manage
 
 
-def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str | None:
+def file_holder(place: tuple[int, int], host: Host, *, beside: str = "", descriptor: int | None = None) -> str | None:
     """Return why a file must not be written to, or None: swap, loop device, export, or a process that can write.
 
     `place` is the file system's device number and the inode, because a file may have other paths, also in other mount
     namespaces. The loop device `beside` is ignored.
+
+    With `descriptor`, the kernel says whether anything has the file open for writing, so that an ordinary user needs no
+    sight of other users' processes. It cannot say so of a file below a loop device, which has it open itself.
     """
     for line in (read_text(host.proc_root / "swaps") or "").splitlines()[1:]:
         if line.strip() and _place(unescaped(line.split()[0]), host) == place:
@@ -33,10 +37,16 @@ def file_holder(place: tuple[int, int], host: Host, *, beside: str = "") -> str 
         name = file.parent.parent.name
         if name != beside and (reason := _loop_over(name, read_text(file) or "", place, host)) is not None:
             return reason
-    for target, path in exports(host):
-        if _place(path, host) == place:
-            return f"it is exported to other hosts by the {target}"
-    return writer(Wanted(place=place), host)
+    exported = exports.use(host, lambda export: _place(export.path, host) == place)
+    if exported is not None and not isinstance(exported, Unseen):
+        return exported
+    written = None if descriptor is None else is_written(descriptor)
+    if written is False:
+        return None
+    reason = writer(Wanted(place=place), host) or exported
+    if written and (reason is None or isinstance(reason, Unseen)):
+        return "something has it open for writing"
+    return reason
 
 
 def _loop_over(name: str, path: str, place: tuple[int, int], host: Host) -> str | None:
@@ -130,7 +140,7 @@ def named(path: Path, *, destroy: bool) -> Iterator[Target]:
             raise UserError(f"target {path}: a replay may destroy its data; confirm with --yes. {_NOTHING}")
         stack.enter_context(exclusive(Path(node.path_of(descriptor)), str(path), label=str(path)))
         if opened is None:
-            _refuse_used_file(path, about)
+            _refuse_used_file(path, descriptor, about)
             yield _file(path, descriptor, about)
             return
         _refuse_used_loop(path, opened, own_hold=False)
@@ -206,11 +216,12 @@ def _refuse_used_loop(path: Path, opened: Node, *, own_hold: bool, host: Host = 
             reason = f"drivelab cannot ask the kernel for its file ({error.strerror})"
         else:
             held = file_holder(behind.place, host, beside=opened.name) if behind is not None else "it has no file"
-            reason = f"its file is in use: {held}" if behind is not None and held is not None else held
+            seen = behind is not None and held is not None and not isinstance(held, Unseen)
+            reason = f"its file is in use: {held}" if seen else held
     if reason is not None:
-        raise UserError(f"target {path}: may not be used: {reason}; release it first. {_NOTHING}")
+        raise UserError(f"target {path}: may not be used: {advised(reason)}. {_NOTHING}")
 
 
-def _refuse_used_file(path: Path, about: os.stat_result, host: Host = Host()) -> None:  # noqa: B008 - an immutable value
-    if (reason := file_holder((about.st_dev, about.st_ino), host)) is not None:
-        raise UserError(f"target {path}: may not be used: {reason}; release it first. {_NOTHING}")
+def _refuse_used_file(path: Path, descriptor: int, about: os.stat_result, host: Host = Host()) -> None:  # noqa: B008 - an immutable value
+    if (reason := file_holder((about.st_dev, about.st_ino), host, descriptor=descriptor)) is not None:
+        raise UserError(f"target {path}: may not be used: {advised(reason)}. {_NOTHING}")

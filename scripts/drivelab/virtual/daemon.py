@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from drivelab.core.sight import blindness
 from drivelab.virtual import fuse
 
 
@@ -66,4 +67,6 @@ def possible() -> str | None:
         os.close(os.open(fuse.free_loop_device(), os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:
         return f"virtual drives in real time need a loop device, but none is available here ({error.strerror})"
+    if (reason := blindness()) is not None:  # the guard would refuse the drive
+        return f"virtual drives in real time need the guard, but {reason}"
     return None

@@ -62,7 +62,7 @@ def test_the_reason_names_what_is_used(tmp_path: Path, way: str, node: str) -> N
     WAYS[way](tree, node)
     reason = tree.holder("sdz")
     assert reason is not None
-    hints = (node, "over it", "contains / ", "twin", "exported", "process 4711 (qemu-system-x86) has /")
+    hints = (node, "over it", "contains / ", "twin", "exported", "heartbeat", "process 4711 (qemu-system-x86) has /")
     assert any(hint in reason for hint in hints)
 
 
@@ -90,7 +90,7 @@ def test_a_namespace_of_an_exported_controller_is_in_use(tmp_path: Path) -> None
     (folder / "device_path").write_text("/dev/nvme5\n")
     reason = tree.holder("nvme0n1")
     assert reason is not None
-    assert "exported to other hosts by the NVMe passthrough target" in reason
+    assert reason == "it is exported to other hosts by the NVMe target (subsystems/nqn.x/passthru)"
     assert tree.holder("nvme1n1") is None
 
 
@@ -134,10 +134,13 @@ def test_an_exported_image_is_in_use(tmp_path: Path) -> None:
     place = (image.stat().st_dev, image.stat().st_ino)
     tree.files[str(image)] = File("", "", place)
     assert file_holder(place, tree.host) is None
-    folder = tree.sys / "kernel/config/target/core/fileio_0/image"
-    folder.mkdir(parents=True)
-    (folder / "udev_path").write_text(f"{image}\n")
-    assert file_holder(place, tree.host) == "it is exported to other hosts by the target target/core/fileio_0/image"
+    tree.backstore(f"TCM FILEIO ID: 0        File: {image}  Size: 4096  Mode: O_DSYNC Async: 0")
+    reason = "it is exported to other hosts by the LIO target (core/fileio_0/disk)"
+    assert file_holder(place, tree.host) == reason
+    (tree.sys / "kernel/config/target/core/fileio_0/disk/info").write_text("Status: DEACTIVATED\n")
+    assert file_holder(place, tree.host) is None
+    (tree.sys / "kernel/config/target/core/fileio_0/disk/udev_path").write_text(f"{image}\n")
+    assert file_holder(place, tree.host) == reason
 
 
 def test_partitions_and_mappings_are_refused(tmp_path: Path) -> None:
