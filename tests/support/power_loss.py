@@ -60,17 +60,19 @@ class Camera:
         self.taken: list[Path] = []
 
     def watch(self, pid: int, at_work: Callable[[], bool]) -> None:
-        """Take images of the disk of a process and those below it, while it is at work."""
+        """Take images of the disk of a process and those below it, while it is at work, and one after its end."""
         while at_work():
             time.sleep(self._random.uniform(0, 2 * self._every_s))
-            target = self._image.with_name(f"{self._image.name}.{len(self.taken):03}")
-            if at_work() and _copy(pid, self._image, self._loop, target):
-                self.taken.append(target)
+            self._take(pid)
+        self._take(pid)
+
+    def _take(self, pid: int) -> None:
+        self.taken.append(_copy(pid, self._image, self._loop, len(self.taken)))
 
     def chosen(self, count: int) -> list[Path]:
-        """Return `count` images at random, in their order, and remove the others."""
+        """Return `count` images, the last and others at random, in their order; remove the rest."""
         assert len(self.taken) >= count, f"only {len(self.taken)} images: the work was too short"
-        kept = sorted(self._random.sample(self.taken, count))
+        kept = [*sorted(self._random.sample(self.taken[:-1], count - 1)), self.taken[-1]]
         for path in set(self.taken) - set(kept):
             path.unlink()
         return kept
@@ -106,8 +108,9 @@ def check_finished_is_final(results: Path, final: Digests) -> tuple[int, int]:
     return recordings, cells
 
 
-def _copy(pid: int, image: Path, loop: str, target: Path) -> bool:
-    """Copy the image while a process and all below it are stopped; return False if it ends meanwhile."""
+def _copy(pid: int, image: Path, loop: str, number: int) -> Path:
+    """Copy the image while a process and all below it are stopped, or have ended."""
+    target = image.with_name(f"{image.name}.{number:03}")
     while True:
         pids = list(tree(pid))
         for each in pids:
@@ -119,14 +122,12 @@ def _copy(pid: int, image: Path, loop: str, target: Path) -> bool:
             if _writes(loop) == before and before[1] == 0:
                 subprocess.run(["cp", "--sparse=always", "--reflink=auto", image, target], check=True)
                 if _writes(loop) == before and set(tree(pid)) == set(pids):
-                    return bool(pids)
+                    return target
                 target.unlink()
         finally:
             for each in pids:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGCONT)
-        if not pids:
-            return False
         time.sleep(0.02)
 
 

@@ -6,9 +6,10 @@ import json
 import os
 import re
 import shutil
-import threading
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -55,8 +56,7 @@ class Recording:
         self.plan = plan
         self.final = plan.recording_path
         self.part = self.final.with_name(self.final.name + ".part")
-        self._soon: threading.Thread | None = None
-        self._failure: BaseException | None = None
+        self._soon: Future[None] | None = None
 
     @property
     def complete(self) -> bool:
@@ -111,8 +111,7 @@ class Recording:
         this, by the kernel, at a moment of its choice.
         """
         self._await()
-        self._soon = threading.Thread(target=self._put_quietly, args=(_line(event, fields),), name="journal")
-        self._soon.start()
+        self._soon = self._worker.submit(self._put, _line(event, fields))
 
     def _put(self, line: str) -> None:
         sync_file_system(self.part)
@@ -121,19 +120,16 @@ class Recording:
             file.flush()
             os.fsync(file.fileno())
 
-    def _put_quietly(self, line: str) -> None:
-        try:
-            self._put(line)
-        except BaseException as failure:
-            self._failure = failure
+    @cached_property
+    def _worker(self) -> ThreadPoolExecutor:
+        """One thread, because a new one for each line would lengthen the gap until it has a CPU."""
+        return ThreadPoolExecutor(1, "journal")
 
     def _await(self) -> None:
         """Wait for a line of `append_soon`."""
         if self._soon is not None:
-            self._soon.join()
-            self._soon, failure, self._failure = None, self._failure, None
-            if failure is not None:
-                raise failure
+            soon, self._soon = self._soon, None
+            soon.result()
 
     def write(self, name: str, value: Any) -> None:
         """Write a JSON file in the recording atomically."""
