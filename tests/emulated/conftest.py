@@ -189,5 +189,7 @@ def stacked(ground: Ground, make_file: Callable[[str, int], Path]) -> Iterator[M
         ],
         ["nvme_core.multipath=N"],
     ):
-        machine.run("/guest/modules.sh /modules/stacking && udevadm settle")
+        machine.run(
+            "/guest/modules.sh /modules/stacking && udevadm settle && mount -t configfs configfs /sys/kernel/config"
+        )
         yield machine

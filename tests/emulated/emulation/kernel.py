@@ -21,9 +21,9 @@ META_PACKAGE = "linux-image-amd64"
 WANTED = ("crc32c_generic", "nvme", "ahci", "sd_mod", "sg", "ext4", "dm_mod")
 """Modules to load, in this order; ext4's helpers request crc32c by name, not as a dependency."""
 STACKING = (
-    "loop", "virtio_pci", "virtio_scsi", "nvmet", "nvmet_tcp", "nvme_tcp", "raid0", "raid1", "raid10", "raid456",
-    "dm_multipath", "dm_round_robin", "dm_thin_pool", "aesni_intel", "xts", "dm_crypt", "bcache", "btrfs",
-    "xfs", "crc32_generic", "f2fs",
+    "loop", "virtio_pci", "virtio_scsi", "nvmet", "nvmet_tcp", "nvme_tcp", "target_core_file", "raid0", "raid1",
+    "raid10", "raid456", "dm_multipath", "dm_round_robin", "dm_thin_pool", "aesni_intel", "xts", "dm_crypt", "bcache",
+    "btrfs", "xfs", "crc32_generic", "f2fs",
 )  # fmt: skip
 """Modules for devices and file systems stacked on a drive; a test loads them with /guest/modules.sh. F2FS requests
 crc32 by name, not as a dependency."""
@@ -31,7 +31,7 @@ NULL = ("null_blk",)
 """Modules for a drive that completes at once; a test loads them with /guest/modules.sh."""
 _UNPACK = re.compile(
     r"boot/vmlinuz-|lib/modules/[^/]+/kernel/(arch/x86/crypto|block|crypto|lib|fs/(ext4|jbd2|mbcache|btrfs|xfs|f2fs|configfs)|"
-    r"drivers/(ata|block|md|nvme|scsi|hwmon|virtio))"
+    r"drivers/(ata|block|md|nvme|scsi|target|hwmon|virtio))"
 )
 
 

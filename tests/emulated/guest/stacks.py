@@ -63,6 +63,8 @@ USES: dict[str, tuple[Use, tuple[str, ...]]] = {
     "loop device over a deleted node": (lambda: uses.looped_by_deleted_node(A), (A,)),
     "NVMe target": (lambda: uses.exported(A), (A,)),
     "NVMe target by another node": (lambda: uses.exported_by_second_node(A), (A,)),
+    "LIO target": (lambda: uses.exported_by_lio(A), (A,)),
+    "LIO target in a hidden configfs": (lambda: uses.exported_unseen(A), (A,)),
     "process": (lambda: uses.written_by_process(A), (A,)),
     "process by a deleted node": (lambda: uses.written_by_deleted_node(A), (A,)),
     "process by the ng device": (lambda: uses.written_by_process(A.replace("nvme", "ng")), (A,)),

@@ -272,8 +272,6 @@ def looped_by_deleted_node(node: str) -> Iterator[None]:
 @contextmanager
 def exported(node: str) -> Iterator[Path]:
     """A namespace of an NVMe target, which opens the device without a process or O_EXCL; yields its subsystem."""
-    if not (_CONFIGFS / "nvmet").exists():
-        run("mount", "-t", "configfs", "configfs", str(_CONFIGFS))
     subsystem = _CONFIGFS / "nvmet/subsystems/nqn.test"
     namespace = subsystem / "namespaces/1"
     subsystem.mkdir()
@@ -285,6 +283,36 @@ def exported(node: str) -> Iterator[Path]:
     finally:
         namespace.rmdir()
         subsystem.rmdir()
+
+
+@contextmanager
+def exported_by_lio(node: str) -> Iterator[None]:
+    """A backstore of the LIO target, which opens the device without a process or O_EXCL, and without udev_path."""
+    backstore = _CONFIGFS / "target/core/fileio_0/disk"
+    backstore.mkdir(parents=True)
+    (backstore / "control").write_text(f"fd_dev_name={node}")
+    (backstore / "enable").write_text("1")
+    try:
+        yield
+    finally:
+        backstore.rmdir()
+        backstore.parent.rmdir()
+
+
+@contextmanager
+def configfs_hidden() -> Iterator[None]:
+    """configfs is not mounted, as in a container, while modules have their settings in it."""
+    run("umount", str(_CONFIGFS))
+    try:
+        yield
+    finally:
+        run("mount", "-t", "configfs", "configfs", str(_CONFIGFS))
+
+
+@contextmanager
+def exported_unseen(node: str) -> Iterator[None]:
+    with exported_by_lio(node), configfs_hidden():
+        yield
 
 
 @contextmanager
