@@ -31,8 +31,12 @@ def with_same_serial(
     """Return which other attached drive reports the serial number of a drive, or of a namespace the identifier.
 
     None if there is no other. The paths of a drive to which several lead, and the namespaces of an NVMe drive, are one
-    drive. A card reader's empty slots do not count.
+    drive. A card reader's empty slots do not count. What is no drive has the number of the drive below it; the guard
+    refuses it for what it is.
     """
+    name = sysfs.whole_dir(name, sys_root).name
+    if kind_of(name, sys_root) != DRIVE.name:
+        return None
     for other in identity.whole_disks(sys_root):
         if (
             other != name

@@ -207,6 +207,12 @@ def test_one_drive_under_several_names_is_one_drive(make: Callable[[Tree], None]
     assert reason(tree, tree.nodes[0]) is None
 
 
+def test_what_is_on_a_drive_is_no_other_drive(tmp_path: Path) -> None:
+    partitions(tree := Tree(tmp_path, {}))
+    (tree.sys / f"b{tree.number(above := tree.stack('sda', 'md'))}").write_text("E:ID_SERIAL_SHORT=S1\n")
+    assert [reason(tree, node) for node in ("sda1", above)] == [None, None]
+
+
 def test_a_namespace_is_pinned_by_its_identifier(tmp_path: Path) -> None:
     namespaces_of_one_controller(tree := Tree(tmp_path, {}))
     assert reason(tree, "nvme0n1", "namespace", "eui.1") is None
