@@ -111,7 +111,7 @@ inside() { # COMMAND: run it in the system's shell
 
 clone() {
     git -C "$checkout" bundle create --quiet "$tree/srv/drivelab.bundle" HEAD &&
-        inside "cd /srv && git -c advice.detachedHead=false clone --quiet drivelab.bundle drivelab && cd drivelab && git log -1 --oneline"
+        inside "cd /srv && git -c advice.detachedHead=false clone --quiet drivelab.bundle drivelab && cd drivelab && git rev-parse --short HEAD"
 }
 
 setup() { inside 'cd /srv/drivelab && ./drivelab setup'; }
@@ -135,7 +135,7 @@ second_demo() { # does nothing
 
 tests() { # after the demo, whose results no test may use
     local strict=
-    [[ -z ${DRIVELAB_TEST_STRICT-} ]] || strict="DRIVELAB_TEST_STRICT=folders DRIVELAB_TEST_LACKS='$DRIVELAB_TEST_LACKS'"
+    [[ -z ${DRIVELAB_TEST_STRICT-} ]] || strict="DRIVELAB_TEST_STRICT=folders DRIVELAB_TEST_LACKS='${DRIVELAB_TEST_LACKS-}'"
     inside "cd /srv/drivelab && $strict ./drivelab test"
 }
 

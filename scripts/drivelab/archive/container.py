@@ -30,6 +30,8 @@ _MOST_NAME_BYTES, _MOST_LEVELS = 4096, 64
 _MOST_SHOWN = 80
 _MOST_DAMAGES = 1000
 """Limit of places where reading starts again, each of which may read the rest of the file."""
+_MOST_AGAIN = 100
+"""Limit of what is decompressed after damage, as a multiple of the file: an archive of studies expands less."""
 _READ_BYTES = 1 << 16
 """Smaller, because most members are small, and bytes behind a member are read again with the next."""
 _GZIP = 31
@@ -137,7 +139,9 @@ class Reader:
     def __init__(self, file: BinaryIO, watch: Watch = lambda size: None) -> None:
         self._source = _Source(file, watch)
         self._listed_bytes = 0
-        self._most_bytes = _MOST_EXPANSION * os.fstat(file.fileno()).st_size
+        size = os.fstat(file.fileno()).st_size
+        self._most_bytes = _MOST_EXPANSION * size
+        self._again_bytes = max(_MOST_AGAIN * size, CHUNK_BYTES)
         self.damaged = False
         """Whether any part so far was unreadable."""
         self.refused = ""
@@ -151,6 +155,8 @@ class Reader:
             try:
                 yield from self._members_at(start)
             except DamagedError:
+                if not self.damaged:
+                    self._source.most_content_bytes = self._source.content_bytes + self._again_bytes
                 self.damaged = True
                 damages += 1
                 if damages > _MOST_DAMAGES:
@@ -219,6 +225,9 @@ class _Source:
         self._end = max(0, os.fstat(file.fileno()).st_size - SEAL_BYTES)
         self._digest, self._digested = hashlib.sha256(), 0
         self.position = 0
+        self.content_bytes = 0
+        """Decompressed so far, some of it perhaps more than once."""
+        self.most_content_bytes: int | None = None
 
     @property
     def at_end(self) -> bool:
@@ -234,6 +243,12 @@ class _Source:
             self._watch(new)
         self.position += len(chunk)
         return chunk
+
+    def count(self, size: int) -> None:
+        """Add decompressed bytes; raises RefusedError beyond the limit."""
+        self.content_bytes += size
+        if self.most_content_bytes is not None and self.content_bytes > self.most_content_bytes:
+            raise RefusedError("it is damaged, and expands further than an archive of drivelab")
 
     def give_back(self, size: int) -> None:
         """Unread the last `size` bytes."""
@@ -280,6 +295,7 @@ class _GzipMember:
             self._waiting = self._packer.unconsumed_tail
             self._source.give_back(len(self._packer.unused_data))  # not empty only at the end
             if content:
+                self._source.count(len(content))
                 return content
         return b""
 

@@ -47,10 +47,13 @@ def is_computed(name: str) -> bool:
     Those of an archive are somebody else's word: they may have any number, and no checksum ties them to a recording.
     """
     parts = name.split("/")
-    while parts[1:2] == [PARTS]:  # the results of a drive of a fleet; the drive may have any name
-        del parts[1:3]
-    top = next((part for part in parts[1:-1] if part in _FOLDERS), None)
-    return parts[0] == "results" and top in _COMPUTED
+    folders = iter(parts[1:-1])
+    for folder in folders:
+        if folder == PARTS:
+            next(folders, None)  # a drive of a fleet may have any name
+        elif folder in _FOLDERS:
+            return parts[0] == "results" and folder in _COMPUTED
+    return False
 
 
 def is_kept(name: str) -> bool:

@@ -78,6 +78,19 @@ def read_text(path: Path, wanted: str, most_bytes: int = MOST_TEXT_BYTES) -> str
         raise UserError(f"{path}: is not a valid file name; check the name") from None
 
 
+def mount_lines(proc_root: Path = Path("/proc")) -> list[list[str]]:
+    """Return the fields of each mount of this process (proc_pid_mountinfo(5)); none if they cannot be read.
+
+    Any user may choose a mount point's name: it need not be UTF-8, and has only newline, space, tab and backslash as
+    octal numbers.
+    """
+    try:
+        text = os.fsdecode((proc_root / "self/mountinfo").read_bytes())
+    except OSError:
+        return []
+    return [line.split(" ") for line in text.split("\n") if line]
+
+
 def sync_file_system(path: Path) -> None:
     """Write all data of the file system of `path` to its disk (syncfs(2)); raise OSError if data were lost.
 

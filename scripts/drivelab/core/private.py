@@ -73,7 +73,7 @@ def refuse_shared(folder: Path, remedy: str = _NAMED) -> None:
     elif status.st_mode & GROUP_AND_OTHERS:
         fault = (
             f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o}), and could change what drivelab "
-            f"keeps there. Remove it if you do not know its files. To keep them, type: chmod go-w {folder}"
+            f"keeps there, and may have. Remove it"
         )
     elif _is_open_to_all(folder.parent):
         fault = f"every user can replace it, because every user can write to {folder.parent}"

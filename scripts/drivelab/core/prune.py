@@ -39,6 +39,8 @@ def prune(packages: Path) -> None:
     """Remove from a folder site-packages what drivelab does not use, and the symbols for debuggers."""
     for pattern in _UNUSED:
         for path in list(packages.glob(pattern)):
+            if path.relative_to(packages).parts[0] == "drivelab" and path.name != "__pycache__":
+                continue  # it compiles its C sources on the user's machine
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:

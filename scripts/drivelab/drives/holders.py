@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from drivelab.core.files import mount_lines
 from drivelab.core.sight import Unseen
 from drivelab.drives import composition, exports
 from drivelab.drives.composition import Composition
@@ -216,8 +217,7 @@ _CHECKS: tuple[Callable[[Scope], str | None], ...] = (
 
 def mounts(host: Host) -> Iterator[tuple[str, str, str, str]]:
     """Yield `major:minor`, mount point, source and type of every mount of this process (proc_pid_mountinfo(5))."""
-    for line in (read_text(host.proc_root / "self/mountinfo") or "").splitlines():
-        fields = line.split()
+    for fields in mount_lines(host.proc_root):
         rest = fields[fields.index("-") + 1 :]
         yield fields[2], unescaped(fields[4]), unescaped(rest[1]), rest[0]
 

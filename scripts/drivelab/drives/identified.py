@@ -32,8 +32,8 @@ class Identity:
     @classmethod
     def from_mapping(cls, body: Mapping[str, Any]) -> Identity:
         """Raises TypeError or KeyError for a mapping of another form."""
-        if not isinstance(body["capacity_bytes"], int):
-            raise TypeError("capacity_bytes is not a whole number")
+        if not isinstance(body["capacity_bytes"], int) or not isinstance(body["serial"], str):
+            raise TypeError("capacity_bytes is not a whole number, or serial is no text")
         return cls(**{**body, "disks": tuple(map(cls.from_mapping, body["disks"]))})
 
     def changes(self, now: Identity) -> list[str]:

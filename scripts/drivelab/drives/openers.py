@@ -206,7 +206,7 @@ def _mapped(folder: str, wanted: Wanted, host: Host) -> str | None:
     Raises OSError if this process may not ask.
     """
     try:
-        with open(f"{folder}/maps", encoding="utf-8", errors="replace") as maps:  # noqa: PTH123
+        with open(f"{folder}/maps", encoding="utf-8", errors="replace", newline="\n") as maps:  # noqa: PTH123
             lines = [line for line in maps if _is_shared_and_writable(line)]
     except _ENDED:
         return None

@@ -58,7 +58,8 @@ def lines(facts: Facts, width: int) -> Iterator[str]:
 def _recomputed(facts: Facts) -> str:
     """Say what the recordings give now."""
     if facts["agrees"]:
-        return "the recordings give the same number"
+        more = "; interval and verdict are the table's" if "delta_pct" in facts else ""
+        return f"the recordings give the same number{more}"
     if facts["recomputed"] is None:
         return "NOT CONFIRMED: the number cannot be computed from these recordings"
     return f"NOT CONFIRMED: the recordings give {_shown(facts['recomputed'])}; delete the table and run the study again"

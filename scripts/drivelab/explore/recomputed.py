@@ -43,7 +43,9 @@ def summary_row(row: Mapping[str, Any], results: Path) -> pd.DataFrame:
         **tables, soak_bins=bins.loc[bins["kind"] == "soak", list(BIN_COLUMNS)],
         scores={row["measurement"]: score_of(row["protocol"])},
     )  # fmt: skip
-    same = (values["cell_label"] == row["cell_label"]) & (values["metric"] == row["metric"])
+    same = pd.Series(True, index=values.index)
+    for name in ("drive", "measurement", "cell_label", "metric"):
+        same &= values[name] == row[name]
     return values[same].reset_index(drop=True)
 
 
@@ -54,7 +56,7 @@ def of_value(row: Mapping[str, Any], results: Path) -> float | None:
 
 def of_delta(row: Mapping[str, Any], sides: Sequence[Mapping[str, Any]], results: Path) -> float | None:
     """Return `delta_pct` of a row of table `deltas`; `sides` are the rows of table `summary` that it compares."""
-    values = [summary_row(side, results).assign(drive=side["drive"]) for side in sides]
+    values = [summary_row(side, results) for side in sides]
     if any(len(value) != 1 for value in values):
         return None
     paths = [path for side in sides for path in _paths(side, results)]

@@ -101,7 +101,7 @@ def refuse_foreign_project(root: Path) -> None:
     """
     if root != SHIPPED:
         folders = [folder for folder in (root, root / ".snakemake") if folder.exists()]
-        modules = [*root.glob("*.py"), *root.glob("*.so"), *(file.parent for file in root.glob("*/__init__.py"))]
+        modules = [*root.glob("*.py*"), *root.glob("*.so"), *(file.parent for file in root.glob("*/__init__.*"))]
         refuse_foreign_code([*(root / name for name in _CODE), *modules], folders)
 
 

@@ -85,7 +85,7 @@ def _unprintable(value: object, keys: Keys = ()) -> Violation | None:
     if isinstance(value, str):
         if value == value.strip() and value.isprintable():
             return None
-        return Violation(f"{_short(value)} has control characters, or blanks at an end; remove them", keys, None)
+        return Violation(f"{_short(value)} has invisible characters, or blanks at an end; remove them", keys, None)
     if isinstance(value, dict):
         parts = [(part, (*keys, key)) for key, part in value.items() if key not in _PROSE]
         parts += [(key, keys) for key in value]

@@ -145,7 +145,9 @@ class _Fault(NamedTuple):
 
 _NONE = _Fault("")
 """The fault of a missing entry, which messages do not mention."""
-_EARLIER = _Fault("an earlier version of drivelab wrote it, and it does not say for which drive, host and project")
+_EARLIER = _Fault(
+    "an earlier version of drivelab wrote it, and it does not say for which drive, host and project", changed=True
+)
 
 
 def _fault(entry: object, path: Path, identity: Identity | None, others: Sequence[str] = ()) -> _Fault | None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from struct import Struct
 
 from drivelab.core import programs
+from drivelab.core.files import mount_lines
 
 PROTOCOL_MAJOR = 7
 PROTOCOL_MINOR = 38
@@ -191,8 +192,7 @@ def xattr_answer(unique: int, size: int, value: bytes) -> bytes:
 def mounts() -> list[tuple[Path, int]]:
     """Return the mount points of this file system type and their connection numbers, last mounted first."""
     mounts: list[tuple[Path, int]] = []
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields = line.split(" ")
+    for fields in mount_lines():
         if fields[fields.index("-") + 1] == FILESYSTEM:
             path = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[4])  # proc_pid_mountinfo(5)
             mounts.append((Path(path), int(fields[2].partition(":")[2])))
@@ -284,8 +284,7 @@ def detach_loop(device: str, file: Path, timeout_s: float) -> bool:
 
 def mounted_on(devices: list[str]) -> str | None:
     """Return where a file system on one of the devices is mounted, or None."""
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields = line.split(" ")
+    for fields in mount_lines():
         if fields[fields.index("-") + 2] in devices:
             return fields[4]
     return None

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import io
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -308,6 +309,7 @@ def test_tables_figures_and_report_of_others_are_not_written(tmp_path: Path) -> 
         "results/tables/summary.parquet", "results/tables/a/m/k/cells.parquet", "results/a/tables/summary.parquet",
         "results/tables/recordings/a/summary.parquet", "results/drives/a/tables/summary.parquet",
         "results/figures/a.svg", "results/report/index.html", "results/drives/tables/tables/summary.parquet",
+        "results/study/drives/recordings/tables/summary.parquet", "results/a/b/drives/logs/tables/summary.parquet",
         ".snakemake/metadata/" + base64.urlsafe_b64encode(b"results/tables/summary.parquet").decode(),
     ]  # fmt: skip
     evidence = ["results/drives/tables/recordings/tables/m/k/plan.json", "results/recordings/report/m/k/fio.json"]
@@ -390,6 +392,20 @@ def test_a_claim_without_limit_is_refused_before_anything_is_read(claim: str, tm
               "levels": "and 102 levels, more than 4,096 bytes or 64 levels", "a name": "a name of 5,006 bytes",
               "files": "the list of its files has more than 64 MiB"}  # fmt: skip
     assert limits.get(claim, "") in done.stdout
+
+
+def test_damage_that_expands_again_and_again_ends_the_search(tmp_path: Path) -> None:
+    """Each of 300 gzip members has the next ones in it, and expands to the same 8 MiB before its checksum fails."""
+
+    def stored(size: int) -> bytes:
+        return b"\x00" + struct.pack("<HH", size, 0xFFFF ^ size)
+
+    begin = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff" + stored(512) + header("study/x", 6 << 20)
+    packer = zlib.compressobj(9, zlib.DEFLATED, -15)
+    tail = packer.compress(bytes(8 << 20)) + packer.flush()
+    path = tmp_path / "archive.tar.gz"
+    path.write_bytes((begin + stored(len(begin))) * 300 + begin + tail + bytes(150))
+    assert "expands further than an archive of drivelab" in verify(path).altered["the archive itself"]
 
 
 def test_damage_everywhere_ends_the_search_for_members(tmp_path: Path) -> None:

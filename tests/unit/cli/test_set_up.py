@@ -107,7 +107,7 @@ def test_tests_need_the_tools_of_developers(checkout: Path) -> None:
     )
     checkout.chmod(0o755)
     (checkout / ".venv").chmod(0o755)
-    (checkout / ".venv/dev.stamp").write_text(digests(checkout, "requirements-dev.txt"))
+    (checkout / ".venv/dev.stamp").write_text(digests(checkout, "requirements-dev.txt", PROGRAMS))
     assert run(checkout, "test", "long") == (0, "ran: test long\n", "")
     assert run(checkout, "setup", "dev") == (
         0,

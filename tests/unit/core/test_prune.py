@@ -18,7 +18,8 @@ def test_tests_sources_and_solvers_leave_and_modules_stay(tmp_path: Path) -> Non
              "pyarrow/libarrow_s3.so.2600", "pandas/__pycache__/a.pyc", "pyarrow/libarrow_python.so.2600.1.0",
              "a-1.dist-info/sboms/a.json"]  # fmt: skip
     stay = ["numpy/__init__.py", "pulp/__init__.py", "pyarrow/libarrow.so.2600", "pyarrow/libarrow_python.so.2600",
-            "scipy/stats/a.py", "a-1.dist-info/METADATA", "numpy.libs/liba.so", "scipy.libs/liba.so"]  # fmt: skip
+            "scipy/stats/a.py", "a-1.dist-info/METADATA", "numpy.libs/liba.so", "scipy.libs/liba.so",
+            "drivelab/native/a.c", "drivelab/native/replay/a.h"]  # fmt: skip
     for name in (*leave, *stay):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")

@@ -55,7 +55,7 @@ def test_a_folder_that_others_can_write_to_is_refused(
 ) -> None:
     monkeypatch.setenv("DRIVELAB_RUN_DIR", str(tmp_path))
     tmp_path.chmod(0o755 | writers)
-    with pytest.raises(UserError, match=r"other users can write to it \(mode 07..\).*chmod go-w .*DRIVELAB_RUN_DIR"):
+    with pytest.raises(UserError, match=r"other users can write to it \(mode 07..\).*Remove it.*DRIVELAB_RUN_DIR"):
         run_directory()
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from drivelab.core.files import mount_lines
 from drivelab.drives.holders import unescaped
 from drivelab.drives.openers import Host
 from drivelab.drives.sysfs import read_text
@@ -114,10 +115,8 @@ Sources: ext4(5), btrfs(5) and its chapter on checksumming, xfs(5), zfsprops(7),
 
 
 def mounts(host: Host) -> Iterator[Mount]:
-    for line in (read_text(host.proc_root / "self/mountinfo") or "").splitlines():
-        about, _, rest = line.partition(" - ")
-        fields = about.split(" ")
-        kind, source, *more = rest.split(" ")
+    for fields in mount_lines(host.proc_root):
+        kind, source, *more = fields[fields.index("-") + 1 :]
         options = [*fields[5].split(","), *(more[0].split(",") if more else ())]
         yield Mount(
             fields[0], fields[1], fields[2], unescaped(fields[4]), kind, unescaped(source),

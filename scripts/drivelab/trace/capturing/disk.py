@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from drivelab.core.errors import UserError
+from drivelab.core.files import mount_lines
 from drivelab.drives.sysfs import SECTOR_BYTES, kernel_name
 from drivelab.trace.capturing.tracer import text
 
@@ -110,8 +111,7 @@ def _source(folder: Path) -> Path | None:
         return link.resolve()
     # btrfs uses its own device numbers, but its mount names a device.
     longest: tuple[int, str] = (0, "")
-    for line in Path("/proc/self/mountinfo").read_text().splitlines():
-        fields = line.split()
+    for fields in mount_lines():
         if folder.resolve().is_relative_to(fields[4]):
             longest = max(longest, (len(fields[4]), fields[fields.index("-") + 2]))
     source = Path(os.path.realpath(longest[1] or "/"))
