@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.terminal import say
 from drivelab.drives.purge.by_host import discards
 from drivelab.drives.seal import Seal, Verdict, judge
 from drivelab.drives.sysfs import SECTOR_BYTES
@@ -138,9 +139,7 @@ def check_seal(plan: Plan, device: Device, recording: Recording, path: Path, sta
             verdict = Verdict(False, f"the drive was used for {device.last_user} in the meantime")
     recording.append("verdict", stage=stage, intact=verdict.intact, reason=verdict.reason)
     if not verdict.intact:
-        print(
-            f"drive '{plan.drive}': seal after {stage} is broken: {verdict.reason}; purging and preconditioning again"
-        )
+        say(f"drive '{plan.drive}': seal after {stage} is broken: {verdict.reason}; purging and preconditioning again")
     return verdict.intact
 
 
@@ -223,7 +222,7 @@ def _rest(
             break
     recording.append("rest", rest_s=rest_s, flushed=True, **facts)
     if facts and not facts["as_empty"]:
-        print(
+        say(
             f"drive '{plan.drive}': after {MOST_RESTS} times {rest_s:g} s of rest a write still takes "
             f"{facts['rested_us'] / empty_us:.1f} times as long as on the empty drive: its cache may not be free"
         )

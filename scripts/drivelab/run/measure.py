@@ -13,6 +13,7 @@ from typing import Any
 
 import drivelab
 from drivelab.core.errors import CellFailed, UserError
+from drivelab.core.terminal import say
 from drivelab.core.units import format_amount
 from drivelab.drives.identified import Identity
 from drivelab.drives.seal import counters_lost
@@ -269,9 +270,9 @@ def _ready(
             recording.append(
                 "resumed" if device.undoes else "gap", reason="the measurement was interrupted and resumed"
             )
-            print(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
+            say(f"drive '{plan.drive}': resuming {plan.measurement} where it was interrupted")
             return
-        print(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; restarting")
+        say(f"drive '{plan.drive}': cannot resume {plan.measurement}: {reason}; restarting")
         recording.set_aside(reason)
         recording.open()
         prepare(plan, device, recording, progress)

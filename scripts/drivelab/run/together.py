@@ -16,6 +16,7 @@ from typing import Any
 
 from drivelab.core import programs
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import say
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import Recording
 
@@ -214,7 +215,7 @@ def _is_measured(recording: Recording) -> bool:
 def _put_away(recording: Recording) -> None:
     """Set aside a complete recording, because the measurement must be repeated for all its drives."""
     if recording.complete:
-        print(f"drive '{recording.plan.drive}': the recording is set aside: {NOT_RESUMED}")
+        say(f"drive '{recording.plan.drive}': the recording is set aside: {NOT_RESUMED}")
         recording.set_aside(NOT_RESUMED)
         recording.final.rename(recording.part)
         recording.set_aside(NOT_RESUMED)
