@@ -18,8 +18,8 @@ from application_plans import DRIVE, conditioned, measured, plan_of, runs_of
 from waits import wait_until
 
 from drivelab.collect.collect import collect
+from drivelab.core import private
 from drivelab.core.errors import UserError
-from drivelab.core.private import run_directory
 from drivelab.drives.guard import HeldDevice
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
@@ -38,7 +38,7 @@ ONCE: dict[str, Any] = {"cold_runs": 0, "until": {"passes": 1}, "fill": None}
 def _nothing_left(project: Path, run_directory: Path) -> Iterator[None]:
     yield
     assert mounts() == []
-    assert list(run_directory().glob("mount*")) == []
+    assert list(private.run_directory().glob("mount*")) == []
 
 
 def mounts() -> list[str]:
@@ -254,7 +254,7 @@ def test_after_kill_9_the_drive_is_unmounted_and_the_run_repeated(
     plan, seal, process, span = at_work
     process.kill()
     process.wait()
-    wait_until(lambda: not mounts() and not list(run_directory().glob("mount*")))
+    wait_until(lambda: not mounts() and not list(private.run_directory().glob("mount*")))
     assert processes_with("sleep", span) == []
     kept = runs_of(part_of(plan))
     assert [line["run"] for line in kept] == [1]

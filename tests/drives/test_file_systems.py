@@ -19,8 +19,8 @@ from waits import wait_until
 from drivelab.cli.measure import runner
 from drivelab.collect.collect import collect
 from drivelab.collect.conditions import conditions
+from drivelab.core import private
 from drivelab.core.errors import UserError
-from drivelab.core.private import run_directory
 from drivelab.core.units import parse_size
 from drivelab.drives import signatures
 from drivelab.fio.job_run import run_fio
@@ -74,14 +74,16 @@ def stages(plan: Plan, folder: Path) -> Path:
 
 
 def mounted() -> list[str]:
-    return [line for line in Path("/proc/mounts").read_text().splitlines() if f" {run_directory()}/mount." in line]
+    return [
+        line for line in Path("/proc/mounts").read_text().splitlines() if f" {private.run_directory()}/mount." in line
+    ]
 
 
 @pytest.fixture(autouse=True)
 def _nothing_left() -> Iterator[None]:
     yield
     assert mounted() == []
-    assert list(run_directory().glob("mount*")) == []
+    assert list(private.run_directory().glob("mount*")) == []
 
 
 @pytest.mark.parametrize("kind", LEAST_BYTES)
@@ -247,7 +249,7 @@ def test_after_kill_9_the_guardian_unmounts(at_work: tuple[Plan, Path, subproces
     plan, seal, process = at_work
     process.kill()
     process.wait()
-    wait_until(lambda: not mounted() and not list(run_directory().glob("mount*")))
+    wait_until(lambda: not mounted() and not list(private.run_directory().glob("mount*")))
     assert (finish(plan, seal) / "recording.json").exists()
 
 

@@ -55,7 +55,7 @@ def attack_during(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             return original(bench, name, act, **options)  # type: ignore[arg-type]
 
         def attacked(folder: Path) -> object:
-            (drive,) = [drive for drive in manage.status() if drive.serial == bench.device.serial]
+            (drive,) = [drive for drive in manage.status() if drive.serial == bench.device.identified.serial]
             command = [
                 "dd",
                 "if=/dev/urandom",

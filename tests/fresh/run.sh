@@ -21,7 +21,7 @@ fail() {
 
 # --- find and remove a system
 
-mounts() { awk -v tree="$tree/" 'index($2, tree) == 1 { print $2 }' /proc/mounts; }
+mounts() { awk -v tree="$tree" '$2 == tree || index($2, tree "/") == 1 { print $2 }' /proc/mounts; }
 
 loop_devices() {
     local file
@@ -85,7 +85,9 @@ connect() { # names, package managers' settings, certificates
 }
 
 mount_kernel() {
-    mount -t proc proc "$tree/proc" &&
+    mount --bind "$tree" "$tree" && # the root of a system is a mount point
+        mount --make-private "$tree" &&
+        mount -t proc proc "$tree/proc" &&
         mount -t sysfs sysfs "$tree/sys" &&
         mount --bind /dev "$tree/dev" &&
         mount --make-private "$tree/dev" && # else the next two mounts would appear on this machine too
