@@ -113,14 +113,16 @@ class _Header(tarfile.TarInfo):
     _READ_WHOLE = (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE,
                    tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)  # fmt: skip
 
-    @classmethod
-    def frombuf(cls, *arguments: Any, **options: Any) -> Self:
-        """Parse a header as tarfile does; raises ReadError for one whose further headers would fill the memory."""
-        header = super().frombuf(*arguments, **options)
-        if header.type in cls._READ_WHOLE and header.size > _MOST_HEADER_BYTES:
-            raise tarfile.ReadError(f"its extended header has {header.size} bytes")
-        if header.type == tarfile.GNUTYPE_SPARSE:
+    def _proc_member(self, tar: tarfile.TarFile) -> Self:
+        """Process a header as tarfile does; raises ReadError for one whose further headers would fill the memory.
+
+        Every version calls this for each header before it reads on, while Debian's Python bypasses `frombuf`.
+        """
+        if self.type in self._READ_WHOLE and self.size > _MOST_HEADER_BYTES:
+            raise tarfile.ReadError(f"its extended header has {self.size} bytes")
+        if self.type == tarfile.GNUTYPE_SPARSE:
             raise tarfile.ReadError("it has a sparse file, which drivelab never writes")
+        header: Self = super()._proc_member(tar)  # type: ignore[misc]
         return header
 
     def _proc_gnusparse_10(self, *_: Any) -> None:
