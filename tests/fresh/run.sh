@@ -3,6 +3,7 @@
 # clones the present commit into each, and runs the commands of README there.
 #
 #   run.sh [RELEASE ...]      default: bookworm trixie (Debian 12 and 13); needs root
+#   DRIVELAB_FRESH_TESTS      tests to run instead of all, for `./drivelab test`
 #
 # The kernel, its block devices and its network are this machine's, as are the settings and certificates for package
 # downloads. Logs, the bare systems and pip's downloads stay in ~/.cache/drivelab/fresh; the used systems are removed.
@@ -138,7 +139,7 @@ second_demo() { # does nothing
 tests() { # after the demo, whose results no test may use
     local strict=
     [[ -z ${DRIVELAB_TEST_STRICT-} ]] || strict="DRIVELAB_TEST_STRICT=folders DRIVELAB_TEST_LACKS='${DRIVELAB_TEST_LACKS-}'"
-    inside "cd /srv/drivelab && $strict ./drivelab test"
+    inside "cd /srv/drivelab && $strict ./drivelab test ${DRIVELAB_FRESH_TESTS-}"
 }
 
 nothing_left() {
