@@ -72,8 +72,8 @@ def refuse_shared(folder: Path, remedy: str = _NAMED) -> None:
         fault = f"belongs to user {user_name(status.st_uid)}, who could change what drivelab keeps there"
     elif status.st_mode & GROUP_AND_OTHERS:
         fault = (
-            f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o}), and could change what drivelab "
-            f"keeps there, and may have. Remove it"
+            f"other users can write to it (mode {stat.S_IMODE(status.st_mode):04o}), and may have changed what "
+            "drivelab keeps there. Remove it"
         )
     elif _is_open_to_all(folder.parent):
         fault = f"every user can replace it, because every user can write to {folder.parent}"
