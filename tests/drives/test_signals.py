@@ -23,7 +23,7 @@ from faults import GENEROUS_S, FaultStudy, complete, evidence_of, kept_cells, ou
 from leftovers import end_processes, leftovers, processes
 from made_traces import Row, write
 
-from drivelab.core import files
+from drivelab.core import private
 from drivelab.drives.undo import current_value
 from drivelab.host.temporary import Temporary
 from drivelab.recording.checksums import altered
@@ -165,7 +165,7 @@ def test_capture(run_directory: Path, device: str, tmp_path: Path) -> None:
         assert soon(lambda: processes() == []), leftovers()
         assert processes_with("sleep", span) == []
         assert tracer.state() == before
-        assert not list(files.run_directory().glob("*.json"))
+        assert not list(private.run_directory().glob("*.json"))
         if number == signal.SIGKILL and raw.exists():
             for path in raw.iterdir():
                 path.unlink()

@@ -110,7 +110,10 @@ def study_files(results: Sequence[Result], title: str = "", report: str | None =
             files[f"results/tables/{name}.parquet"] = path.read_bytes()
     for result in results:
         for name in filter(plain_name, recording_names(result)):
-            files[f"results/recordings/{name}/{CHECKSUMS}"] = f"{name} {result.seed} {result}".encode()
+            manifest = f"{name} {result.seed} {result}".encode()
+            files[f"results/recordings/{name}/manifest.json"] = manifest
+            sums = lines_of({"manifest.json": hashlib.sha256(manifest).hexdigest()})
+            files[f"results/recordings/{name}/{CHECKSUMS}"] = sums
     root = {"@id": "./", "name": title, "license": {"@id": "https://spdx.org/licenses/CC-BY-4.0"}}
     files["ro-crate-metadata.json"] = json.dumps({"@graph": [root]}).encode()
     if report is not None:
