@@ -21,6 +21,8 @@ _OTHER_DIRECTIONS = frozenset({"2", "3", "4", "5"})
 
 _Key = tuple[int, str]
 """Second (or interval) and direction."""
+_Rows = list[tuple[float, float]]
+"""Rows of a log in one interval: the time that a row spans, in ms, and its value."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,10 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
     bad line has no row.
 
     Each thread has its own logs (fio manual, "Log File Formats": time in ms, value, direction, …; bandwidth in KiB/s,
-    latency in ns). fio omits the last, unfinished second from the bandwidth and IOPS logs, so it has no row. The mean
-    latency is weighted by the threads' IOPS; it is None if a thread has no latency.
+    latency in ns). fio omits the last, unfinished second from the bandwidth and IOPS logs, so it has no row. Its last
+    latencies are those of the I/Os in flight at the end, a second row of the same time; rows of one interval are
+    combined by their counts of I/Os, and a latency without a count is left out. The mean latency is weighted by the
+    threads' IOPS; it is None if a thread has no latency.
     """
     rates: dict[_Key, float] = defaultdict(float)
     bandwidths: dict[_Key, float] = defaultdict(float)
@@ -66,15 +70,15 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
     for thread in sorted({path.name.removeprefix(prefix).split(".", 1)[1] for path in logs}):
         iops = _read(directory / f"{prefix}_iops.{thread}", "iops", bad, interval_ms)
         latency = _read(directory / f"{prefix}_lat.{thread}", "lat", bad, interval_ms)
-        for key, value in iops.items():
-            rates[key] += value
-            weighted[key] += value * latency.get(key, math.nan) if value else 0.0
-        for key, value in _read(directory / f"{prefix}_bw.{thread}", "bw", bad, interval_ms).items():
-            bandwidths[key] += value
+        for key, rows in iops.items():
+            rates[key] += (rate := _mean_rate(rows))
+            weighted[key] += rate * _mean_latency(rows, latency.get(key, [])) if rate else 0.0
+        for key, rows in _read(directory / f"{prefix}_bw.{thread}", "bw", bad, interval_ms).items():
+            bandwidths[key] += _mean_rate(rows)
     if interval_ms != 1000:
         rates, bandwidths, weighted = (_per_second(sums, 1000 // interval_ms) for sums in (rates, bandwidths, weighted))
     lost = {line.second for line in bad}
-    rows = [
+    seconds = [
         {
             "time_s": float(second),
             "direction": direction,
@@ -85,7 +89,23 @@ def read_series(directory: Path, prefix: str = "series", interval_ms: int = 1000
         for (second, direction), rate in sorted(rates.items())
         if second not in lost
     ]
-    return Series(rows, bad)
+    return Series(seconds, bad)
+
+
+def _mean_rate(rows: _Rows) -> float:
+    span_ms = sum(row_ms for row_ms, _ in rows)
+    if len(rows) == 1 or not span_ms:
+        return rows[0][1]
+    return sum(row_ms * rate for row_ms, rate in rows) / span_ms
+
+
+def _mean_latency(rates: _Rows, latencies: _Rows) -> float:
+    """Return the mean of an interval's latencies, weighted by the counts of the same rows of the IOPS log."""
+    both = list(zip(rates, latencies, strict=False))
+    counts = [row_ms * rate for (row_ms, rate), _ in both]
+    if len(both) < 2 or not sum(counts):
+        return both[0][1][1] if both else math.nan
+    return sum(count * value for count, (_, (_, value)) in zip(counts, both, strict=True)) / sum(counts)
 
 
 def _per_second(values: Mapping[_Key, float], count: int) -> dict[_Key, float]:
@@ -102,9 +122,10 @@ def _mean_us(weighted_ns: float, rate: float) -> float | None:
     return weighted_ns / rate / 1000 if rate and math.isfinite(weighted_ns) else None
 
 
-def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Key, float]:
-    """Return values by interval (from 1) and direction. Fio's times are a few milliseconds early or late."""
-    values: dict[_Key, float] = {}
+def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_Key, _Rows]:
+    """Return rows by interval (from 1) and direction. Fio's times are a few milliseconds early or late."""
+    values: dict[_Key, _Rows] = defaultdict(list)
+    ended_ms: dict[str, int] = defaultdict(int)
     if not path.is_file():
         return values
     interval = 0
@@ -130,7 +151,9 @@ def _read(path: Path, log: str, bad: list[BadLine], interval_ms: int) -> dict[_K
             fault = "is below zero" if negative else "is not a finite number"
             bad.append(BadLine(second, log, f"{path.name}, line {number}: {text.strip()} {fault}", negative))
         elif direction in _DIRECTIONS:
-            values[interval, _DIRECTIONS[direction]] = value
+            span_ms = min(max(int(time_ms) - ended_ms[direction], 0), interval_ms)
+            values[interval, _DIRECTIONS[direction]].append((span_ms, value))
+            ended_ms[direction] = int(time_ms)
     return values
 
 
