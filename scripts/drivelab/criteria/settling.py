@@ -22,8 +22,8 @@ _TIME_CONSTANTS = 30
 _LEAST_CHANGE = math.log1p(0.05)
 """Smallest change of level: half of what the PTS allows a window to fall (ours)."""
 _PENALTY = 8.0
-"""Cost of a change of level, in variances of the values times the logarithm of their number: at most 4 % of windows of
-independent values, and 9 % at a correlation of 0.6, then have one of any size (by simulation)."""
+"""Cost of a change of level, in variances of the values times the logarithm of the window: at most 4 % of windows of
+five independent values, and 10 % at a correlation of 0.6, then have one of any size (by simulation)."""
 _FEWEST_OF_LEVEL = 2
 
 
@@ -63,18 +63,20 @@ def level_change(values: Sequence[float], window: int) -> tuple[int, float] | No
     """Return the last change of level within the last `window` values: the position after it, and its logarithm.
 
     Change points of the mean by PELT (Killick, Fearnhead and Eckley, Journal of the American Statistical Association
-    107, 2012). The scatter is that of successive differences. None without a change of at least 5 %.
+    107, 2012). Values before the window only add to the scatter, which is that of successive differences: the first
+    rounds are often far from the rest. None without a change of at least 5 %.
     """
     import ruptures  # slow to import
 
     logs = np.log(np.asarray(values, dtype=float))
-    if len(logs) < 2 * _FEWEST_OF_LEVEL:
+    inside = logs[-window:]
+    if len(inside) < 2 * _FEWEST_OF_LEVEL:
         return None
     scatter = float(np.median(np.abs(np.diff(logs)))) / (stats.norm.ppf(0.75) * math.sqrt(2))
-    search = ruptures.Pelt(model="l2", min_size=_FEWEST_OF_LEVEL, jump=1).fit(logs / max(scatter, 1e-9))
-    *changes, _ = search.predict(pen=_PENALTY * math.log(len(logs)))
-    if not changes or changes[-1] <= len(logs) - window:
+    search = ruptures.Pelt(model="l2", min_size=_FEWEST_OF_LEVEL, jump=1).fit(inside / max(scatter, 1e-9))
+    *changes, _ = search.predict(pen=_PENALTY * math.log(len(inside)))
+    if not changes:
         return None
-    before, after = logs[changes[-2] if len(changes) > 1 else 0 : changes[-1]], logs[changes[-1] :]
+    before, after = inside[changes[-2] if len(changes) > 1 else 0 : changes[-1]], inside[changes[-1] :]
     change = float(after.mean() - before.mean())
-    return (changes[-1], change) if abs(change) >= _LEAST_CHANGE else None
+    return (len(logs) - len(inside) + changes[-1], change) if abs(change) >= _LEAST_CHANGE else None

@@ -66,3 +66,12 @@ def test_small_and_unsure_changes_of_level_do_not_count() -> None:
     assert np.mean(found) < 0.05
     assert level_change([5.0] * 3, 5) is None
     assert level_change([5.0] * 6, 5) is None
+
+
+def test_the_first_round_is_no_change_within_the_window() -> None:
+    """The first round on a fresh drive is often half as fast again; it lies before the window."""
+    assert level_change([90_000, 60_546, 60_013, 62_932, 61_774, 61_061], 5) is None
+    inside = level_change([90_000, 71_546, 71_013, 62_932, 61_774, 61_061], 5)
+    assert inside is not None
+    assert inside[0] == 3
+    assert inside[1] == pytest.approx(np.log(61_922.33 / 71_279.5), abs=1e-4)
