@@ -185,7 +185,8 @@ class FirstScreen:
             values = self._values[subject]
             present = [drive for drive in drives if drive in values]
             texts = dict(zip(present, self._quantity(subject, [values[drive] for drive in present]), strict=True))
-            name = "" if KINDS.get(subject[2]) == "speed" else f"{metric_name(subject[2])}; lower is better"
+            kind = KINDS.get(subject[2])
+            name = "" if kind == "speed" else metric_name(subject[2]) + "; lower is better" * (kind == "time")
             rows.append(
                 (
                     Cell(capital(self.words(subject)), small=name),

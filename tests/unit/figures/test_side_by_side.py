@@ -73,3 +73,8 @@ def test_a_drive_without_a_workload_has_no_bar_there() -> None:
 def test_nothing_is_drawn_of_nothing() -> None:
     with pytest.raises(ValueError, match="no values to show"):
         side_by_side(values().iloc[:0])
+
+
+def test_a_score_has_no_unit_and_more_of_it_is_better() -> None:
+    frame = values().assign(metric="score", unit="", lower_is_better=False)
+    assert side_by_side(frame).axes[0].get_xlabel() == "Score"

@@ -10,6 +10,7 @@ from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.rows import row
 from drivelab.analysis.values.scores import with_scores
 from drivelab.analysis.values.summary import pooled
+from drivelab.report.first_screen import FirstScreen
 from drivelab.report.inputs import Inputs
 from drivelab.report.sections.scores import set_scores_table
 from drivelab.report.verdict import headlines
@@ -52,3 +53,11 @@ def test_scores_of_each_drive_and_what_a_drive_lacks() -> None:
 
 def test_a_study_without_scores_has_no_table() -> None:
     assert set_scores_table(Inputs.of({}, {"basis": "old"}, [])) is None
+
+
+def test_more_of_a_score_is_better_on_the_first_screen() -> None:
+    values = [value(drive, name, amount) for name in "abc" for drive, amount in (("old", 1.0), ("new", 1.02))]
+    glance = FirstScreen(inputs(values)).glance()
+    assert glance is not None
+    assert {line[0].text: line[0].small for line in glance.rows}["Score of 2 results"] == "score"
+    assert [cell.text for cell in glance.rows[0][1:]] == ["102", "100"], "the best first, without a unit"

@@ -84,7 +84,9 @@ def _panel(axes: Axes, part: pd.DataFrame, drives: Sequence[str], looks: dict[st
     """Draw the bars of one metric, workload by workload from the top; the y axis is in inches."""
     metric, unit = str(part["metric"].iloc[0]), str(part["unit"].iloc[0])
     ends = part[["value", "interval_high"]].max(axis=None)
-    scale = quantity(metric, float(part["value"].min())) if metric in AXES else Quantity(short_name(metric), unit)
+    # A score relative to the basis has no unit.
+    known = metric in AXES and bool(unit)
+    scale = quantity(metric, float(part["value"].min())) if known else Quantity(short_name(metric), unit)
     part = part.assign(**{name: part[name].astype(float) / scale.divisor
                           for name in ("value", "interval_low", "interval_high")})  # fmt: skip
     top, middles = _GAP_IN / 2, {}
