@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
+from mini_project import Project
 
 from drivelab.analysis.values.summary import summary_table
 from drivelab.campaign.planning import Campaign, Planned
@@ -131,6 +132,19 @@ def test_every_protocol_gives_results(campaign: Campaign) -> None:
     )
     missing = {planned.plan.measurement for planned in done} - set(summary["measurement"])
     assert not missing
+
+
+@pytest.mark.long
+def test_a_study_of_every_protocol_ends_with_a_report(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    study = {
+        "name": "mini", "results": "results", "clock": "virtual", "drives": ["op7-512e"],
+        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [*map(entry, NAMES)],
+    }  # fmt: skip
+    (project.folder / project.study).write_text(yaml.safe_dump(study))
+    project.run()
+    page = (project.folder / "results/report/index.html").read_text()
+    assert [name for name in NAMES if f">{name}<" not in page] == []
 
 
 OF_THE_HOST = ("telemetry", "demand_cpu")

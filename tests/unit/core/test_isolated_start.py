@@ -24,10 +24,13 @@ PLANTED = ("argparse", "contextlib", "csv", "duckdb", "json", "numpy", "pandas",
            "tempfile", "typst", "yaml")  # fmt: skip
 
 
-def _places() -> Iterator[tuple[str, ast.AST]]:
+def _places(word: str) -> Iterator[tuple[str, ast.AST]]:
+    """Yield the nodes of all modules that have a word."""
     for folder in ("scripts", "workflow", "tools"):
         for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text())
+            if word not in (text := path.read_text()):
+                continue
+            tree = ast.parse(text)
             for parent in ast.walk(tree):
                 for child in ast.iter_child_nodes(parent):
                     child.parent = parent  # type: ignore[attr-defined]
@@ -45,13 +48,13 @@ def test_every_start_of_python_is_by_one_function() -> None:
     """The rest is the placeholder {python}, which `applications.resolve` replaces."""
     starts = [
         place
-        for place, node in _places()
+        for place, node in _places("executable")
         if isinstance(node, ast.Attribute) and node.attr == "executable" and not _is_folder(node)
     ]
     assert sorted(starts) == ["scripts/drivelab/core/programs.py", "scripts/drivelab/trace/capturing/applications.py"]
     named = [
         place
-        for place, node in _places()
+        for place, node in _places("python")
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         if re.fullmatch(r".*/python[\d.]*|python[\d.]+", node.value)
     ]
