@@ -28,7 +28,7 @@ from drivelab.report.sections.proof import value_proof
 from drivelab.report.sentences import brief_words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
 from drivelab.report.view import Cell, Column, Figure, Table
-from drivelab.tables.labels import KINDS, known_by_throughput
+from drivelab.tables.labels import KINDS
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
@@ -47,8 +47,9 @@ class FirstScreen:
         self.inputs = inputs
         self._values: dict[Subject, dict[str, Row]] = {}
         for row in headline_values(inputs):
-            if known_by_throughput(row["cell_label"]) and row["metric"] in TWINS:
-                row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], "bandwidth_mib_s") or row
+            leading = inputs.leading(row["measurement"], row["cell_label"])
+            if leading and row["metric"] in TWINS:
+                row = inputs.summary_of(row["drive"], row["measurement"], row["cell_label"], leading) or row
             if not is_missing(row["value"]):
                 self._values.setdefault(subject_of(row), {})[row["drive"]] = row
         self._deltas = {

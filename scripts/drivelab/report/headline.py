@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from drivelab.analysis.exclusions import WHOLE
 from drivelab.analysis.limits import limited
 from drivelab.core.units import counted, some
 from drivelab.recording.folders import home
 from drivelab.report.inputs import Inputs
-from drivelab.report.verdict import headline_deltas, headlines
+from drivelab.report.verdict import headline_deltas, headline_values, headlines
 from drivelab.tables import io
 
 _MOST_NAMED = 3
@@ -25,7 +24,10 @@ def headline_inputs(tables: Path, recordings: Sequence[str], basis: str) -> Inpu
         for name in ("steady_state", "replays")
     }
     paths = {name: [tables / f"{name}.parquet"] for name in ("summary", "deltas", "conditions")} | of_recordings
-    return Inputs.of({name: io.read(files, name) for name, files in paths.items()}, {"basis": basis}, ())
+    cells = [tables / recording / "cells.parquet" for recording in recordings]
+    known_by = ("measurement", "cell_label", "pattern", "rate_iops")
+    frames = {name: io.read(files, name) for name, files in paths.items()}
+    return Inputs.of(frames | {"cells": io.read_columns(cells, "cells", known_by)}, {"basis": basis}, ())
 
 
 def first_headlines(inputs: Inputs, most: int = 3) -> list[str]:
@@ -34,17 +36,10 @@ def first_headlines(inputs: Inputs, most: int = 3) -> list[str]:
     for delta, headline in zip(headline_deltas(inputs), headlines(inputs), strict=True):
         text = f"{headline.delta:>8}  {headline.sentence}"
         chosen.setdefault(str(delta["measurement"]), (delta["cell_label"], delta["metric"], text))
-    single_drive = [] if chosen else inputs.tables["summary"]
-    for row in sorted(single_drive, key=lambda row: _place(inputs.tracked(row["measurement"]), row)):
+    for row in [] if chosen else headline_values(inputs):
         text = f"{row['cell_label']} {row['metric']}: {row['value']:,.6g} {row['unit']} ({row['verdict']})"
         chosen.setdefault(str(row["measurement"]), (row["cell_label"], row["metric"], text))
     return [f"{name}{_caveats(inputs, name, *value)}: {text}" for name, (*value, text) in list(chosen.items())[:most]]
-
-
-def _place(tracked: Sequence[tuple[str, str]], row: Mapping[str, Any]) -> int:
-    """Return a value's place among the tracked variables, in the protocol's order; others come last."""
-    variable = (row["cell_label"], row["metric"])
-    return tracked.index(variable) if variable in tracked else len(tracked)
 
 
 def _caveats(inputs: Inputs, *value: str) -> str:

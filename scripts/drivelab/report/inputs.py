@@ -16,7 +16,7 @@ from drivelab.core.grouping import grouped
 from drivelab.criteria.soundness import sound
 from drivelab.report.document import APPLICATIONS, LATENCY, SATURATION, TAILS, THROUGHPUT
 from drivelab.report.numbers import is_missing, percent
-from drivelab.tables.labels import SCORE, loads_of
+from drivelab.tables.labels import SCORE, known_by_throughput, loads_of
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -208,6 +208,26 @@ class Inputs:
     def loads(self) -> Mapping[tuple[str, str], str]:
         """Threads and queue depth, as `T2Q8`, by measurement and cell label; without cells where they vary."""
         return loads_of(self.frame("cells"))
+
+    @cached_property
+    def _leading(self) -> Mapping[tuple[str, str], str]:
+        cells = self.frame("cells").reindex(columns=["measurement", "cell_label", "pattern", "rate_iops"])
+        cells = cells.drop_duplicates(["measurement", "cell_label"])
+        leading = {}
+        for measurement, label, pattern, rate_iops in cells.itertuples(index=False):
+            if not is_missing(rate_iops):
+                leading[measurement, label] = "mean_latency_us"
+            elif pattern == "sequential":
+                leading[measurement, label] = "bandwidth_mib_s"
+        return leading
+
+    def leading(self, measurement: str, cell_label: str) -> str | None:
+        """Return the metric that a cell is known by, if not by its IOPS.
+
+        At a limited rate drives differ in latency only. Sequential I/O and large blocks are known by throughput.
+        """
+        by_throughput = "bandwidth_mib_s" if known_by_throughput(cell_label) else None
+        return self._leading.get((measurement, cell_label), by_throughput)
 
     @cached_property
     def _deltas(self) -> Mapping[str, list[Row]]:

@@ -52,17 +52,19 @@ def _headline(inputs: Inputs, rows: list[Row]) -> list[Row]:
         tracked = [row for variable in inputs.tracked(measurement) for row in of_one
                    if (row["cell_label"], row["metric"]) == variable]  # fmt: skip
         limited = [row for row in of_one if row["metric"] == IOPS_WITHIN_LIMIT]
-        chosen += tracked or limited or _most_telling(of_one, _TIME_FIRST if measurement in replayed else _SPEED_FIRST)
+        preferred = _TIME_FIRST if measurement in replayed else _SPEED_FIRST
+        chosen += tracked or limited or _most_telling(inputs, of_one, preferred)
     return chosen
 
 
-def _most_telling(of_one: list[Row], preferred: tuple[str, ...]) -> Iterator[Row]:
+def _most_telling(inputs: Inputs, of_one: list[Row], preferred: tuple[str, ...]) -> Iterator[Row]:
     labels = list(dict.fromkeys(row["cell_label"] for row in of_one))
     sets = [label for label in labels if label.startswith("set of ")]
     for label in sets or labels:  # a set represents its traces
         rows = [row for row in of_one if row["cell_label"] == label]
         metrics = {row["metric"] for row in rows}
-        best = next((metric for metric in preferred if metric in metrics), rows[0]["metric"])
+        leading = inputs.leading(rows[0]["measurement"], label)
+        best = next((metric for metric in (leading, *preferred) if metric in metrics), rows[0]["metric"])
         yield from (row for row in rows if row["metric"] == best)
 
 

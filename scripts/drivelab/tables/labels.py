@@ -44,7 +44,7 @@ UNITS = {**_SPEEDS, **_TIMES, **_SCORES}
 KINDS = {metric: kind for kind, known in (("speed", _SPEEDS), ("time", _TIMES), ("score", _SCORES)) for metric in known}
 """Kind of each metric: more is better for speed and score, less is better for time."""
 
-_BLOCK_SIZE = re.compile(r"(?:RND|SEQ) (\d+[KMGT]?i?B)(?:-\d+[KMGT]?i?B)?(?: mix)? \d+/\d+")
+_BLOCK_SIZE = re.compile(r"(RND|SEQ) (\d+[KMGT]?i?B)(?:-\d+[KMGT]?i?B)?(?: mix)? \d+/\d+")
 _LARGE_BLOCK_BYTES = 64 << 10
 _NAMED_BY = [
     "recording", "kind", "step", "cell", "workload", "threads", "queue_depth", "phase", "phase_value", "phase_pass",
@@ -66,9 +66,9 @@ def workload(
 
 
 def known_by_throughput(label: str) -> bool:
-    """Return whether people know a workload by its throughput instead of its IOPS: blocks of 64 KiB and more."""
+    """Return whether people know a workload by its throughput: sequential I/O, or blocks of 64 KiB and more."""
     match = _BLOCK_SIZE.match(label)
-    return match is not None and parse_size(match[1]) >= _LARGE_BLOCK_BYTES
+    return match is not None and (match[1] == "SEQ" or parse_size(match[2]) >= _LARGE_BLOCK_BYTES)
 
 
 def demand(threads: int, queue_depth: int) -> str:
@@ -90,7 +90,8 @@ def cell_labels(cells: pd.DataFrame) -> list[str]:
     recording, kind, step, cell, workload, threads, queue_depth, phase, phase_value, phase_pass, point.
 
     Usually the workload is enough. Where needed, the label also has, in this order:
-    * threads and queue depth, but not at points (MAX, MID, MIN), which each recording chooses for itself;
+    * threads and queue depth where cells of the recording differ in them, but not at points (MAX, MID, MIN), which each
+      recording chooses for itself;
     * the turn of a repeated step: `RND 4KiB 0/100, wait 5s`, `RND 8KiB 65/35, MAX`, `RND 4KiB 0/100, new`;
     * the kind of step, then its number, if a later step repeats the workload.
 
@@ -116,8 +117,13 @@ def _labels(rows: Sequence[Any]) -> list[str]:
     """Return unique labels for places of recordings, in the order of their steps."""
     turns = _turns(rows)
     loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
-    names = [str(row.workload) for row in rows]
-    names = _with_additions(rows, names, [None if load is None else f" {load}" for load in loads])
+    of_recording = defaultdict(set)
+    for row, load in zip(rows, loads, strict=True):
+        of_recording[row.recording].add(load)
+    names = [
+        f"{row.workload} {load}" if load is not None and len(of_recording[row.recording] - {None}) > 1 else row.workload
+        for row, load in zip(rows, loads, strict=True)
+    ]
     names = _with_additions(rows, names, [f", {turn}" if turn else "" for turn in turns])
     taken: set[tuple[str, str]] = set()
     labels = []
@@ -144,15 +150,14 @@ def _begins(rows: Sequence[Any]) -> dict[tuple[str, int], int]:
     return begins
 
 
-def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str | None]) -> list[str]:
+def _with_additions(rows: Iterable[Any], names: list[str], additions: list[str]) -> list[str]:
     """Append each addition to its name where the name has several in a recording."""
     by_name: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     places = [(row.recording, name) for row, name in zip(rows, names, strict=True)]
     for place, addition in zip(places, additions, strict=True):
-        if addition is not None:
-            by_name[place].add(addition)
+        by_name[place].add(addition)
     return [
-        name + (addition or "") if len(by_name[place]) > 1 else name
+        name + addition if len(by_name[place]) > 1 else name
         for place, name, addition in zip(places, names, additions, strict=True)
     ]
 

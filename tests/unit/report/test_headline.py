@@ -6,15 +6,18 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from drivelab.analysis.values.rows import row
 from drivelab.report.headline import first_headlines, headline_inputs
+from drivelab.report.inputs import Inputs
+from drivelab.report.verdict import headline_values
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
 
 @pytest.fixture
 def paths(tmp_path: Path, tables: Any) -> dict[str, Path]:
-    tables = {**tables, "conditions": pd.DataFrame(columns=SCHEMAS["conditions"].names)}
-    names = ("summary", "deltas", "conditions", "steady_state", "replays")
+    tables = {**tables, **{name: pd.DataFrame(columns=SCHEMAS[name].names) for name in ("conditions", "cells")}}
+    names = ("summary", "deltas", "conditions", "steady_state", "replays", "cells")
     files = {name: tmp_path / f"{name}.parquet" for name in names}
     for name, path in files.items():
         io.write(tables[name], path, name)
@@ -54,3 +57,20 @@ def test_a_single_drive_shows_its_first_tracked_variable(paths: dict[str, Path])
         (line,) = [line for line in lines_of(paths) if line.startswith("pts-iops ")]
         assert f": {first['variable']} {first['metric']}: " in line
     assert len({*windows[windows["measurement"] == "pts-iops"]["variable"]}) > 1
+
+
+def test_each_cell_leads_with_what_it_is_known_by() -> None:
+    """At a limited rate drives differ in latency only, and sequential I/O is known by its throughput."""
+    cells = pd.DataFrame(
+        [("tasks", "office work", "random", 500.0), ("tasks", "video editing", "sequential", None),
+         ("tasks", "database", "random", None)],
+        columns=["measurement", "cell_label", "pattern", "rate_iops"],
+    )  # fmt: skip
+    key = {"drive": "a", "measurement": "tasks", "protocol": "task-synthetic"}
+    labels = [*cells["cell_label"], "SEQ 4KiB 100/0"]
+    summary = [row(key, label, metric, value=1.0) for label in labels
+               for metric in ("iops", "bandwidth_mib_s", "mean_latency_us")]  # fmt: skip
+    chosen = headline_values(Inputs.of({"cells": cells, "summary": pd.DataFrame(summary)}, {"basis": None}, []))
+    assert {one["cell_label"]: one["metric"] for one in chosen} == dict(
+        zip(labels, ("mean_latency_us", "bandwidth_mib_s", "iops", "bandwidth_mib_s"), strict=True)
+    )
