@@ -11,19 +11,21 @@ from typing import Any
 import pandas as pd
 import pytest
 import yaml
-from mini_project import Project
 
 from drivelab.analysis.values.summary import summary_table
 from drivelab.campaign.planning import Campaign, Planned
+from drivelab.collect import inventory
 from drivelab.collect.collect import collect
 from drivelab.figures.base import sheets
 from drivelab.recording.writer import read_journal
+from drivelab.report.study_facts import write_report
 from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
 from drivelab.workflow.figure_kinds import FIGURES_OF, OF_A_RECORDING
 from drivelab.workflow.figure_layout import kinds
+from drivelab.workflow.layout import Layout
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = sorted(path.stem for path in (ROOT / "config/protocols").glob("*.yaml"))
@@ -114,37 +116,28 @@ def test_a_protocol_runs_at_demo_scale(campaign: Campaign, name: str) -> None:
 
 
 @pytest.mark.long
-def test_every_protocol_gives_results(campaign: Campaign) -> None:
-    """The summary has values of all protocols."""
+def test_every_protocol_has_results_in_a_report(campaign: Campaign, tmp_path: Path) -> None:
+    """From the recordings of all protocols to a page, without figures: the rules `inventory`, `summary`, `report`."""
     done = [measured(planned) for planned in campaign.plans]
+    recordings = [planned.plan.recording_path for planned in done]
+    inventory.check_traces(recordings, {"sqlite": campaign.traces.path("sqlite")})
     frames = [tables_of(planned) for planned in done]
-
-    def together(name: str) -> pd.DataFrame:
-        return pd.concat([frame[name] for frame in frames], ignore_index=True)
-
-    bins = together("latency_bins")
-    summary = summary_table(
-        *(together(name) for name in ("cells", "steady_state", "replays", "replay_passes")),
+    names = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates", "latency_bins")
+    tables = {name: pd.concat([frame[name] for frame in frames], ignore_index=True) for name in names}
+    bins = tables.pop("latency_bins")
+    tables["summary"] = summary_table(
+        **tables,
         soak_bins=bins[bins["kind"] == "soak"],
         scores={planned.plan.measurement: planned.protocol.analysis for planned in done},
-        application_runs=together("application_runs"),
-        load_rates=together("load_rates"),
     )
-    missing = {planned.plan.measurement for planned in done} - set(summary["measurement"])
-    assert not missing
-
-
-@pytest.mark.long
-def test_a_study_of_every_protocol_ends_with_a_report(tmp_path: Path) -> None:
-    project = Project(tmp_path / "project")
-    study = {
-        "name": "mini", "results": "results", "clock": "virtual", "drives": ["op7-512e"],
-        "traces": {"sqlite": {"shipped": "sqlite-inserts"}}, "measurements": [*map(entry, NAMES)],
-    }  # fmt: skip
-    (project.folder / project.study).write_text(yaml.safe_dump(study))
-    project.run()
-    page = (project.folder / "results/report/index.html").read_text()
-    assert [name for name in NAMES if f">{name}<" not in page] == []
+    assert {planned.plan.measurement for planned in done} == set(tables["summary"]["measurement"])
+    tables |= {"drives": inventory.drives(recordings), "hosts": inventory.hosts(recordings)}
+    paths = {name: tmp_path / f"{name}.parquet" for name in tables}
+    for name, path in paths.items():
+        io.write(tables[name], path, name)
+    write_report(paths, recordings, (), Layout(campaign).report_facts(), paths.values(), tmp_path / "index.html")
+    page = (tmp_path / "index.html").read_text()
+    assert [planned.plan.measurement for planned in done if f">{planned.plan.measurement}" not in page] == []
 
 
 OF_THE_HOST = ("telemetry", "demand_cpu")
