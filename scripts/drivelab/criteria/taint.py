@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +11,19 @@ from typing import Any
 from drivelab.core.units import format_amount, parse_amount
 
 KERNEL, OWN = "kernel_writes", "own_writes"
-"""Keys of a journal line: `written_bytes` and `discarded_bytes` as the kernel and as the program counted them."""
+"""Keys of a journal line: `written_bytes`, `discarded_bytes` and maybe `read_bytes`, as the kernel and as the program
+counted them."""
 _KINDS = {"written": "wrote", "discarded": "discarded"}
 
 
-def own_writes(written: int, discarded: int = 0, failed_written: int = 0, failed_discarded: int = 0) -> dict[str, Any]:
-    """Return what a program says it wrote, for its journal line, in bytes.
+def own_writes(
+    written: int, discarded: int = 0, failed_written: int = 0, failed_discarded: int = 0, *, read: int | None = None
+) -> dict[str, Any]:
+    """Return what a program says it wrote, and maybe read, for its journal line, in bytes.
 
     A failed request may have reached the drive in part, so its bytes are counted separately.
     """
-    counts = {"written_bytes": written, "discarded_bytes": discarded}
+    counts = {"written_bytes": written, "discarded_bytes": discarded} | ({} if read is None else {"read_bytes": read})
     failed = {"failed_written_bytes": failed_written, "failed_discarded_bytes": failed_discarded}
     return {OWN: counts | {name: count for name, count in failed.items() if count}}
 
@@ -28,7 +32,8 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
     """Return `foreign_written_bytes` and `foreign_discarded_bytes` of a journal line.
 
     The result is empty if it has no counts.
-    A negative value means that the kernel counted less than the program reports.
+    A negative value means that the kernel counted less than the program reports. The result has `unseen_read_bytes` if
+    that is so for reads; reads of others change nothing on the drive.
     """
     if KERNEL not in line or OWN not in line:
         return {}
@@ -37,7 +42,8 @@ def foreign_writes(line: Mapping[str, Any]) -> dict[str, float]:
         own, failed = line[OWN][f"{kind}_bytes"], line[OWN].get(f"failed_{kind}_bytes", 0)
         excess = line[KERNEL][f"{kind}_bytes"] - own
         foreign[f"foreign_{kind}_bytes"] = float(min(excess, 0) + max(excess - failed, 0))
-    return foreign
+    unseen = line[OWN].get("read_bytes", 0) - line[KERNEL].get("read_bytes", math.inf)
+    return foreign | ({"unseen_read_bytes": float(unseen)} if unseen > 0 else {})
 
 
 def foreign_words(summary: Mapping[str, float]) -> str | None:
@@ -45,6 +51,8 @@ def foreign_words(summary: Mapping[str, float]) -> str | None:
     excess = {verb: summary.get(f"foreign_{kind}_bytes", 0.0) for kind, verb in _KINDS.items()}
     more = [f"{verb} {format_amount(size)}" for verb, size in excess.items() if size > 0]
     fewer = [f"{format_amount(-size)} {kind}" for kind, size in zip(_KINDS, excess.values(), strict=True) if size < 0]
+    if unseen := summary.get("unseen_read_bytes"):
+        fewer.append(f"{format_amount(unseen)} read")
     clauses = [f"others {' and '.join(more)}"] if more else []
     if fewer:
         clauses.append(f"the kernel counted {' and '.join(fewer)} less than the measurement")

@@ -115,7 +115,7 @@ def wear(name: str, sys_root: Path = Path("/sys"), proc_root: Path = Path("/proc
 
 
 def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
-    """Return `written_bytes` and `discarded_bytes` since a device was attached, or None if the kernel does not count.
+    """Return `written_bytes`, `discarded_bytes` and `read_bytes` since a device was attached, or None without counts.
 
     The kernel does not count if the device is gone or queue/iostats is 0 (Documentation/ABI/stable/sysfs-block).
     """
@@ -123,7 +123,8 @@ def writes(name: str, sys_root: Path = Path("/sys")) -> dict[str, int] | None:
     fields = (read_text(directory / "stat") or "").split()
     if len(fields) < 14 or not _counts(directory / ".." if (directory / "partition").exists() else directory):
         return None
-    return {"written_bytes": int(fields[6]) * SECTOR_BYTES, "discarded_bytes": int(fields[13]) * SECTOR_BYTES}
+    places = {"written_bytes": 6, "discarded_bytes": 13, "read_bytes": 2}
+    return {kind: int(fields[place]) * SECTOR_BYTES for kind, place in places.items()}
 
 
 def _counts(directory: Path) -> bool:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 
 from drivelab.core.errors import CellFailed
@@ -24,6 +25,11 @@ _LARGEST_BIN_NS = float(1 << 34)
 _PRINTING_S = 0.1
 """fio counts the numbers of a running job within this time, because its threads continue. On a busy host with 200,000
 I/Os a second, 2,200 I/Os were in one number and not in the other."""
+_OUTSTANDING = 0.1
+"""Slack of Little's law: fio counts a thread's time and its I/Os a little apart (ours)."""
+_PAUSES = frozenset({"rate", "rate_iops", "thinktime", "flow", "fsync", "fdatasync", "verify"})
+"""Options of fio with which a thread waits for something other than a read, a write or a trim."""
+_NULL_ENGINE = "null"
 _ROUNDING = 1e-3
 """fio prints rates to six decimals or whole bytes, times to whole nanoseconds and milliseconds."""
 
@@ -39,7 +45,8 @@ def contradiction(result: FioResult, cell: Cell) -> str | None:
         for name, direction in _directions(one)
         for text in _in_run(name, direction, workload)
     )
-    return next(contradictions, None) if all_numbers(result) else None
+    outstanding = (text for one, workload in _workloads(result, cell) for text in _outstanding(one, workload))
+    return next(chain(contradictions, outstanding), None) if all_numbers(result) else None
 
 
 def contradiction_of_slice(part: FioResult, before: FioResult | None, cell: Cell) -> str | None:
@@ -90,11 +97,33 @@ def _in_run(name: str, part: Direction, cell: Cell) -> Iterator[str]:
 
 
 def _in_slice(name: str, part: Direction, cell: Cell, uncounted: float) -> Iterator[str]:
+    if part.latencies and not part.mean_latency_us > 0:
+        yield f"{part.latencies} {name} have a latency of 0"
     yield from _sizes(name, part, part.latencies, cell, uncounted)
     if -part.uncounted > uncounted:
         yield f"a status counts {-part.uncounted} fewer {name} than have a latency"
     if part.latencies and part.bins:
         yield from _mean_against_bins(name, part, uncounted)
+
+
+def _outstanding(result: FioResult, cell: Cell) -> Iterator[str]:
+    """Compare the latencies with the time of the threads: Little's law (Operations Research 9, 1961).
+
+    A thread has at most `queue_depth` I/Os outstanding, and while it neither computes nor pauses, it waits for one.
+    """
+    parts = [part for _, part in _directions(result) if part.latencies]
+    if not parts or not result.thread_time_s > 0:
+        return
+    latencies_s = math.fsum(part.latencies * part.mean_latency_us for part in parts) / 1e6
+    drained_s = cell.threads * cell.queue_depth * max(part.max_latency_us for part in parts) / 1e6
+    mean = latencies_s / result.thread_time_s
+    told = f"rate x mean latency is {mean:.3g} I/Os outstanding in each thread"
+    if latencies_s > (1 + _OUTSTANDING) * cell.queue_depth * result.thread_time_s + drained_s:
+        yield f"{told}, but the queue depth is {cell.queue_depth}"
+    waited = 1 - (result.user_cpu_pct + result.system_cpu_pct) / 100
+    pauses = cell.rate_iops is not None or _PAUSES & result.options.keys()
+    if mean < _OUTSTANDING * waited and not pauses and result.options.get("ioengine") != _NULL_ENGINE:
+        yield f"{told}, but the threads waited for {waited:.0%} of their time"
 
 
 def _rates(name: str, part: Direction) -> Iterator[str]:

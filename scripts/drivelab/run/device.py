@@ -92,7 +92,7 @@ class Device(Protocol):
         return self.wear().sectors_written
 
     def kernel_writes(self) -> dict[str, int] | None:
-        """Return `written_bytes` and `discarded_bytes` from the kernel's counters; None without counters."""
+        """Return the kernel's `written_bytes`, `discarded_bytes` and `read_bytes`; None without counters."""
         return None
 
     def purge(self, method: str, say: Callable[[str, float], None]) -> dict[str, Any]:

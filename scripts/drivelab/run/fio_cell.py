@@ -44,7 +44,7 @@ class Bench:
 
         Return the folder and the timing facts for the journal. The host's counters are read at both edges, so they
         cover even a short cell. If cells are judged at once, the drive's counters are read too, which lengthens the gap
-        between cells. The kernel's write counters are read immediately before and after `act`; the facts hold their
+        between cells. The kernel's counters are read immediately before and after `act`; the facts hold their
         increase, for `foreign_writes`, unless what `act` writes is not `counted`, as NVMe commands are not. So are the
         times of each CPU, for `drivelab.criteria.host_limit`.
 
@@ -142,7 +142,8 @@ class Bench:
                 counted=not cell.nvme,
             )
             result = read_result(directory, cell)
-            return result, {**facts, **own_writes(result.write.bytes, result.trim.bytes), **io_span(result)}
+            own = own_writes(result.write.bytes, result.trim.bytes, read=result.read.bytes)
+            return result, {**facts, **own, **io_span(result)}
         except CellFailed as failure:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
 

@@ -113,9 +113,13 @@ def run_soak(bench: Bench, progress: Progress, step: int, fields: Mapping[str, A
     except CellFailed as failure:
         raise CellFailed(f"soak {cell.label} in {name}: {failure}") from None
     first = _next_slice(parts)
+
+    def moved(direction: str) -> int:
+        return sum(getattr(part, direction).bytes for part in slices)
+
     recording.append("soak", step=step, first_slice=first, slices=len(slices), finished=True,
                      workload=cell.to_mapping(), **_amount(slices), **_end(rule, directory, cell, slices, first),
-                     **own_writes(*(sum(getattr(part, name).bytes for part in slices) for name in ("write", TRIM))),
+                     **own_writes(*(moved(name) for name in ("write", TRIM)), read=moved("read")),
                      **facts)  # fmt: skip
 
 

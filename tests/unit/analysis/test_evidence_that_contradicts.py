@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,35 @@ def test_wrong_sizes_are_found_although_all_rates_agree(recording: Path) -> None
     ((_, fault, words),) = excluded(recording)
     assert fault == "contradicts itself"
     assert "writes of 4096 bytes" in words
+
+
+@pytest.mark.parametrize(
+    ("factor", "words"),
+    [(0.0, "threads waited for 100% of their time"), (1e-3, "threads waited for"), (4.0, "but the queue depth is 2")],
+)
+def test_latencies_that_the_rate_contradicts(recording: Path, factor: float, words: str) -> None:
+    """Mean, extremes and bins agree, but Little's law does not: a fio that measures nothing, or in another unit."""
+
+    def change(job: dict[str, Any]) -> None:
+        for name in ("read", "write"):
+            latencies = job[name]["lat_ns"]
+            bins: Counter[str] = Counter()
+            for latency_ns, count in latencies["bins"].items():
+                bins[str(int(factor * int(latency_ns)))] += count
+            scaled = {key: factor * latencies[key] for key in ("min", "max", "mean")}
+            latencies |= {**scaled, "bins": dict(bins)}
+
+    change_job(cell(recording, 3), change)
+
+    def without_latency(lines: list[dict[str, Any]]) -> None:
+        for line in lines:
+            line.get("metrics", {}).pop("mean_latency_us", None)
+
+    change_journal(recording, without_latency)
+    ((place, fault, reason),) = excluded(recording)
+    assert (place, fault) == ("round 3", "contradicts itself")
+    assert "I/Os outstanding in each thread" in reason
+    assert words in reason
 
 
 @pytest.mark.parametrize("name", ["iops", "bandwidth_mib_s", "mean_latency_us"])

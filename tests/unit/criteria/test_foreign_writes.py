@@ -11,8 +11,9 @@ from drivelab.criteria.taint import DEFAULT, KERNEL, digest, foreign_words, fore
 MIB = 1 << 20
 
 
-def line(written: int, discarded: int, /, **own: int) -> dict[str, Any]:
-    return {KERNEL: {"written_bytes": written, "discarded_bytes": discarded}, **own_writes(**own)}
+def line(written: int, discarded: int, read: int | None = None, /, **own: int) -> dict[str, Any]:
+    reads = {} if read is None else {"read_bytes": read}
+    return {KERNEL: {"written_bytes": written, "discarded_bytes": discarded, **reads}, **own_writes(**own)}
 
 
 @pytest.mark.parametrize(
@@ -27,6 +28,10 @@ def line(written: int, discarded: int, /, **own: int) -> dict[str, Any]:
         (line(3 * MIB, 0, written=2 * MIB, failed_written=MIB), None),
         (line(2 * MIB, 0, written=2 * MIB, failed_written=MIB), None),
         (line(4 * MIB, 0, written=2 * MIB, failed_written=MIB), "others wrote 1 MiB"),
+        (line(0, 0, 4 * MIB, written=0, read=4 * MIB), None),
+        (line(0, 0, 5 * MIB, written=0, read=4 * MIB), None),
+        (line(0, 0, 4 * MIB, written=0, read=8 * MIB), "the kernel counted 4 MiB read less than the measurement"),
+        (line(0, 0, written=0, read=8 * MIB), None),
     ],
 )  # fmt: skip
 def test_foreign_writes_are_reported_in_bytes(of: dict[str, Any], words: str | None) -> None:
