@@ -97,7 +97,7 @@ def _program(run: Row) -> Cell:
     return Cell("SIMULATED", small=f"replay of its trace '{run['simulated_from']}'; no application ran", tone="bad")
 
 
-_LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)")
+_LABEL = re.compile(r"(RND|SEQ) (\d+(?:B|KiB|MiB|GiB)) (\d+)/(\d+)(?: T\d+Q\d+)?")
 
 
 def matrices(inputs: Inputs, key: Key) -> Iterator[Table]:

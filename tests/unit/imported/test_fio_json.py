@@ -298,7 +298,7 @@ def test_bench_fio_folder_is_a_sweep(tmp_path: Path) -> None:
         "RND 4KiB 100/0 T4Q1": 4000.0,
         "RND 4KiB 100/0 T1Q16": 16000.0,
         "RND 4KiB 100/0 T4Q16": 64000.0,
-        "SEQ 64KiB 75/25": 100.0,
+        "SEQ 64KiB 75/25 T1Q1": 100.0,
     }
     assert set(tables["cells"]["directory"]) >= {"sdx/4k/randread-16-4.json", "sdx/rw75/64k/rw-1-1.json"}
 
