@@ -23,7 +23,7 @@ from drivelab.report.measurement_outcome import (
     interval,
     outcome,
 )
-from drivelab.report.numbers import capital, is_missing, metric_name, percent, quantities, rounded, unit_of
+from drivelab.report.numbers import capital, is_missing, metric_name, names, percent, quantities, rounded, unit_of
 from drivelab.report.sections.proof import value_proof
 from drivelab.report.sentences import brief_words
 from drivelab.report.verdict import confidence, headline_deltas, headline_values, lead_of, subject_of
@@ -103,6 +103,12 @@ class FirstScreen:
     def _best_of_many(self, subject: Subject, best: str, delta: Row, numbers: list[str], at: str) -> str:
         basis, drives = delta["basis"], len(self._values[subject])
         few = "In these recordings, " if in_few_recordings(delta) else ""
+        values = self._values[subject]
+        texts = dict(zip(values, self._quantity(subject, list(values.values())), strict=True))
+        if len(equal := [drive for drive in values if texts[drive] == texts[best]]) > 1:
+            against = "" if basis in equal else f", against {texts[basis]} of {basis}, the basis"
+            named = names([f"{drive} (the basis)" if drive == basis else drive for drive in equal])
+            return f"{few}{named} share the best value of {drives} drives {at}: {texts[best]}{against}."
         if best == basis:
             value = self._quantity(subject, [self._values[subject][basis]])[0]
             return f"{few}{basis}, the basis, has the best value of {drives} drives {at}: {value}."

@@ -61,3 +61,14 @@ def test_more_of_a_score_is_better_on_the_first_screen() -> None:
     assert glance is not None
     assert {line[0].text: line[0].small for line in glance.rows}["Score of 2 results"] == "score"
     assert [cell.text for cell in glance.rows[0][1:]] == ["102", "100"], "the best first, without a unit"
+
+
+def test_drives_with_the_same_value_share_the_first_place() -> None:
+    def sentence(**amounts: float) -> str:
+        values = [value(drive, name, amount) for name in "abc" for drive, amount in amounts.items()]
+        return FirstScreen(inputs(values)).sentence()
+
+    assert "new and third share the best value of 3 drives" in sentence(old=1.0, third=1.02, new=1.02)
+    assert ": 102, against 100 of old, the basis." in sentence(old=1.0, third=1.02, new=1.02)
+    assert "new and old (the basis) share the best value" in sentence(old=1.0, new=1.0, third=0.9)
+    assert "new has the best value of 3 drives" in sentence(old=1.0, third=1.02, new=1.05)

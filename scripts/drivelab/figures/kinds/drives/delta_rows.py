@@ -30,16 +30,23 @@ def checked(deltas: pd.DataFrame) -> str:
 
 
 def most_telling(deltas: pd.DataFrame) -> pd.DataFrame:
-    """Return the deltas without metrics that repeat another one, of as many metrics as fit on a page, at least one."""
+    """Return the deltas without metrics that repeat another one.
+
+    All cells are shown, each in the metric that it is known by; further metrics as far as they fit on a page.
+    """
     columns = (deltas[name] for name in ("measurement", "comparison", "cell_label", "metric", "verdict"))
     values = [Value((test, drive), *others) for test, drive, *others in zip(*columns, strict=True)]
     deltas = deltas.iloc[sorted(main_values(values))]
     kept: list[str] = []
+    shown: set[tuple[str, str]] = set()
     lines = 0
     for metric in by_weight(deltas):
-        lines += len(deltas[deltas["metric"] == metric]) + 1
-        if kept and lines > _MOST_LINES:
-            break
+        of_metric = deltas[deltas["metric"] == metric]
+        cells = set(zip(of_metric["measurement"], of_metric["cell_label"], strict=True))
+        if cells <= shown and lines + len(of_metric) + 1 > _MOST_LINES:
+            continue
+        lines += len(of_metric) + 1
+        shown |= cells
         kept.append(metric)
     return deltas[deltas["metric"].isin(kept)]
 
