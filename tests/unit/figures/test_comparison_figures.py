@@ -325,6 +325,19 @@ def test_capacity_puts_values_over_what_the_drives_hold() -> None:
     assert line.get_xydata() == pytest.approx(np.array([[256e9, 1e5], [1024e9, 1.2e5]]))
 
 
+def test_capacity_shows_sequential_cells_by_throughput() -> None:
+    tables = frames.capacities((256, 1024), 1)
+    random = tables["summary"]
+    rates = random.assign(metric="bandwidth_mib_s", unit="MiB/s", value=random["value"] / 256)
+    both = pd.concat([random, rates.drop_duplicates("drive")], ignore_index=True)
+    sequential = both.assign(cell_label="SEQ 128KiB 100/0 T1Q64")
+    tables["summary"] = pd.concat([both, sequential], ignore_index=True)
+    left, right = capacity(**tables).axes[:2]
+    for axes, label, cell in ((left, "I/O rate", "RND 4KiB 100/0"), (right, "Bandwidth", "SEQ 128KiB 100/0 T1Q64")):
+        assert axes.get_ylabel().startswith(label)
+        assert [container.get_label() for container in axes.containers] == [cell]
+
+
 def test_capacity_finds_a_drive_on_its_platform() -> None:
     tables = frames.capacities((256, 512))
     tables["summary"]["drive"] += "@bench"

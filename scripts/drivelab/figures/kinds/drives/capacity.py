@@ -15,6 +15,7 @@ from drivelab.figures.base.quantities import AXES, Quantity, quantity, short_nam
 from drivelab.figures.kinds.drives.delta_rows import by_weight
 from drivelab.figures.registry import FigureKind
 from drivelab.plan.plan import drive_in_sheet
+from drivelab.tables.labels import known_by_throughput
 
 FIGURES = (
     FigureKind(
@@ -38,8 +39,9 @@ _MOST_LINES = 8
 def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     """Draw each cell's value against drive capacity, a line per cell, a panel for each of two metrics.
 
-    Whiskers are the confidence intervals of the values. With many cells, the first are shown. Raises ValueError for
-    unsuitable tables.
+    Where some cells are known by IOPS and others by throughput, each is in the panel of its own metric. Whiskers are
+    the confidence intervals of the values. With many cells, the first are shown. Raises ValueError for unsuitable
+    tables.
     """
     selection.require(drives, "drives")
     selection.require_one(summary, "measurement", "summary")
@@ -47,8 +49,13 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     shown = shown.merge(_capacities(drives), on="sheet_drive", how="inner")
     if shown.empty:
         raise ValueError("table 'drives' has none of the drives in table 'summary'")
-    metrics = by_weight(shown)[:2]
-    cells = list(shown[shown["metric"] == metrics[0]]["cell_label"].drop_duplicates())
+    leading = {label: _leading(str(label), part) for label, part in shown.groupby("cell_label", sort=False)}
+    metrics = by_weight(pd.DataFrame({"metric": leading.values()}))[:2]
+    if len(metrics) > 1:
+        shown = shown[shown["metric"] == shown["cell_label"].map(leading)]
+    else:
+        metrics = [*metrics, *(metric for metric in by_weight(shown) if metric not in metrics)][:2]
+    cells = list(shown[shown["metric"].isin(metrics)]["cell_label"].drop_duplicates())
     lines = cells[:_MOST_LINES]
     what = " and ".join(short_name(metric) for metric in metrics)
     figure = style.new_figure(f"{what[0].upper()}{what[1:]} by capacity")
@@ -69,6 +76,11 @@ def capacity(summary: pd.DataFrame, drives: pd.DataFrame) -> Figure:
     return figure
 
 
+def _leading(cell_label: str, values: pd.DataFrame) -> str:
+    throughput, metrics = "bandwidth_mib_s", by_weight(values)
+    return throughput if known_by_throughput(cell_label) and throughput in metrics else metrics[0]
+
+
 def _capacities(drives: pd.DataFrame) -> pd.DataFrame:
     """Return columns sheet_drive and capacity_bytes; a drive listed for several platforms has one row."""
     named = drives[["capacity_bytes"]].assign(sheet_drive=[drive_in_sheet(str(drive)) for drive in drives["drive"]])
@@ -87,6 +99,8 @@ def _panel(axes: Axes, part: pd.DataFrame, metric: str, looks: Mapping[str, over
     scale = _quantity(metric, part)
     for cell, look in looks.items():
         values = part[part["cell_label"] == cell].sort_values("capacity_bytes", kind="stable")
+        if values.empty:
+            continue
         low, high = ((values[end] if end in values else values["value"]).fillna(values["value"])
                      for end in ("interval_low", "interval_high"))  # fmt: skip
         y = values["value"] / scale.divisor
