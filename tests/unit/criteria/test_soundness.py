@@ -99,7 +99,7 @@ def test_an_invalid_value_is_listed_and_excluded_everywhere(recording: Path, tmp
     cells = tables["cells"]
     bad = cells[cells["unsound"].notna()]
     assert bad[["round", "cell"]].values.tolist() == [[3, 0]]
-    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0", fault)]
+    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0 T1Q1", fault)]
     numbers = cells.select_dtypes("number").drop(columns=["run"])
     assert not (numbers == float("inf")).any(axis=None)
     for name in ("latency_bins", "series"):
@@ -115,7 +115,7 @@ def test_a_bad_untracked_cell_does_not_change_the_window(recording: Path, tmp_pa
     """Only the smaller reads are tracked; a bad larger read is missing only in its own average."""
     change_job(recording / "cells/0-round02-cell01", lambda job: job["read"].update(iops=float("nan")))
     cells = written(recording, tmp_path)["cells"]
-    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", "not a number")]
+    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0 T1Q1", "not a number")]
     assert windows_table(cells, {0: UNTIL})["reached"].all()
 
 
@@ -132,8 +132,8 @@ def test_an_invalid_value_is_excluded_from_the_summary(recording: Path, made: Pa
     tables = written(recording, tmp_path / "after")
     after = summary_of(tables).set_index(["cell_label", "metric"])
     assert set(before.index) == set(after.index)
-    place = ("RND 8KiB 100/0", "iops")
-    kept = sound(tables["cells"]).query("cell_label == 'RND 8KiB 100/0' and 1 <= round <= 5")
+    place = ("RND 8KiB 100/0 T1Q1", "iops")
+    kept = sound(tables["cells"]).query("cell_label == 'RND 8KiB 100/0 T1Q1' and 1 <= round <= 5")
     assert sorted(kept["round"]) == [1, 3, 4, 5]
     assert after.loc[place, "value"] == pytest.approx(kept["iops"].mean())
     assert after.loc[place, "spread_high"] < 1e12
@@ -193,7 +193,7 @@ def test_damaged_evidence_is_excluded(recording: Path, tmp_path: Path, tampering
     else:
         (path / "fio.json").write_text((path / "fio.json").read_text()[:900])
     cells = written(recording, tmp_path)["cells"]
-    assert excluded(recording, cells) == [("round 5, RND 4KiB 100/0", "damaged evidence")]
+    assert excluded(recording, cells) == [("round 5, RND 4KiB 100/0 T1Q1", "damaged evidence")]
     assert windows_table(cells, {0: UNTIL})["window_end"].tolist() == [4]
 
 
@@ -218,7 +218,7 @@ def test_a_bad_line_of_a_log_makes_its_cell_unsound(recording: Path, tmp_path: P
     kind, line, fault = BAD_LINES[case]
     log_of(recording, "0-round02-cell01", kind).write_text(f"{line}\n")
     tables = written(recording, tmp_path)
-    assert excluded(recording, tables["cells"]) == [("round 2, RND 8KiB 100/0", fault)]
+    assert excluded(recording, tables["cells"]) == [("round 2, RND 8KiB 100/0 T1Q1", fault)]
     (words,) = tables["cells"]["unsound"].dropna()
     assert f"series_{kind}.1.log, line 1" in words
     series = tables["series"]
@@ -264,7 +264,7 @@ def test_a_cell_missing_in_the_journal_is_a_missing_round(recording: Path, tmp_p
     journal_without(recording, "0-round03-cell00")
     cells = written(recording, tmp_path)["cells"]
     assert cells["unsound"].isna().all()
-    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0", "missing round")]
+    assert excluded(recording, cells) == [("round 3, RND 4KiB 100/0 T1Q1", "missing round")]
     assert not windows_table(cells, {0: UNTIL})["reached"].any()
 
 
@@ -290,7 +290,7 @@ def test_an_invalid_slice_leaves_the_others(recording: Path, tmp_path: Path) -> 
     path.write_text(text[: third.start(1)] + "NaN" + text[third.end(1) :])
     tables = written(recording, tmp_path)
     assert excluded(recording, tables["cells"]) == [
-        ("slice 3, RND 4KiB 0/100", "not a number"), ("slice 4, RND 4KiB 0/100", "not a number"),
+        ("slice 3, RND 4KiB 0/100 T1Q4", "not a number"), ("slice 4, RND 4KiB 0/100 T1Q4", "not a number"),
     ]  # fmt: skip
     soak_bins = tables["latency_bins"][tables["latency_bins"]["kind"] == "soak"]
     assert sorted(soak_bins["round"].unique()) == [1, 2, 5]
@@ -302,7 +302,7 @@ def test_a_soak_with_falling_counts_is_unsound(recording: Path, tmp_path: Path) 
 
     change_documents(recording / "cells/1-soak-part1", change)
     tables = written(recording, tmp_path)
-    assert excluded(recording, tables["cells"]) == [("slice 1, RND 4KiB 0/100", "damaged evidence")]
+    assert excluded(recording, tables["cells"]) == [("slice 1, RND 4KiB 0/100 T1Q4", "damaged evidence")]
     assert tables["series"][tables["series"]["kind"] == "soak"].empty
 
 
@@ -423,7 +423,7 @@ def test_a_cell_with_another_fio_or_job_or_a_negative_time_is_excluded(recording
     change, fault, words = OF_CELLS[case]
     change_documents(recording / "cells/0-round02-cell01", change)
     cells = collect(recording, reduced=False)["cells"]
-    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0", fault)]
+    assert excluded(recording, cells) == [("round 2, RND 8KiB 100/0 T1Q1", fault)]
     assert words in cells["unsound"].dropna().iloc[0]
 
 
@@ -431,7 +431,7 @@ def test_a_changed_job_file_contradicts_the_options_in_fios_output(recording: Pa
     path = recording / "cells/0-round02-cell01/job.fio"
     path.write_text(path.read_text().replace("bs=8192", "bs=4096"))
     assert excluded(recording, collect(recording, reduced=False)["cells"]) == [
-        ("round 2, RND 8KiB 100/0", "foreign evidence")
+        ("round 2, RND 8KiB 100/0 T1Q1", "foreign evidence")
     ]
 
 
@@ -449,13 +449,13 @@ def test_a_bad_status_of_a_soak_excludes_the_two_slices_around_it(recording: Pat
     change, fault = OF_STATUSES[case]
     change_documents(recording / "cells/1-soak-part1", lambda found: change(found[2]["jobs"][0]))
     cells = collect(recording, reduced=False)["cells"]
-    assert excluded(recording, cells) == [(f"slice {number}, RND 4KiB 0/100", fault) for number in (3, 4)]
+    assert excluded(recording, cells) == [(f"slice {number}, RND 4KiB 0/100 T1Q4", fault) for number in (3, 4)]
 
 
 def test_a_status_by_another_fio_in_a_soak_is_excluded(recording: Path) -> None:
     change_documents(recording / "cells/1-soak-part1", lambda found: found[2].update({"fio version": "fio-3.99"}))
     cells = collect(recording, reduced=False)["cells"]
-    assert excluded(recording, cells) == [("slice 3, RND 4KiB 0/100", "mixed versions")]
+    assert excluded(recording, cells) == [("slice 3, RND 4KiB 0/100 T1Q4", "mixed versions")]
 
 
 def test_an_empty_journal_is_refused(recording: Path) -> None:
