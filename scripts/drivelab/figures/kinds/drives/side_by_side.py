@@ -77,7 +77,7 @@ def _lines(workload: str) -> list[str]:
 def _rows_in(part: pd.DataFrame, workload: str) -> float:
     """Return the height of one group of bars, which also holds the lines of its name."""
     bars = int((part["workload"] == workload).sum())
-    return max(_BAR_IN * bars, 0.16 * len(_lines(workload))) + _GAP_IN
+    return max(_BAR_IN * bars, 0.18 * len(_lines(workload))) + _GAP_IN
 
 
 def _panel(axes: Axes, part: pd.DataFrame, drives: Sequence[str], looks: dict[str, overlay.Look]) -> None:
