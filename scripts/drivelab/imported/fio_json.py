@@ -226,11 +226,16 @@ def read_run(path: Path) -> Run:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Read and check a file; raises UserError that names it.
+    """Read and check a file; raises UserError that names it."""
+    try:
+        return _runs(path, *documents(path))
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
+        raise refused(path, reason, "import fio's JSON unchanged") from None
 
-    Of the results that fio printed while a run was running (`--status-interval`), only the last is read.
-    """
-    bodies, messages = documents(path)
+
+def _runs(path: Path, bodies: Sequence[Mapping[str, Any]], messages: Sequence[str]) -> list[Run]:
+    """Return the runs of a file; of the results during a run (`--status-interval`), only the last is read."""
     runs: list[Run] = []
     last: Mapping[str, Any] = {}
     for body in reversed(bodies):
@@ -261,21 +266,17 @@ def _printed_ms(body: Mapping[str, Any]) -> float:
 
 
 def _run(path: Path, body: Mapping[str, Any]) -> Run:
-    try:
-        version = str(body["fio version"]).removeprefix("fio-")
-        if version.startswith(("1.", "2.")):
-            raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
-        jobs, common = body["jobs"], body.get("global options", {})
-        options = [named(common, job.get("job options", {}) if common else job["job options"]) for job in jobs]
-        if not jobs:
-            raise refused(path, "has no job", "import files of finished runs")
-        refuse_forms(path, jobs, options)
-        cell = cell_of(path, jobs, options)
-        values = measured(path, jobs, options, cell)
-        started = _started(path, _printed_ms(body) / 1000, values["runtime_s"])
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
-        raise refused(path, reason, "import fio's JSON unchanged") from None
+    version = str(body["fio version"]).removeprefix("fio-")
+    if version.startswith(("1.", "2.")):
+        raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
+    jobs, common = body["jobs"], body.get("global options", {})
+    options = [named(common, job.get("job options", {}) if common else job["job options"]) for job in jobs]
+    if not jobs:
+        raise refused(path, "has no job", "import files of finished runs")
+    refuse_forms(path, jobs, options)
+    cell = cell_of(path, jobs, options)
+    values = measured(path, jobs, options, cell)
+    started = _started(path, _printed_ms(body) / 1000, values["runtime_s"])
     return Run(path, cell, started, values, version, options)
 
 

@@ -298,3 +298,12 @@ def test_unreadable_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(UserError, match=r"a\.json: is (nested deeper|truncated or damaged)"):
         fio_json.read_run(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"client_stats": 5}', '{"client_stats": [5]}', '{"jobs": null}\n{"jobs": [7]}', "{}\n{}"]
+)
+def test_json_of_other_programs_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(UserError, match=r"a\.json: (is not valid output of fio|lacks 'fio version')"):
+        fio_json.read_run(tmp_path / "a.json")
