@@ -43,7 +43,7 @@ def contradiction(result: FioResult, cell: Cell) -> str | None:
         text
         for one, workload in _workloads(result, cell)
         for name, direction in _directions(one)
-        for text in _in_run(name, direction, workload)
+        for text in _in_run(name, direction, workload, _in_one_number(one, workload))
     )
     outstanding = (text for one, workload in _workloads(result, cell) for text in _outstanding(one, workload))
     return next(chain(contradictions, outstanding), None) if all_numbers(result) else None
@@ -70,12 +70,21 @@ def least_below_zero(result: FioResult) -> str | None:
     return next((f"smallest latency of the {name} {least_us:.6g} us" for name, least_us in below), None)
 
 
-def _in_run(name: str, part: Direction, cell: Cell) -> Iterator[str]:
+def _in_one_number(result: FioResult, cell: Cell) -> int:
+    """Return the I/Os that may be in the bytes only, or in the counts only.
+
+    The last I/O of a thread may be short. fio counts an I/O at submission and its bytes at completion, so it adds the
+    bytes of those in flight at the end of `ramp_time` (io_u.c).
+    """
+    return cell.total_threads * (cell.queue_depth if "ramp_time" in result.options else 1)
+
+
+def _in_run(name: str, part: Direction, cell: Cell, in_one_number: int) -> Iterator[str]:
     if part.runtime_s > 0:
         yield from _rates(name, part)
     elif part.ios:
         yield f"{part.ios} {name} took no time"
-    yield from _sizes(name, part, part.ios, cell, cell.total_threads)
+    yield from _sizes(name, part, part.ios, cell, in_one_number)
     if not part.latencies:
         return
     if part.latencies > part.ios:

@@ -1,15 +1,15 @@
-"""Import fio's JSON output (`--output-format=json` or `json+`) of any fio 3, one job or group per file.
+"""Import fio's JSON output (`--output-format=json` or `json+`) of any fio 3, one job or group per run.
 
-A file is one run: its group of identical jobs is one cell. Files of the same workload are repeats, in the order of
-their times. Their options must be the same, except for names, files and logs. imported.json keeps the options of every
-run.
+A run is one cell: its group of identical jobs. A file holds one run, or several that were appended. Runs of the same
+workload are repeats, in the order of their times. Their options must be the same, except for names, files and logs.
+Options that act on the measurement are conditions; imported.json keeps all options of every run.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from typing import Any
 from drivelab.core.errors import UserError
 from drivelab.criteria import inert
 from drivelab.criteria.inert import IO_PATH, PAGE_CACHE
-from drivelab.imported.fio_numbers import document, measured, refuse_forms, refused
+from drivelab.imported.fio_conditions import conditions, place, target_names
+from drivelab.imported.fio_documents import documents, files_of
+from drivelab.imported.fio_numbers import measured, refuse_forms, refused
 from drivelab.imported.fio_options import DIRECT, ENGINE, asked_depth, cell_of, named, refuse_unlike_repeats
 from drivelab.imported.tables import Recording, cell_row
 from drivelab.plan.cell import Cell
@@ -37,7 +39,7 @@ _PERCENTILES = (
 
 @dataclass(frozen=True)
 class Run:
-    """One file: its workload, options and results."""
+    """One result of fio: its workload, options and numbers."""
 
     path: Path
     cell: Cell
@@ -47,6 +49,10 @@ class Run:
     fio_version: str
     of_jobs: Sequence[Mapping[str, str]]
     """The options of each job, which differ only in names, files, offsets, CPUs and logs."""
+    number: int | None = None
+    """Place among several runs in the file, from 1."""
+    messages: Sequence[str] = ()
+    """What fio printed beside its JSON; of several runs in the file, the first has it."""
     series: Sequence[Mapping[str, Any]] = ()
     """Rows of its one-second logs, as in `drivelab.fio.series.Series`."""
 
@@ -66,43 +72,53 @@ class Run:
         return asked_depth(self.options) > self.cell.queue_depth
 
     @property
-    def target(self) -> str | None:
-        """The file or drive, if the options name it."""
-        return self.options.get("filename") or self.options.get("directory")
+    def targets(self) -> list[str]:
+        """The files or the drive, if the options name them."""
+        return target_names(self.of_jobs)
 
 
 def read(path: Path, drive: str) -> list[Recording]:
-    """Return one file, or all files NAME.json in and below a folder, as one recording of `drive`.
+    """Return one file, or all files of fio's JSON in and below a folder, as one recording of `drive`.
 
-    All files must be valid results of one workload each, on the same target. Raises UserError for a folder without
-    such files, and for a file with text before the JSON, an error, no I/O, missing parts or several concurrent jobs.
+    A file of a folder that cannot be imported is left out, with the reason in `left_out`. Raises UserError for a file
+    or a folder without any run, and for runs that do not belong together: several targets, versions or sets of options.
     """
-    files = sorted(path.rglob("*.json")) if path.is_dir() else [path]
-    if not files:
-        raise UserError(f"{path}: has no file NAME.json; name a folder of fio's JSON output")
-    return [recording(KIND, TEST, "Runs of fio", drive, path, each(files, read_run))]
+    runs, faults = each(files_of(path) if path.is_dir() else [path], read_runs)
+    return [recording(KIND, TEST, "Runs of fio", drive, path, runs, left_out=faults)]
 
 
-def each(files: Sequence[Path], read_one: Callable[[Path], Run]) -> list[Run]:
-    """Read all files; raises UserError with a line for each file that is refused, so that one look finds all."""
-    runs, faults = [], []
+def each(files: Sequence[Path], read_one: Callable[[Path], Sequence[Run]]) -> tuple[list[Run], list[str]]:
+    """Read all files; return their runs, and a line for each file that is refused.
+
+    Raises UserError with these lines if there is no run.
+    """
+    runs: list[Run] = []
+    faults = []
     for file in files:
         try:
-            runs.append(read_one(file))
+            runs += read_one(file)
         except UserError as error:
             faults.append(str(error))
-    if faults:
-        more = [f"and {len(faults) - _MOST} more of {len(files)} files"] if len(faults) > _MOST else []
-        raise UserError("\n".join([*faults[:_MOST], *more]))
-    return runs
+    if len(faults) > _MOST:
+        faults = [*faults[:_MOST], f"and {len(faults) - _MOST} more of {len(files)} files"]
+    if not runs:
+        raise UserError("\n".join(faults))
+    return runs, faults
 
 
 def recording(
-    kind: str, test: str, title: str, drive: str, root: Path, runs: Sequence[Run], notes: Sequence[str] = ()
+    kind: str,
+    test: str,
+    title: str,
+    drive: str,
+    root: Path,
+    runs: Sequence[Run],
+    notes: Sequence[str] = (),
+    left_out: Sequence[str] = (),
 ) -> Recording:
     """Return runs on one target as a recording; cells are numbered in the order of their first run."""
-    targets = sorted({run.target for run in runs if run.target})
-    if len(targets) > 1:
+    targets = sorted({name for run in runs for name in run.targets})
+    if len({place(name) for name in targets}) > 1:
         raise UserError(f"{root}: has results of several targets, {', '.join(targets)}; import one target at a time")
     if len({run.virtual for run in runs}) > 1:
         raise UserError(f"{root}: has files of fio and of drivelab's virtual clock; import one kind at a time")
@@ -140,12 +156,14 @@ def recording(
             "test": {
                 "engine": " | ".join(_spelled(engine) if virtual else f"fio, {engine}" for engine in engines),
                 IO_PATH: " | ".join(dict.fromkeys(_io_path(run.options) for run in ordered)),
-                "target": targets[0] if targets else None,
+                "target": " | ".join(targets) or None,
+                **conditions(options for run in ordered for options in run.of_jobs),
             },
             "time": {"date": " | ".join(dict.fromkeys(f"{run.started:%Y-%m-%d}" for run in ordered))},
             "runs": {_place(root, run): [dict(options) for options in run.of_jobs] for run in ordered},
         },
-        notes=(_PERCENTILES, *_notes(ordered), *notes),
+        notes=(_PERCENTILES, *_notes(ordered), *notes, *(f"Left out: {fault}" for fault in left_out)),
+        left_out=left_out,
         virtual=virtual,
     )
 
@@ -156,11 +174,14 @@ def _io_path(options: Mapping[str, str]) -> str:
 
 def _place(root: Path, run: Run) -> str:
     """Return the name of a run in the tables and in imported.json."""
-    return str(run.path.relative_to(root)) if root.is_dir() else run.path.name
+    name = str(run.path.relative_to(root)) if root.is_dir() else run.path.name
+    return name if run.number is None else f"{name}#{run.number}"
 
 
 def _notes(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield notes on runs whose `iodepth` their synchronous engine cannot reach."""
+    """Yield fio's messages, and notes on runs whose `iodepth` their synchronous engine cannot reach."""
+    said = Counter(message for run in runs for message in run.messages)
+    yield from (f"fio printed ({count}x): {message}" for message, count in said.most_common(_MOST))
     requested = [(run.options.get("ioengine", ENGINE), asked_depth(run.options)) for run in runs if run.waited]
     for (engine, depth), count in Counter(requested).items():
         yield (
@@ -197,24 +218,65 @@ def _spelled(name: str) -> str:
 
 
 def read_run(path: Path) -> Run:
-    """Read and check one file; raises UserError that names the file."""
-    body = document(path)
+    """Read and check a file of one run; raises UserError that names the file."""
+    runs = read_runs(path)
+    if len(runs) > 1:
+        raise refused(path, f"has {len(runs)} runs", "give each run its own file")
+    return runs[0]
+
+
+def read_runs(path: Path) -> list[Run]:
+    """Read and check a file; raises UserError that names it."""
     try:
-        version = str(body["fio version"]).removeprefix("fio-")
-        if version.startswith(("1.", "2.")):
-            raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
-        jobs, common = body["jobs"], body.get("global options", {})
-        printed_ms = body["timestamp_ms"] if "timestamp_ms" in body else 1000 * body["timestamp"]
-        options = [named({**common, **(job.get("job options", {}) if common else job["job options"])}) for job in jobs]
-        if not jobs:
-            raise refused(path, "has no job", "import files of finished runs")
-        refuse_forms(path, jobs, options)
-        cell = cell_of(path, jobs, options)
-        values = measured(path, jobs, cell)
-        started = _started(path, printed_ms / 1000, values["runtime_s"])
+        return _runs(path, *documents(path))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         reason = f"lacks {error}" if isinstance(error, KeyError) else f"is not valid output of fio ({error})"
         raise refused(path, reason, "import fio's JSON unchanged") from None
+
+
+def _runs(path: Path, bodies: Sequence[Mapping[str, Any]], messages: Sequence[str]) -> list[Run]:
+    """Return the runs of a file; of the results during a run (`--status-interval`), only the last is read."""
+    runs: list[Run] = []
+    last: Mapping[str, Any] = {}
+    for body in reversed(bodies):
+        if not runs or not _is_status(body, last, runs[-1]):
+            runs.append(_run(path, body))
+            last = body
+    runs[-1] = replace(runs[-1], messages=messages)
+    if len(runs) > 1:
+        runs = [replace(run, number=number) for number, run in zip(range(len(runs), 0, -1), runs, strict=True)]
+    return runs[::-1]
+
+
+def _is_status(body: Mapping[str, Any], last: Mapping[str, Any], run: Run) -> bool:
+    """Whether fio printed a result while it ran `run`, whose result is `last`. `elapsed` is rounded up to seconds."""
+    if _options_of(body) != _options_of(last):
+        return False
+    before_run_ms = _printed_ms(last) - 1000 * (float(last["jobs"][0].get("elapsed", 0)) - 1)
+    slack_ms = 0 if "timestamp_ms" in body else 1000
+    return _printed_ms(body) > min(before_run_ms, 1000 * run.started.timestamp()) + slack_ms
+
+
+def _options_of(body: Mapping[str, Any]) -> list[Any]:
+    return [body.get("global options"), *(job.get("job options") for job in body.get("jobs", ()))]
+
+
+def _printed_ms(body: Mapping[str, Any]) -> float:
+    return float(body["timestamp_ms"] if "timestamp_ms" in body else 1000 * body["timestamp"])
+
+
+def _run(path: Path, body: Mapping[str, Any]) -> Run:
+    version = str(body["fio version"]).removeprefix("fio-")
+    if version.startswith(("1.", "2.")):
+        raise refused(path, f"is from fio {version}, whose JSON has other units", "run fio 3")
+    jobs, common = body["jobs"], body.get("global options", {})
+    options = [named(common, job.get("job options", {}) if common else job["job options"]) for job in jobs]
+    if not jobs:
+        raise refused(path, "has no job", "import files of finished runs")
+    refuse_forms(path, jobs, options)
+    cell = cell_of(path, jobs, options)
+    values = measured(path, jobs, options, cell)
+    started = _started(path, _printed_ms(body) / 1000, values["runtime_s"])
     return Run(path, cell, started, values, version, options)
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
-from drivelab.core.files import read_regular
 from drivelab.fio.consistency import contradiction, least_below_zero
 from drivelab.fio.document import MIB, Direction, FioResult, weighted_mean
 from drivelab.plan.cell import Cell
@@ -32,7 +29,9 @@ def refused(path: Path, reason: str, remedy: str) -> UserError:
     return UserError(f"{path}: {reason}; {remedy}")
 
 
-def measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[str, Any]:
+def measured(
+    path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]], cell: Cell
+) -> dict[str, Any]:
     """Return columns of table `cells` from the jobs of fio's document, which together are one cell.
 
     Raises UserError, with `path`, for an error of fio, for a load other than the cell's, and for contradictory
@@ -42,7 +41,7 @@ def measured(path: Path, jobs: Sequence[Mapping[str, Any]], cell: Cell) -> dict[
         if job["error"]:
             raise refused(path, f"reports error {job['error']}", "leave the file out and measure again")
         _refuse_other_load(path, job, cell.threads // len(jobs))
-    results = [_result(job) for job in jobs]
+    results = [_result(job, given) for job, given in zip(jobs, options, strict=True)]
     total = replace(
         results[0],
         read=_sum_of([result.read for result in results]),
@@ -108,11 +107,15 @@ def _refuse_other_load(path: Path, job: Mapping[str, Any], threads: int) -> None
         raise refused(path, reason, "run fio with time_based and runtime, so that all processes run to the end")
 
 
-def _result(job: Mapping[str, Any]) -> FioResult:
-    """Return the numbers of one job; time and version are those of the document."""
+def _result(job: Mapping[str, Any], options: Mapping[str, str]) -> FioResult:
+    """Return the numbers of one job; time and version are those of the document.
+
+    The time of its threads is nan: Little's law holds for drivelab's own jobs, but not for all that fio can do (think
+    time, rates, verification).
+    """
     read, write = (_direction(job[name]) for name in ("read", "write"))
     user_pct, system_pct = (float(job[name]) for name in ("usr_cpu", "sys_cpu"))
-    return FioResult(read, write, datetime.min, "", math.nan, user_pct, system_pct)
+    return FioResult(read, write, datetime.min, "", math.nan, user_pct, system_pct, options)
 
 
 def _direction(part: Mapping[str, Any]) -> Direction:
@@ -170,43 +173,7 @@ def _percentiles(jobs: Sequence[Mapping[str, Any]], total: FioResult) -> Iterato
         )
 
 
-_NO_NUMBERS = re.compile(r'("(?:[^"\\]|\\.)*")|-?\b(?:nan|inf)\b')
-"""A JSON string, which stays unchanged, or C's text for an undefined number: fio writes `"slope" : -nan`."""
-MOST_RESULT_BYTES = 64 << 20
-"""Size limit of fio's JSON, which is parsed whole: that of 100 jobs with all bins has about 20 MiB."""
 _WITHOUT_LATENCY = ("gtod_reduce", "disable_lat")
-
-
-def document(path: Path) -> Mapping[str, Any]:
-    """Return the only JSON object of a file; raises UserError for anything else, and for results without jobs."""
-    try:
-        text = read_regular(path, MOST_RESULT_BYTES).decode("utf-8-sig", errors="replace").strip()
-    except OSError as error:
-        raise refused(path, f"cannot be read ({error.strerror})", "check the name") from None
-    if not text:
-        raise refused(path, "is empty", "leave the file out")
-    if not text.startswith("{"):
-        line = text.partition("\n")[0][:120]
-        raise refused(path, f"begins with '{line}' instead of fio's JSON", "leave the file out, or check fio's output")
-    text = _NO_NUMBERS.sub(lambda match: match[1] or "null", text)
-    try:
-        body, end = json.JSONDecoder().raw_decode(text)
-    except ValueError as error:
-        raise refused(path, f"is truncated or damaged ({error})", "leave the file out") from None
-    except RecursionError:
-        raise refused(path, "is nested deeper than any output of fio", "leave the file out") from None
-    if text[end:].strip():
-        raise refused(path, "has more than one result, or text after the result", "give each result its own file")
-    if "client_stats" in body and "jobs" not in body:
-        machines = {job.get("hostname") for job in body["client_stats"]}
-        if len(machines) != 1:
-            raise refused(
-                path,
-                "is of several machines (client_stats, from --client), whose drives differ",
-                "run fio for each machine separately",
-            )
-        body["jobs"] = body.pop("client_stats")  # one machine: the same as without a client
-    return dict(body)
 
 
 def refuse_forms(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:

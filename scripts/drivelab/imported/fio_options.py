@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.imported.fio_conditions import place, target_names
 from drivelab.imported.fio_numbers import refused
 from drivelab.plan.cell import Cell
 
@@ -26,7 +28,7 @@ ENGINE, DIRECT = "psync", "0"
 _DEFAULTS = {"bs": "4096", "iodepth": "1", "numjobs": "1", "rwmixread": "50"}
 """fio's defaults of the options that define a cell. `rw` has one too, but a file without `rw` lost its options."""
 _OTHER_NAMES = {"readwrite": "rw", "blocksize": "bs"}
-_UNSUPPORTED = {"bsrange": "", "bssplit": "", "rwmixwrite": "", "zonemode": "none", "zonesize": "0",
+_UNSUPPORTED = {"bsrange": "", "bssplit": "", "zonemode": "none", "zonesize": "0",
            "random_distribution": "random", "percentage_random": "100", "read_iolog": ""}  # fmt: skip
 """Options that a cell cannot express, and the value with which they have no effect."""
 _LIMITS = {"rate": "0", "rate_min": "0", "rate_iops": "0", "rate_iops_min": "0", "rate_process": "linear",
@@ -42,14 +44,28 @@ _OF_REPEATS = {*_NAMES_AND_FILES, "rw", *_DEFAULTS, "group_reporting", "lat_perc
 _SYNCHRONOUS = ("psync", "sync", "vsync", "pvsync", "pvsync2", "mmap")
 """Engines that wait for each I/O, so one I/O is in flight whatever `iodepth` says."""
 _MOSTLY_PCT = 99.0
+_MOST_NAMES = 4
 _WHOLE = re.compile(r"[0-9]{1,9}")
 _SIZE = re.compile(r"([0-9]+)\s*(?:([kmgt])(?:i?b)?|b)?", re.IGNORECASE)
 _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-def named(given: Mapping[str, Any]) -> dict[str, str]:
-    """Return the options of a job under their main names, as text."""
-    return {_OTHER_NAMES.get(name, name): str(value) for name, value in given.items()}
+def named(*given: Mapping[str, Any]) -> dict[str, str]:
+    """Return the options of a job under their main names, as text; later ones override.
+
+    `filename` adds a target instead. `rwmixwrite` and `buffered` are the opposites of `rwmixread` and `direct`.
+    """
+    options: dict[str, str] = {}
+    for name, value in chain(*(part.items() for part in given)):
+        name, text = _OTHER_NAMES.get(name, name), str(value)
+        if name == "filename" and name in options:
+            text = f"{options[name]}:{text}"
+        elif name == "rwmixwrite" and _WHOLE.fullmatch(text):
+            name, text = "rwmixread", str(100 - int(text))
+        elif name == "buffered":
+            name, text = "direct", "0" if text == "1" else "1"
+        options[name] = text
+    return options
 
 
 def size_bytes(text: str) -> int:
@@ -62,12 +78,14 @@ def size_bytes(text: str) -> int:
 
 def cell_of(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> Cell:
     """Return the cell that all jobs of a file measure together; raises UserError if there is none."""
-    workloads = {
-        tuple(sorted((k, v) for k, v in job.items() if k not in _OF_ONE_JOB and not _LOGS.fullmatch(k)))
-        for job in options
-    }
-    if len(workloads) > 1 or len({job.get("groupid", 0) for job in jobs}) > 1:
-        raise refused(path, "has several different jobs", "run fio once for each workload")
+    _refuse_several_jobs(path, jobs, options)
+    targets = target_names(options)
+    if len({place(name) for name in targets}) > 1:
+        raise refused(
+            path,
+            f"has several targets, {' and '.join(targets)}, whose I/Os fio adds up",
+            f"run fio for each target by itself, such as --filename={targets[0]}",
+        )
     if "rw" not in options[0]:
         raise refused(
             path,
@@ -78,16 +96,76 @@ def cell_of(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Map
     _refuse_unsupported(path, merged)
     if merged["rw"] not in PATTERNS:
         raise refused(path, f"has the workload rw={merged['rw']}", f"import files of {', '.join(PATTERNS)}")
-    if "," in merged["bs"]:
-        raise refused(path, f"has several block sizes, bs={merged['bs']}", "leave the file out")
     pattern, share = PATTERNS[merged["rw"]]
     read_share = _whole(path, merged, "rwmixread", 0, 100) if share is None else share
+    if read_share < 100:
+        _refuse_verification(path, merged)
     # a group that fio reports as one has a single job here, whatever its number of processes
     numjobs = _whole(path, merged, "numjobs", 1)
     threads = len(jobs) if len(jobs) > 1 else numjobs
     depth = _whole(path, merged, "iodepth", 1)
     in_flight = 1 if all(_waits(job, merged) for job in jobs) else depth
-    return Cell(pattern, read_share, size_bytes(merged["bs"]), threads, in_flight)
+    return Cell(pattern, read_share, _block_bytes(path, merged, read_share), threads, in_flight)
+
+
+def _refuse_several_jobs(path: Path, jobs: Sequence[Mapping[str, Any]], options: Sequence[Mapping[str, str]]) -> None:
+    """Raise UserError for jobs with different options, and for several groups of jobs."""
+    first = options[0]
+    differing = {
+        name
+        for job in options
+        for name in {*first, *job}
+        if first.get(name) != job.get(name) and name not in _OF_ONE_JOB and not _LOGS.fullmatch(name)
+    }
+    groups = len({job.get("groupid", 0) for job in jobs})
+    if not differing and groups == 1:
+        return
+    names = list(dict.fromkeys(str(job.get("jobname")) for job in jobs))
+    shown = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    different = f", which differ in {', '.join(sorted(differing))}" if differing else ""
+    in_groups = f", in {groups} groups; fio does not say which ran at the same time" if groups > 1 else ""
+    raise refused(
+        path,
+        f"has several jobs ({shown}){different}{in_groups}",
+        f"run each by itself, such as fio --section={names[0]} --output-format=json+ --output={names[0]}.json JOBFILE",
+    )
+
+
+def _refuse_verification(path: Path, options: Mapping[str, str]) -> None:
+    """Raise UserError if fio reads back what it wrote, and counts these reads with the others."""
+    read_back = options.get("do_verify", "1") != "0" or options.get("verify_backlog", "0") != "0"
+    if options.get("verify", "0") != "0" and read_back:
+        raise refused(
+            path,
+            f"has the option verify={options['verify']}: fio read back what it wrote, and counted these reads too",
+            "run fio with --do_verify=0, or without verify",
+        )
+
+
+def _block_bytes(path: Path, options: Mapping[str, str], read_share: int) -> int:
+    """Return the only block size of reads and writes; fio's `KiB` is 1000 B unless `kb_base` is 1000."""
+    text = options["bs"]
+    if options.get("kb_base", "1024") != "1024" and not text.isdigit():
+        reason = f"has bs={text} with kb_base={options['kb_base']}, so its unit depends on the order of the options"
+        raise refused(path, reason, "run fio with the block size in bytes, such as --bs=4096")
+    parts = [part.strip() or _DEFAULTS["bs"] for part in text.split(",")]
+    used = parts[:1] * (read_share > 0) + parts[:2][-1:] * (read_share < 100)
+    sizes = {_in_fio(part) for part in used}
+    if len(sizes) > 1:
+        raise refused(path, f"has several block sizes, bs={text}", "run fio once for each block size")
+    return sizes.pop()
+
+
+def _in_fio(text: str) -> int:
+    """Return the bytes of a size as fio 3 reads it: `4k` is 4096, `4KiB` is 4000."""
+    count, unit = text[: -len("kib")], text[-len("kib") :].lower()
+    return (
+        int(count) * 1000 ** ("kmgt".index(unit[0]) + 1)
+        if _SIZE.fullmatch(text) and unit[1:] == "ib"
+        else size_bytes(text)
+    )
 
 
 def asked_depth(options: Mapping[str, str]) -> int:

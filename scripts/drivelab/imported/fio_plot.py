@@ -14,7 +14,6 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import Any
@@ -42,7 +41,9 @@ def read(path: Path, drive: str) -> list[Recording]:
     files = sorted(file for file in path.rglob("*.json") if _NAME.fullmatch(file.name))
     if not files:
         raise UserError(f"{path}: has no file such as randread-16-1.json; name a folder of bench-fio")
-    runs = each(files, partial(_run, path))
+    runs, faults = each(files, lambda file: [_run(path, file)])
+    if faults:
+        raise UserError("\n".join(faults))
     logged, notes = _with_series(runs)
     return [recording(KIND, "sweep", "Sweep, bench-fio", drive, path, logged, notes)]
 

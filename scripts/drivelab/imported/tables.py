@@ -66,6 +66,8 @@ class Recording:
     facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Known facts by `drive`, `host`, `test`, `time`, named as columns of `drives` and `hosts` or as facets."""
     notes: Sequence[str] = ()
+    left_out: Sequence[str] = ()
+    """Files that cannot be imported, each with the reason; the report has them among the notes."""
     to_the_day: bool = False
     """Whether the times of cells are known only to the day."""
     virtual: bool = False

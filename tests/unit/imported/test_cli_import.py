@@ -123,3 +123,17 @@ def test_a_report_names_the_loads_of_an_import(tmp_path: Path) -> None:
     for load in ("T1Q1", "T1Q32"):
         assert f"IOPS: block size by R/W mix %, random access, {load} (one warm round)" in html
     assert "1, 32 per thread" in html
+
+
+def test_a_bad_file_beside_good_ones_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, out = tmp_path / "runs", tmp_path / "out"
+    origins.write(source / "good.json", origins.document(origins.job(1000.0, 0.0, origins.options())))
+    (source / "bad.json").write_text("{")
+    command = ["import", "fio-json", str(source), "--drive", "a", "-o", str(out)]
+    assert main(command) == 0
+    assert "drivelab: left out: " in (printed := capsys.readouterr().err)
+    assert "bad.json: is truncated or damaged" in printed
+    assert len(io.read(out / "tables/cells.parquet", "cells")) == 1
+    (source / "good.json").unlink()
+    assert main(command) == 2
+    assert "bad.json: is truncated or damaged" in capsys.readouterr().err

@@ -155,7 +155,7 @@ BAD = {
     _no_writes: "lacks 'write'",
     _other: "10.*writes|writes",
     _old: "fio 2.19",
-    _two: "several different jobs",
+    _two: r"has several jobs \(test\), which differ in bs; run each by itself, such as fio --section=test ",
     _split: "bssplit",
     _trim: "rw=randtrim",
     _infinite: "no number for iops",
@@ -169,13 +169,21 @@ def test_fio_2_is_refused_for_its_version_whatever_else_it_lacks(tmp_path: Path)
         fio_json.read_run(origins.write(tmp_path / "old.json", body))
 
 
-def test_a_client_of_one_machine_is_a_run_and_of_two_is_refused(tmp_path: Path) -> None:
-    body = document(job(1000.0, 0.0, options()))
-    alone = fio_json.read_run(origins.write(tmp_path / "alone.json", body))
-    body["client_stats"] = [{**part, "hostname": "lab", "port": 8765} for part in body.pop("jobs")]
-    assert fio_json.read_run(origins.write(tmp_path / "client.json", body)).values == alone.values
-    body["client_stats"].append({**body["client_stats"][0], "hostname": "other"})
-    with pytest.raises(UserError, match="is of several machines"):
+@pytest.mark.parametrize("job_runtime", [10_000, None])
+def test_a_client_of_one_host_is_a_run_and_of_two_is_refused(tmp_path: Path, job_runtime: int | None) -> None:
+    """`fio --client` adds the row "All clients" without options; fio before 3.8 had no `job_runtime`."""
+    timed = {} if job_runtime is None else {"job_runtime": job_runtime}
+    jobs = [job(500.0, 0.0, options("randread", 4, 2), hostname="lab", port=8765, **timed) for _ in range(2)]
+    total = job(
+        1000.0, 0.0, {}, jobname="All clients", hostname="lab", port=8765, **{k: 2 * v for k, v in timed.items()}
+    )
+    del total["job options"]
+    body = document(client_stats=[*jobs, total], **{"global options": {}})
+    del body["jobs"], body["timestamp_ms"]
+    run = fio_json.read_run(origins.write(tmp_path / "client.json", body))
+    assert (run.cell.label, run.values["iops"]) == ("RND 4KiB 100/0 T2Q4", 1000.0)
+    body["client_stats"] = [jobs[0], {**jobs[1], "hostname": "other"}, total]
+    with pytest.raises(UserError, match=r"is of several hosts \(lab, other\).* such as fio --client=lab JOBFILE"):
         fio_json.read_run(origins.write(tmp_path / "clients.json", body))
 
 
@@ -189,36 +197,79 @@ def test_invalid_result_is_refused_by_name(tmp_path: Path, spoil: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "reason"),
+    ("text", "reason"),
     [
-        ("fio: looks like your file system does not support direct=1\n", "", "begins with 'fio: looks like"),
-        ("", "\n{}", "more than one result"),
-        ("[]\n", "", r"begins with '\[\]' instead of fio's JSON"),
-        (None, "", "is empty"),
+        (
+            "x: (g=0): rw=read\nfio-3.33\n",
+            r"has no JSON; it begins with 'x: \(g=0\): rw=read'; run fio with --output-format",
+        ),
+        ("", "is empty"),
+        ('{"jobs": [', "is truncated or damaged"),
+        ("{}", "lacks 'fio version'"),
     ],
 )
-def test_text_around_the_json_is_refused(tmp_path: Path, before: str | None, after: str, reason: str) -> None:
-    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
-    path.write_text("" if before is None else before + path.read_text() + after)
+def test_file_without_json_is_refused(tmp_path: Path, text: str, reason: str) -> None:
+    (tmp_path / "a.json").write_text(text)
     with pytest.raises(UserError, match=reason):
-        fio_json.read_run(path)
+        fio_json.read_run(tmp_path / "a.json")
 
 
-def test_fio_message_about_a_mounted_device_is_refused() -> None:
-    with pytest.raises(UserError, match=r"instead of fio's JSON|has no I/O"):
+def test_text_around_the_json_is_left_out_and_messages_are_notes(tmp_path: Path) -> None:
+    """As of `--output-format=normal,json`, and of a file system without O_DIRECT."""
+    path = origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, options())))
+    message = "fio: looks like your file system does not support direct=1/buffered=0"
+    path.write_text(f"x: (g=0): rw=randread\n<vm> {message}\n{path.read_text()}\n\nx: {{ groupid=0 }}\nnote: both\n")
+    (recording,) = fio_json.read(path, "a")
+    assert recording.cells[0]["iops"] == 1000.0
+    assert {f"fio printed (1x): {text}" for text in (message, "note: both")} < {*recording.notes}
+
+
+def test_result_after_a_message_about_a_mounted_device_is_refused() -> None:
+    with pytest.raises(UserError, match=r"has the option rate_iops=400"):
         fio_json.read_run(OWN / "mounted_device" / "fio.json")
 
 
-def test_all_refused_files_of_a_folder_are_named_at_once(tmp_path: Path) -> None:
+def test_refused_files_of_a_folder_are_left_out_by_name(tmp_path: Path) -> None:
     for n in range(12):
         (tmp_path / f"{n:02}.json").write_text("" if n else "{")
-    origins.write(tmp_path / "good.json", document(job(1000.0, 0.0, options())))
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"00\.json: is truncated or damaged") as caught:
         fio_json.read(tmp_path, "a")
-    lines = str(caught.value).splitlines()
-    assert "00.json: is truncated or damaged" in lines[0]
-    assert lines[1].endswith("01.json: is empty; leave the file out")
-    assert lines[10:] == ["and 2 more of 13 files"]
+    origins.write(tmp_path / "good.json", document(job(1000.0, 0.0, options())))
+    (recording,) = fio_json.read(tmp_path, "a")
+    assert len(recording.cells) == 1
+    assert recording.left_out[1].endswith("01.json: is empty; leave the file out")
+    assert recording.left_out[10:] == ["and 2 more of 13 files"]
+    assert f"Left out: {recording.left_out[1]}" in recording.notes
+    assert str(caught.value).splitlines()[1] == recording.left_out[1]
+
+
+def test_files_of_a_folder_are_found_by_what_they_hold(tmp_path: Path) -> None:
+    origins.write(tmp_path / "run.out", document(job(1000.0, 0.0, options())))
+    (tmp_path / "log.txt").write_text("no result")
+    (recording,) = fio_json.read(tmp_path, "a")
+    assert ([row["directory"] for row in recording.cells], recording.left_out) == (["run.out"], [])
+    (tmp_path / "run.out").unlink()
+    with pytest.raises(UserError, match="has no file with fio's JSON; name another folder, or run fio with"):
+        fio_json.read(tmp_path, "a")
+
+
+def test_appended_runs_are_repeats(tmp_path: Path) -> None:
+    runs = [document(job(iops, 0.0, options()), second=second) for second, iops in ((10, 1000.0), (21, 1010.0))]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, runs)))
+    (recording,) = fio_json.read(tmp_path / "a.json", "a")
+    assert [(row["iops"], row["directory"]) for row in recording.cells] == [(1000.0, "a.json#1"), (1010.0, "a.json#2")]
+
+
+@pytest.mark.parametrize("ramp_s", [0, 2])
+def test_of_status_results_the_last_is_the_run(tmp_path: Path, ramp_s: int) -> None:
+    """`--status-interval=1` in a run of 10 s that ends at second 0; during the ramp there is no I/O."""
+    results = []
+    for seconds in (*range(1 - ramp_s, 10, 3), 10):
+        fio_job = job(1000.0, 0.0, options(), elapsed=seconds + ramp_s + 1)
+        fio_job["read"] = origins.direction(1000.0 if seconds > 0 else 0.0, runtime_s=max(seconds, 0))
+        results.append(json.dumps(document(fio_job, second=seconds - 10), indent=1))
+    (tmp_path / "a.json").write_text("\n".join(results))
+    assert fio_json.read_run(tmp_path / "a.json").values["read_ios"] == 10_000
 
 
 def test_copy_of_a_run_is_refused(tmp_path: Path) -> None:
@@ -275,6 +326,36 @@ def test_several_targets_are_refused(tmp_path: Path) -> None:
         origins.write(tmp_path / f"{name}.json", body)
     with pytest.raises(UserError, match="/dev/sda, /dev/sdb"):
         fio_json.read(tmp_path, "a")
+
+
+@pytest.mark.parametrize(
+    ("common", "own"),
+    [
+        ("", '"filename": "/dev/sda", "filename": "/dev/sdb"'),
+        ("", '"filename": "/dev/sda:/dev/sdb"'),
+        ('"filename": "/dev/sda"', '"filename": "/dev/sdb"'),
+        ("", '"directory": "/dev/sda:/dev/sdb"'),
+    ],
+)
+def test_several_targets_of_one_run_are_refused(tmp_path: Path, common: str, own: str) -> None:
+    """fio adds each `filename` to those before, also that of a job to that of `[global]`."""
+    body = document(job(1000.0, 0.0, {"place": "own"}), **{"global options": {"rw": "randread", "place": "common"}})
+    text = json.dumps(body).replace('"place": "own"', own)
+    (tmp_path / "a.json").write_text(text.replace(', "place": "common"', f", {common}" if common else ""))
+    reason = "has several targets, /dev/sda/? and /dev/sdb/?, whose I/Os .*; run fio for each target by itself, such as"
+    with pytest.raises(UserError, match=reason):
+        fio_json.read_run(tmp_path / "a.json")
+
+
+def test_jobs_on_several_drives_are_refused_and_on_files_of_one_folder_read(tmp_path: Path) -> None:
+    def read(*names: str) -> fio_json.Run:
+        jobs = [job(500.0, 0.0, options(threads=2, filename=name)) for name in names]
+        return fio_json.read_run(origins.write(tmp_path / "a.json", document(*jobs)))
+
+    assert read("/mnt/x/1", "/mnt/x/2").targets == ["/mnt/x/1", "/mnt/x/2"]
+    assert read(r"/dev/by-path/pci-0\:1", r"/dev/by-path/pci-0\:1").targets == ["/dev/by-path/pci-0:1"]
+    with pytest.raises(UserError, match="several targets, /dev/sda and /dev/sdb"):
+        read("/dev/sda", "/dev/sdb")
 
 
 def bench_fio(folder: Path) -> Path:

@@ -10,9 +10,10 @@ import import_origins as origins
 import pytest
 from import_origins import document, job, options
 
+from drivelab.analysis.deltas.differences import differences_table, known_differences
 from drivelab.core.errors import UserError
 from drivelab.imported import fio_json, fio_plot
-from drivelab.imported.fio_numbers import document as read_document
+from drivelab.imported.fio_documents import documents
 from drivelab.imported.tables import tables_of, write_tables
 
 
@@ -168,6 +169,91 @@ def test_invalid_timestamp_is_refused(tmp_path: Path, printed_ms: float) -> None
     assert_refused(tmp_path, "has an invalid timestamp", job(1000.0, 0.0, options()), timestamp_ms=printed_ms)
 
 
+def test_options_that_act_are_conditions_and_differ_from_fio_defaults(tmp_path: Path) -> None:
+    changes = {"a": {"fdatasync": "1", "shiny": "7", "sync": "0", "write_lat_log": "x"}, "b": {"iodepth_batch": "8"}}
+    recordings = [
+        fio_json.read(
+            origins.write(tmp_path / f"{drive}.json", document(job(0.0, 170.0, options("write", **given)))), drive
+        )[0]
+        for drive, given in changes.items()
+    ]
+    conditions = tables_of(recordings)["conditions"]
+    known = conditions[conditions["drive"] == "a"].set_index("facet")["value"]
+    assert {facet: value for facet, value in known.items() if facet.startswith("fio: ")} == {
+        "fio: fdatasync": "1", "fio: shiny": "7 (unknown to drivelab)", "fio: other options": "fio's default",
+        "fio: options without a value": "not recorded",
+    }  # fmt: skip
+    differences = known_differences(differences_table(conditions, [("a", "b")])).set_index("facet")
+    assert list(differences.loc["fio: fdatasync", ["basis_value", "comparison_value"]]) == ["1", "fio's default"]
+    assert list(differences.loc["fio: iodepth_batch", ["basis_value", "comparison_value"]]) == ["fio's default", "8"]
+
+
+@pytest.mark.parametrize("name", ["fsync", "verify", "io_size", "iodepth_batch_complete_min", "ramp_time", "thread"])
+def test_each_acting_option_is_a_condition(tmp_path: Path, name: str) -> None:
+    given = options(**{name: "3"})
+    (recording,) = fio_json.read(origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, given))), "a")
+    assert recording.facts["test"][f"fio: {name}"] == "3"
+
+
+@pytest.mark.parametrize(
+    ("given", "share"), [({"rwmixwrite": "30"}, 70), ({"rwmixread": "10", "rwmixwrite": "30"}, 70), ({}, 50)]
+)
+def test_rwmixwrite_is_the_rest_of_rwmixread(tmp_path: Path, given: dict[str, str], share: int) -> None:
+    assert read_run(tmp_path, job(700.0, 300.0, options("randrw", **given))).cell.read_share == share
+
+
+@pytest.mark.parametrize(("buffered", "io_path"), [("0", "direct"), ("1", "page cache")])
+def test_buffered_is_the_opposite_of_direct(tmp_path: Path, buffered: str, io_path: str) -> None:
+    given = {name: value for name, value in options(buffered=buffered).items() if name != "direct"}
+    (recording,) = fio_json.read(origins.write(tmp_path / "a.json", document(job(1000.0, 0.0, given))), "a")
+    assert recording.facts["test"]["I/O path"] == io_path
+
+
+def test_reads_that_verify_are_refused(tmp_path: Path) -> None:
+    verifying = options("randwrite", verify="crc32c")
+    assert_refused(
+        tmp_path, "verify=crc32c: fio read back what it wrote.*; run fio with --do_verify=0", job(1.0, 1.0, verifying)
+    )
+    assert read_run(tmp_path, job(0.0, 100.0, {**verifying, "do_verify": "0"})).values["iops"] == 100.0
+
+
+@pytest.mark.parametrize(("block", "size"), [("4KiB", 4000), ("4k,8k", 4096), ("4kb", 4096)])
+def test_block_sizes_as_fio_reads_them(tmp_path: Path, block: str, size: int) -> None:
+    """fio 3.33 reads `4KiB` as 4000 B, because `kb_base` is 1024."""
+    read_job = job(1000.0, 0.0, options(block=str(size)))
+    read_job["job options"]["bs"] = block
+    assert read_run(tmp_path, read_job).cell.block_size_bytes == size
+    read_job["job options"]["kb_base"] = "1000"
+    assert_refused(tmp_path, "with kb_base=1000, so its unit depends on the order", read_job)
+
+
+def test_stonewalled_jobs_are_refused_with_what_to_type(tmp_path: Path) -> None:
+    jobs = [job(9.0, 0.0, options(), jobname="r"), job(0.0, 9.0, options("randwrite"), jobname="w", groupid=1)]
+    reason = r"has several jobs \(r, w\), which differ in rw, in 2 groups; fio does not say which ran at the same time;"
+    assert_refused(tmp_path, f"{reason} run each by itself, such as fio --section=r --output-format=json", *jobs)
+
+
+@pytest.mark.parametrize(("spare", "accepted"), [(16, True), (17, False)])
+def test_bytes_of_ios_in_flight_at_the_end_of_the_ramp(tmp_path: Path, spare: int, accepted: bool) -> None:
+    """fio 3.33 with 2 threads at depth 8: 142,516 reads, but the bytes of 142,530."""
+    fio_job = job(1000.0, 0.0, options("randread", 8, 2, ramp_time="1"))
+    fio_job["read"] |= {"io_bytes": (10_000 + spare) * 4096, "bw_bytes": (10_000 + spare) * 4096 // 10}
+    if accepted:
+        assert read_run(tmp_path, fio_job).values["read_ios"] == 10_000
+        del fio_job["job options"]["ramp_time"]
+    assert_refused(tmp_path, "contradicts itself: 10000 reads of 4096 bytes", fio_job)
+
+
+@pytest.mark.parametrize("given", [{"ioengine": "psync", "iodepth": "32"}, {"fsync": "1"}, {"iodepth_batch": "16"}])
+@pytest.mark.parametrize("timed", [{"job_runtime": 10_000}, {}])
+def test_time_without_an_io_outstanding_is_no_contradiction(
+    tmp_path: Path, given: dict[str, str], timed: dict[str, int]
+) -> None:
+    """10 I/Os of 20 us in 10 s, in a thread that needed no CPU time: it waited for something else."""
+    honest = job(0.0, 1.0, {**options("randwrite"), **given}, **timed, usr_cpu=0.0, sys_cpu=0.0)
+    assert read_run(tmp_path, honest).values["write_ios"] == 10
+
+
 def _unified(body: dict[str, Any]) -> None:
     first = body["jobs"][0]
     first["mixed"] = first.pop("read")
@@ -196,7 +282,7 @@ def test_undefined_numbers_of_c_become_null(tmp_path: Path) -> None:
     """A steady state without a slope; strings are unchanged."""
     path = tmp_path / "a.json"
     path.write_text('{"slope" : -nan, "a": nan, "b": [inf, -inf], "criterion" : "-nan%", "text": "\\" nan, inf"}')
-    assert read_document(path) == {
+    assert documents(path)[0][0] == {
         "slope": None, "a": None, "b": [None, None], "criterion": "-nan%", "text": '" nan, inf',
     }  # fmt: skip
 
@@ -211,4 +297,13 @@ def test_byte_order_mark_is_accepted(tmp_path: Path) -> None:
 def test_unreadable_json_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(UserError, match=r"a\.json: is (nested deeper|truncated or damaged)"):
+        fio_json.read_run(tmp_path / "a.json")
+
+
+@pytest.mark.parametrize(
+    "text", ['{"client_stats": 5}', '{"client_stats": [5]}', '{"jobs": null}\n{"jobs": [7]}', "{}\n{}"]
+)
+def test_json_of_other_programs_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(UserError, match=r"a\.json: (is not valid output of fio|lacks 'fio version')"):
         fio_json.read_run(tmp_path / "a.json")

@@ -20,6 +20,8 @@ OF_PLATFORMS = ("host", "setting", "scenario", "write cache", "file system")
 NOT_RECORDED = "not recorded"
 STEPS = "steps"
 """The facet whose value is a digest: only whether it differs is informative."""
+FIO_OPTION, OTHER_OPTIONS = "fio: ", "fio: other options"
+"""Prefix of the facets of fio's options, and the facet with the value of all that a side does not list."""
 _SEVERAL = " | "
 """Separates the values of pooled recordings."""
 
@@ -30,7 +32,8 @@ def differences_table(
     """Make table `differences`: every facet of `conditions` that differs in a pair, or is not recorded.
 
     `pairs` are (basis, comparison) as in the column `drive`; they are compared in each measurement that both have.
-    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other. `unknown`
+    Values of several recordings are joined. A facet that only one side has is NOT_RECORDED on the other, and
+    an option of fio has the value of its OTHER_OPTIONS. `unknown`
     tells rows that are not recorded from those that differ. A difference that cannot act, see
     `drivelab.criteria.inert`, has the kind CANNOT_ACT. `intended` are the facets or kinds of facets that are meant to
     differ; None means those that `intended_by` gives for the pair. Kinds in ALWAYS are always intended. Raises
@@ -54,12 +57,17 @@ def differences_table(
                 continue
             key = {"measurement": measurement, "basis": basis, "comparison": comparison}
             for facet in dict.fromkeys([*sides[0], *sides[1]]):
-                values = [side.get(facet, NOT_RECORDED) for side in sides]
+                values = [_value(side, facet) for side in sides]
                 if values[0] != values[1] or unknown(*values):
                     kind = CANNOT_ACT if cannot_act(facet, *sides) else kinds[facet]
                     difference = {"facet": facet, "kind": kind, "basis_value": values[0], "comparison_value": values[1]}
                     rows.append({**key, **difference, "intended": kind in expected or facet in expected})
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
+
+
+def _value(side: Mapping[str, str], facet: str) -> str:
+    other = side.get(OTHER_OPTIONS, NOT_RECORDED) if facet.startswith(FIO_OPTION) else NOT_RECORDED
+    return side.get(facet, other)
 
 
 def intended_by(basis: str, comparison: str) -> tuple[str, ...]:

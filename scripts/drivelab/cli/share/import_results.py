@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import UserError
+from drivelab.core.terminal import visible
 from drivelab.core.units import counted
 from drivelab.imported import IMPORTED, importers, read
 
@@ -58,6 +60,8 @@ def _import(options: argparse.Namespace) -> int:
     _check_output(options.output)
     own = {name: getattr(options, name) for name in ("date", "unit", "pattern")}
     recordings = read(options.kind, options.path, options.drive, own)
+    for fault in dict.fromkeys(fault for recording in recordings for fault in recording.left_out):
+        print(f"drivelab: left out: {visible(fault)}", file=sys.stderr)
     tables = tables_of(recordings)
     write_tables(tables, recordings, options.path, options.output)
     if options.report:
