@@ -40,9 +40,10 @@ def run_default(arguments: Sequence[str]) -> int:
     return status
 
 
-def _beside(marker: str, *arguments: str) -> int:
+def _beside(marker: str, *arguments: str, waiting: int = 0) -> int:
     """Run the device tests beside the others: they mostly wait. Their output follows that of the others.
 
+    The others have a worker for each CPU, and `waiting` more.
     The device tests run in two processes, in each one after another. One has those that use what this machine has once.
     """
     places = [] if any(map(_is_path, arguments)) else ["tests/drives"]
@@ -56,7 +57,8 @@ def _beside(marker: str, *arguments: str) -> int:
         ]  # fmt: skip
         # Stealing keeps the tests of a file together, so that few workers make its fixtures. Device tests run in real
         # time, so they take precedence (nice).
-        others = (*_PYTEST, "-n", "auto", "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
+        workers = str((os.cpu_count() or 1) + waiting)
+        others = (*_PYTEST, "-n", workers, "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
         statuses = [_run("nice", "-n", "5", *others), *map(_end, devices)]
         for which, output in zip(DEVICES, outputs, strict=True):
             output.seek(0)
@@ -109,7 +111,7 @@ TIERS = {
     "default": Tier("all but the long tests (ten minutes on two cores); further arguments go to pytest", run_default),
     "long": Tier(
         "long studies, repeated kills, drive faults, all commands of the docs (twelve minutes)",
-        lambda more: _beside("long and ", *more),
+        lambda more: _beside("long and ", *more, waiting=1),  # three of them run studies in real time
     ),
     "browser": Tier("report in a browser (Chromium; four minutes)", _of("tests/browser")),
     "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("tests/cluster")),
