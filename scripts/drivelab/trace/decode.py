@@ -61,6 +61,8 @@ def decode(
                 for rows in parts:
                     behind.do(lambda rows: writer.write(decoder.batch(rows)), rows)
             counts = decoder.counts()
+            if not writer.rows and (reason := without_begin(counts.events_by_action)):
+                raise UserError(f"{source}: {reason}")
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
             summary = _summary(counts, _lost(files, counts, report)) | begins
@@ -125,14 +127,14 @@ def _correct(source: Path, corrections: npt.NDArray[np.void], output: Path) -> N
     first_row = 0
     with open_trace(source) as trace, TraceWriter(output) as writer:
         for batch in trace.batches():
-            end = first_row + batch.num_rows
-            rows = slice(*np.searchsorted(corrections["row"], [first_row, end]))
-            writer.write(_corrected(batch, corrections[rows], first_row))
-            first_row = end
+            writer.write(corrected(batch, corrections, first_row))
+            first_row += batch.num_rows
         writer.finish({key: value for key, value in trace.provenance.items() if key != "format"})
 
 
-def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
+def corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
+    """Return a batch, whose first row has that number, with the decoder's corrections to its rows."""
+    corrections = corrections[slice(*np.searchsorted(corrections["row"], [first_row, first_row + batch.num_rows]))]
     at = (corrections["row"] - np.uint64(first_row)).astype(np.int64)
     for name in ("dispatch_ns", "complete_ns", "dispatch_id", "error", "pieces", "requeues"):
         column = batch.column(name)
@@ -143,6 +145,17 @@ def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_r
         index = batch.schema.get_field_index(name)
         batch = batch.set_column(index, batch.schema.field(name), pa.array(values, column.type, mask=null))
     return batch
+
+
+def without_begin(actions: Mapping[str, int]) -> str | None:
+    """Return why a trace has no request, from its events by action: it has completions only; else None."""
+    if not actions.get("C") or actions.get("Q") or actions.get("D"):
+        return None
+    return (
+        f"has {actions['C']} completions (C) but no queue and no issue events (Q, D), so the begin of every request is "
+        "unknown; capture again with these, as 'blktrace -d DEVICE -a queue -a issue -a complete' or "
+        "'drivelab capture' do, and print all of them"
+    )
 
 
 def _reason(counts: Counts) -> str:

@@ -18,6 +18,8 @@ ACTIONS = "?QMFGSRDCPUUIXBA"
 READ, WRITE, FLUSH, SYNC, PASSTHROUGH, NOTIFY, READAHEAD, META, DISCARD, FUA = (
     1 << (16 + bit) for bit in (0, 1, 2, 3, 9, 10, 11, 12, 13, 15)
 )
+WRITE_ZEROES = 1 << (16 + 22)
+"""Only in records of version 8."""
 SECTOR_BYTES = 512
 NAME_BYTES = 16
 """Length of a process name in a note, with the final zero (TASK_COMM_LEN)."""
