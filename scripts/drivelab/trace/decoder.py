@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
 )  # fmt: skip
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
+_GZIP = 0x8B1F
 _NULLABLE = ("dispatch", "complete", "dispatch_id")
 _COLUMNS = {
     "queue": "queue_ns", "dispatch": "dispatch_ns", "complete": "complete_ns", "offset": "offset_bytes",
@@ -238,6 +240,9 @@ class Decoder:
         file, byte, detail = ctypes.c_uint(), ctypes.c_uint64(), ctypes.c_uint32()
         error = self._library.decoder_error(self._decoder, *(ctypes.byref(value) for value in (file, byte, detail)))
         path = self._files[file.value]
+        if error == _NO_RECORD and byte.value == 0 and detail.value & 0xFFFF == _GZIP:
+            packed = shlex.quote(str(path))
+            return UserError(f"{path}: is compressed with gzip; unpack it first: gunzip < {packed} > unpacked")
         if error == _NO_RECORD:
             return UserError(f"{path}: {records.wrong_magic(detail.value)} at byte {byte.value}; capture again")
         if error == _CANNOT_READ:

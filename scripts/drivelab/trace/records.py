@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,23 +26,39 @@ NAME_BYTES = 16
 """Length of a process name in a note, with the final zero (TASK_COMM_LEN)."""
 
 
-def cpu_files(source: Path) -> dict[int, Path]:
-    """Return a capture's files by CPU; `source` is a directory or a base name.
+_CPU_FILE = re.compile(r"(.+)\.blktrace\.(\d+)(\.gz|\.zst|\.bz2|\.xz)?")
+_UNPACK = {".gz": "gunzip", ".zst": "unzstd", ".bz2": "bunzip2", ".xz": "unxz"}
 
-    The base name is as for `blkparse -i`. Raises UserError when there is no capture, or a directory has several.
+
+def cpu_files(source: Path) -> dict[int, Path]:
+    """Return a capture's files by CPU; `source` is a directory, a base name, or a file.
+
+    The base name is as for `blkparse -i`. A file of one CPU stands for all files of its capture; any other file is a
+    merged dump (`blkparse -d`). Raises UserError when there is no capture, a directory has several, or the files are
+    compressed.
     """
-    pattern = re.compile(r"(.+)\.blktrace\.(\d+)")
     folder, base = (source, None) if source.is_dir() else (source.parent, source.name)
+    if source.is_file():
+        if not (match := _CPU_FILE.fullmatch(source.name)):
+            return {0: source}
+        base = match[1]
     captures: dict[str, dict[int, Path]] = {}
+    packed: dict[str, str] = {}
     for path in folder.iterdir() if folder.is_dir() else ():
-        if match := pattern.fullmatch(path.name):
+        match = _CPU_FILE.fullmatch(path.name)
+        if match and base in (None, match[1]):
             captures.setdefault(match[1], {})[int(match[2])] = path
-    if base is not None:
-        captures = {base: captures[base]} if base in captures else {}
+            if match[3]:
+                packed[match[1]] = match[3]
     if not captures:
-        raise UserError(f"{source}: has no capture (files NAME.blktrace.CPU); name its folder or base name")
+        raise UserError(
+            f"{source}: has no capture (files NAME.blktrace.CPU); name its folder, base name or merged dump"
+        )
     if len(captures) > 1:
         raise UserError(f"{source}: has several captures ({', '.join(sorted(captures))}); name one of them")
+    for name, suffix in packed.items():
+        pattern = f"{shlex.quote(str(folder / name))}.blktrace.*{suffix}"
+        raise UserError(f"{source}: its files are compressed; unpack them first: {_UNPACK[suffix]} {pattern}")
     return dict(sorted(*(files.items() for files in captures.values())))
 
 
