@@ -60,6 +60,8 @@ class Tally:
     """The last line has no newline."""
     from_dispatch: bool = False
     """The file has dispatches but no queue events, so requests begin with their dispatch."""
+    time_resolution_ns: int | None = None
+    """Resolution of the file's times, if coarser than the format's."""
 
     def add(self, number: int, reason: str) -> None:
         """Count a malformed line; raise UserError beyond the limit."""
