@@ -59,12 +59,18 @@ def test_the_output_of_one_cpu_after_the_other_is_merged(tmp_path: Path) -> None
 
 
 def test_a_text_in_great_disorder_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_events, "MOST_FILES", 7)
+    monkeypatch.setattr(block_events, "MOST_SERIES", 7)
     with pytest.raises(UserError, match=r"not in order of time.* LC_ALL=C sort -s -k4,4n '.*a text' > sorted\.txt"):
         imported(tmp_path, "".join(FLUSHING_WRITE[::-1]))
     command = ["sort", "-s", "-k4,4n", str(tmp_path / "a text")]
     done = subprocess.run(command, env={"LC_ALL": "C"}, capture_output=True, text=True, check=True)
     assert done.stdout == "".join(FLUSHING_WRITE)
+
+
+def test_too_many_devices_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_events, "MOST_VOLUMES", 2)
+    with pytest.raises(UserError, match="more than 2 devices"):
+        imported(tmp_path, "".join(line(at, "Q  WS 0 + 8 [fio]", f"8,{at}") for at in range(3)))
 
 
 def test_an_error_in_one_part_of_a_split_write_is_kept(tmp_path: Path) -> None:
@@ -100,7 +106,7 @@ def test_several_volumes_are_merged_in_order_of_time(tmp_path: Path) -> None:
         lines.append(line(10 * number, f"Q  WS {8 * number} + 8 [program {number % 3}]", device))
         lines.append(line(10 * number + 1, f"C  WS {8 * number} + 8 [0]", device))
         expected.append((10_000 * number, device))
-    (tmp_path / "text").write_text("".join(lines))
+    (tmp_path / "text").write_text("".join(lines[200:] + lines[:200]))
     volumes = ["8,0", "8,16", "259,1"]
     assert set(list_volumes(tmp_path / "text")[0]) == set(volumes)
     report = import_trace(tmp_path / "text", tmp_path / "t.parquet", volume=volumes)
@@ -112,7 +118,8 @@ def test_several_volumes_are_merged_in_order_of_time(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
 @pytest.mark.parametrize("seed", range(12))
-def test_a_text_is_matched_as_its_capture(seed: int, tmp_path: Path) -> None:
+def test_a_text_is_matched_as_its_capture(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_events, "_BUFFER_BYTES", 500)
     setup = Setup(cgroups=False, cpus=3, bios=80, has_queue=seed % 4 != 3, device_fua=seed % 2 == 0)
     folder = write_records(tmp_path / "c", *by_cpu(BlockLayer(setup, seed).records, 3))
     run = ["blkparse", "-q", "-i", "trace"]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,11 @@ from drivelab.trace.decoder import Decoder
 from drivelab.trace.formats.common.trace_format import Tally, joined, rows
 from drivelab.trace.parquet_schema import FLAGS
 
-MOST_FILES = 256
-"""Most ascending series of a text; each is a file, and the decoder has 0.5 MB of buffers for each."""
-_PIECE_ROWS = 1 << 15
+MOST_SERIES = 256
+"""Most ascending series of a volume; each is a file, and the decoder has 0.5 MB of buffers for each."""
+MOST_VOLUMES = 512
+_BUFFER_BYTES = 1 << 16
+_BATCH_ROWS = 1 << 15
 _RECORD = struct.Struct("<IIQQIIQIIHH12x")
 _MAGIC = records.MAGIC | 8
 _DEVICE = 1 << 20
@@ -53,8 +55,13 @@ class _Series:
     """Events in order of time, in one file."""
 
     path: Path
-    file: BinaryIO
-    last_ns: int
+    buffer: bytearray
+    last_ns: int = 0
+
+    def flush(self) -> None:
+        with self.path.open("ab") as file:
+            file.write(self.buffer)
+        self.buffer.clear()
 
 
 class BlockEvents:
@@ -73,29 +80,30 @@ class BlockEvents:
         self._actions: Counter[str] = Counter()
 
     def add(self, event: BlockEvent) -> None:
-        """Write an event; raise UserError if the text is in great disorder."""
+        """Write an event; raise UserError if the text is in great disorder, or has too many volumes."""
         self._actions[event.action] += 1
         everything = self._volumes.setdefault(event.volume, [])
         series = next((series for series in everything if series.last_ns <= event.time_ns), None)
         if series is None:
-            series = self._new_series()
-            everything.append(series)
+            series = self._new_series(everything)
         series.last_ns = event.time_ns
         if event.action == "Q":
             name = str(self._names.setdefault(event.process, len(self._names))).encode() if event.process else b""
-            series.file.write(_record(event.time_ns, records.NOTIFY, pid=event.pid, payload=name))
-        series.file.write(
+            series.buffer.extend(_record(event.time_ns, records.NOTIFY, pid=event.pid, payload=name))
+        series.buffer.extend(
             _record(
                 event.time_ns, event.word | records.ACTIONS.index(event.action), event.sector,
                 event.sectors * records.SECTOR_BYTES, event.pid, event.cpu, event.error,
                 event.split_at.to_bytes(8, "big") if event.split_at else b"",
             )
         )  # fmt: skip
+        if len(series.buffer) > _BUFFER_BYTES:
+            series.flush()
 
     def requests(self, tally: Tally) -> Iterator[pa.RecordBatch]:
         """Yield the requests of all volumes in order of time; raise UserError if no event begins any."""
         for series in (series for everything in self._volumes.values() for series in everything):
-            series.file.close()
+            series.flush()
         if reason := without_begin(self._actions):
             raise UserError(f"{self._source}: {reason}")
         tally.from_dispatch = "Q" not in self._actions and "D" in self._actions
@@ -107,28 +115,30 @@ class BlockEvents:
                 batch = batch.set_column(batch.schema.get_field_index(name), name, batch[name].dictionary_encode())
             yield batch
 
-    def _new_series(self) -> _Series:
-        self._files += 1
-        if self._files > MOST_FILES:
+    def _new_series(self, everything: list[_Series]) -> _Series:
+        if len(self._volumes) > MOST_VOLUMES:
+            raise UserError(f"{self._source}: has more than {MOST_VOLUMES} devices; import a text of fewer")
+        if len(everything) == MOST_SERIES:
             raise UserError(
                 f"{self._source}: is not in order of time, so events cannot be matched; sort its lines, uncompressed, "
                 f"with: LC_ALL=C sort -s -k4,4n {shlex.quote(str(self._source))} > sorted.txt"
             )
+        self._files += 1
         path = self._folder / f"{self._files}.events"
-        series = _Series(path, path.open("wb"), 0)
-        series.file.write(_record(0, _TIME_NOTE))  # the decoder counts times from the first record
+        series = _Series(path, bytearray(_record(0, _TIME_NOTE)))  # the decoder counts times from the first record
+        everything.append(series)
         return series
 
     def _decoded(self, volume: str, tally: Tally) -> Iterator[pa.RecordBatch]:
         files = [series.path for series in self._volumes[volume]]
         names = pa.array(["", *self._names], pa.string())
-        with Decoder(files, from_dispatch=tally.from_dispatch) as decoder:
+        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
             for _ in decoder.rows():
                 pass
             tally.unmatched.update(decoder.counts().unmatched)
             corrections = decoder.corrections()
         first = 0
-        with Decoder(files, from_dispatch=tally.from_dispatch) as decoder:
+        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
             for part in decoder.rows():
                 batch = decoder.batch(part)
                 if len(corrections):
@@ -167,7 +177,7 @@ def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordB
 
 
 def _stored(part: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
-    """Write all batches of a volume and read them again in small pieces, so that many volumes fit into memory."""
+    """Write all batches of a volume and read them again, so that one volume at a time has a decoder's memory."""
     first = next(part, None)
     if first is None:
         return iter(())
@@ -175,15 +185,13 @@ def _stored(part: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBat
         writer.write_batch(first)
         for batch in part:
             writer.write_batch(batch)
-    return _pieces(path)
+    return _batches(path)
 
 
-def _pieces(path: Path) -> Iterator[pa.RecordBatch]:
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         for number in range(reader.num_record_batches):
-            batch = reader.get_batch(number)
-            for begin in range(0, batch.num_rows, _PIECE_ROWS):
-                yield batch.slice(begin, _PIECE_ROWS)
+            yield reader.get_batch(number)
 
 
 def _by_time(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
