@@ -44,6 +44,15 @@ def test_a_flushing_write_ends_with_its_flush_sequence(tmp_path: Path) -> None:
     assert (report.unmatched, report.skipped) == ({}, {})
 
 
+def test_a_very_late_end_of_a_flush_sequence_corrects_the_request(tmp_path: Path) -> None:
+    text = "".join(FLUSHING_WRITE[:5])
+    for number in range(10_000):
+        events = [f"Q   R {8 * number} + 8 [fio]", f"D   R {8 * number} + 8 [fio]", f"C   R {8 * number} + 8 [0]"]
+        text += "".join(line(13_000 + number, event) for event in events)
+    rows, report = imported(tmp_path, text + line(30_000, "C FWFS 1000 [65531]"))
+    assert (rows[0]["complete_ns"], rows[0]["error"], report.unmatched) == (30_000_000, 5, {})
+
+
 def test_comments_are_not_malformed(tmp_path: Path) -> None:
     _, report = imported(tmp_path, "#Maj,Mn CPU seq time\n" + "# two\n".join(FLUSHING_WRITE))
     assert (report.rows, report.malformed, report.skipped) == (1, 0, {"comment lines": 8})
