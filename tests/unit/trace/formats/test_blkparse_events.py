@@ -82,15 +82,19 @@ def test_too_many_devices_are_refused(tmp_path: Path, monkeypatch: pytest.Monkey
         imported(tmp_path, "".join(line(at, "Q  WS 0 + 8 [fio]", f"8,{at}") for at in range(3)))
 
 
-def test_an_error_in_one_part_of_a_split_write_is_kept(tmp_path: Path) -> None:
-    text = line(0, "Q  WS 0 + 1000 [fio]") + "".join(
-        line(at, f"X  WS {at - 255} / {at} [fio]") for at in (255, 510, 765)
-    )
-    for at, sectors in ((0, 255), (255, 255), (510, 255), (765, 235)):
-        error = 0 if at else 65531
-        text += line(1000 + at, f"D  WS {at} + {sectors} [fio]") + line(1100 + at, f"C  WS {at} + {sectors} [{error}]")
+PARTS = [(0, 255), (255, 255), (510, 255), (765, 235)]
+
+
+@pytest.mark.parametrize("dispatched", [[], [(0, 1000)], PARTS])
+def test_an_error_in_one_part_of_a_split_write_is_kept(tmp_path: Path, dispatched: list[tuple[int, int]]) -> None:
+    """A device without a queue, such as one of the device mapper, completes the parts without a dispatch."""
+    text = line(0, "Q  WS 0 + 1000 [fio]")
+    text += "".join(line(at, f"X  WS {at - 255} / {at} [fio]") for at in (255, 510, 765))
+    text += "".join(line(1000 + at, f"D  WS {at} + {sectors} [fio]") for at, sectors in dispatched)
+    for at, sectors in PARTS:
+        text += line(2000 + at, f"C  WS {at} + {sectors} [{0 if at else 65531}]")
     rows, report = imported(tmp_path, text)
-    assert [(row["complete_ns"], row["error"], row["pieces"]) for row in rows] == [(1_865_000, 5, 4)]
+    assert [(row["complete_ns"], row["error"]) for row in rows] == [(2_765_000, 5)]
     assert report.unmatched == {}
 
 
