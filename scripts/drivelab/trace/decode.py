@@ -23,7 +23,7 @@ from drivelab.core.files import put_in_place
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder, Rows
 from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
-from drivelab.trace.records import cpu_files, device_number, refuse_source, writable
+from drivelab.trace.records import cpu_files, device_number, is_merged_dump, refuse_source, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
 """Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting
@@ -49,6 +49,8 @@ def decode(
     """
     files = cpu_files(source)
     report = _report(next(iter(files.values())).parent / REPORT_NAME)
+    if is_merged_dump(files):  # it has all CPUs, and its times do not count from the start of the host
+        report = {key: value for key, value in report.items() if key not in ("cpus", "realtime_offset_ns")}
     processes = {int(pid): name for pid, name in report.get("processes", {}).items()}
     number = None if device is None else device_number(device)
     first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")

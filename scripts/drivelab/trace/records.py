@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,28 +38,31 @@ def cpu_files(source: Path) -> dict[int, Path]:
     compressed.
     """
     folder, base = (source, None) if source.is_dir() else (source.parent, source.name)
-    if source.is_file():
-        if not (match := _CPU_FILE.fullmatch(source.name)):
-            return {0: source}
+    if source.is_file() and (match := _CPU_FILE.fullmatch(source.name)):
         base = match[1]
     captures: dict[str, dict[int, Path]] = {}
-    packed: dict[str, str] = {}
-    for path in folder.iterdir() if folder.is_dir() else ():
+    for path in sorted(folder.iterdir(), reverse=True) if folder.is_dir() else ():  # a file after its compressed copy
         match = _CPU_FILE.fullmatch(path.name)
         if match and base in (None, match[1]):
             captures.setdefault(match[1], {})[int(match[2])] = path
-            if match[3]:
-                packed[match[1]] = match[3]
+    if not captures and source.is_file():
+        return {0: source}
     if not captures:
         raise UserError(
             f"{source}: has no capture (files NAME.blktrace.CPU); name its folder, base name or merged dump"
         )
     if len(captures) > 1:
         raise UserError(f"{source}: has several captures ({', '.join(sorted(captures))}); name one of them")
-    for name, suffix in packed.items():
-        pattern = f"{shlex.quote(str(folder / name))}.blktrace.*{suffix}"
-        raise UserError(f"{source}: its files are compressed; unpack them first: {_UNPACK[suffix]} {pattern}")
-    return dict(sorted(*(files.items() for files in captures.values())))
+    ((name, files),) = captures.items()
+    if packed := next((path.suffix for path in files.values() if path.suffix in _UNPACK), None):
+        pattern = f"{shlex.quote(str(folder / name))}.blktrace.*{packed}"
+        raise UserError(f"{source}: its files are compressed; unpack them first: {_UNPACK[packed]} {pattern}")
+    return dict(sorted(files.items()))
+
+
+def is_merged_dump(files: Mapping[int, Path]) -> bool:
+    """Return whether a capture is one file without the name of a CPU's file."""
+    return not all(_CPU_FILE.fullmatch(path.name) for path in files.values())
 
 
 def letter(kind: int) -> str:
