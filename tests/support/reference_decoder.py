@@ -307,19 +307,27 @@ def decode_slowly(folder: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     events: list[tuple[int, int, int, Event]] = []
     files = cpu_files(folder)
     for cpu, path in files.items():
-        data, end, last = path.read_bytes(), 0, None
+        data, end, last = path.read_bytes(), 0, dict[tuple[int, int], int]()
         for at, sequence, event in raw_records(data):
             events.append((event.time_ns, cpu, at, event))
             end = at
             if "notify" not in event.is_:
-                lost["sequence_gaps"] += 0 if last is None else max(0, sequence - last - 1)
-                last = sequence
+                # The kernel numbers the events of each device on each CPU; a merged dump has several such series.
+                series = (event.device, event.cpu)
+                lost["sequence_gaps"] += max(0, sequence - last.get(series, sequence) - 1)
+                last[series] = sequence
         lost["truncated_files"] += end < len(data)
+        following = None
+        for _, other, _, event in reversed(events):
+            if other == cpu and "notify" not in event.is_:
+                following = event.time_ns
+            elif other == cpu and following is not None:
+                event.time_ns = min(event.time_ns, following)
     lost["missing_cpu_files"] = max(files) + 1 - len(files)
-    events.sort(key=lambda entry: entry[:3])
-    first_ns = events[0][0]
-    for time_ns, _, _, event in events:
-        event.time_ns = time_ns - first_ns
+    events.sort(key=lambda entry: (entry[3].time_ns, *entry[1:3]))
+    first_ns = events[0][3].time_ns
+    for *_, event in events:
+        event.time_ns -= first_ns
     decoder = Decoder(from_dispatch=all(event.letter != "Q" for *_, event in events))
     for *_, event in events:
         decoder.take(event)

@@ -31,6 +31,7 @@ class Event:
     begin: int
     length: int
     pid: int
+    device: int
     cpu: int
     error: int
     payload: bytes
@@ -75,7 +76,7 @@ def raw_records(data: bytes) -> Iterator[tuple[int, int, Event]]:
         if at + header.size > len(data):
             return
         fields = header.unpack_from(data, at)
-        _, sequence, time_ns, sector, length, a, b, _, cpu, error, pdu_bytes = fields
+        _, sequence, time_ns, sector, length, a, b, device, cpu, error, pdu_bytes = fields
         action, pid = (a, b) if header is HEADERS[7] else (b, a)
         end = at + header.size + pdu_bytes
         if end > len(data):
@@ -86,6 +87,6 @@ def raw_records(data: bytes) -> Iterator[tuple[int, int, Event]]:
         yield (
             end,
             sequence,
-            Event(time_ns, action & 0xFF, categories, 512 * sector, length, pid, cpu, abs(error), payload),
+            Event(time_ns, action & 0xFF, categories, 512 * sector, length, pid, device, cpu, abs(error), payload),
         )
         at = end

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,14 +74,15 @@ class Record:
 
 
 def file_bytes(events: Iterable[Record], version: int) -> bytes:
-    """Return the file of one CPU; as in the kernel, all records except notes are numbered."""
-    data, sequence = bytearray(), 0
+    """Return a file of events; as in the kernel, all records except notes are numbered on each CPU."""
+    data, sequence = bytearray(), Counter[int]()
     for event in events:
         is_note = bool(event.action & records.NOTIFY)
-        sequence += 0 if is_note else 1 + event.lost_before
+        sequence[event.cpu] += 0 if is_note else 1 + event.lost_before
+        number = 0 if is_note else sequence[event.cpu]
         data += record_bytes(
-            (event.time_ns, "", "", event.sector, event.length), event.cpu, 0 if is_note else sequence, event.pid,
-            event.payload, event.action, version, error=event.error,
+            (event.time_ns, "", "", event.sector, event.length), event.cpu, number, event.pid, event.payload,
+            event.action, version, error=event.error,
         )  # fmt: skip
     return bytes(data)
 

@@ -11,11 +11,19 @@
 /* An interrupt between the time stamp of a record and its place in the ring puts younger records before it (ftrace).
    This many records are sorted before the earliest is returned. */
 #define LOOKAHEAD 64u
+/* The kernel numbers the records of each device on each CPU. A file of one CPU has one such sequence for each device, a
+   merged dump (`blkparse -d`) has those of all CPUs. */
+#define MOST_SEQUENCES 8192u
 #define MOST_RECORDS ((BUFFER_BYTES + LARGEST_RECORD) / HEADER_7)
 
 struct place {
     uint64_t time;
     uint32_t offset;
+    bool waits; /* a note without a record after it yet */
+};
+
+struct sequence {
+    uint32_t device, cpu, last;
 };
 
 /* The next event of a CPU. */
@@ -30,10 +38,10 @@ struct cpu {
     uint8_t *buffer;
     uint32_t filled, parsed; /* bytes in the buffer, and bytes of whole records in it */
     struct place *places;    /* in order of time */
-    uint32_t next, count;
+    uint32_t next, count, waiting;
     uint64_t position; /* in the file, after the parsed records */
-    bool numbered;
-    uint32_t sequence;
+    struct sequence *sequences;
+    uint32_t sequence_count, sequence_at; /* the latter is the last one used */
     struct file_facts facts;
 };
 
@@ -83,7 +91,8 @@ struct merge *merge_open(const char *const *paths, unsigned count)
         }
         cpu->buffer = malloc(BUFFER_BYTES + LARGEST_RECORD);
         cpu->places = malloc(MOST_RECORDS * sizeof *cpu->places);
-        if (!cpu->buffer || !cpu->places) {
+        cpu->sequences = malloc(MOST_SEQUENCES * sizeof *cpu->sequences);
+        if (!cpu->buffer || !cpu->places || !cpu->sequences) {
             fail(merge, i, MERGE_NO_MEMORY, 0, 0);
             break;
         }
@@ -99,6 +108,7 @@ void merge_close(struct merge *merge)
             close(cpu->file);
         free(cpu->buffer);
         free(cpu->places);
+        free(cpu->sequences);
     }
     free(merge->cpus);
     free(merge->heap);
@@ -114,7 +124,8 @@ static void move_to_front(struct merge *merge, struct cpu *cpu)
         const uint8_t *record = cpu->buffer + cpu->places[cpu->next].offset;
         uint32_t header = header_bytes(get32(record)), size = header + record_payload_bytes(record, header);
         memcpy(merge->spare + used, record, size);
-        cpu->places[kept++] = (struct place){cpu->places[cpu->next].time, used};
+        cpu->places[kept] = cpu->places[cpu->next];
+        cpu->places[kept++].offset = used;
         used += size;
     }
     memcpy(merge->spare + used, cpu->buffer + cpu->parsed, cpu->filled - cpu->parsed);
@@ -127,15 +138,26 @@ static void move_to_front(struct merge *merge, struct cpu *cpu)
     merge->spare = buffer;
 }
 
-static void count_gap(struct cpu *cpu, const uint8_t *record, uint32_t header)
+static void count_gap(struct cpu *file, const uint8_t *record)
 {
-    if (record_action(record, header) & BIT(CAT_NOTIFY))
+    struct event event = parse_record(record);
+    if (event.action & BIT(CAT_NOTIFY))
         return;
-    uint32_t sequence = get32(record + 4);
-    if (cpu->numbered && sequence > cpu->sequence)
-        cpu->facts.sequence_gaps += sequence - cpu->sequence - 1;
-    cpu->numbered = true;
-    cpu->sequence = sequence;
+    uint32_t number = get32(record + 4), count = file->sequence_count, at = file->sequence_at, tried = 0;
+    for (; tried < count; tried++, at = at + 1 < count ? at + 1 : 0)
+        if (file->sequences[at].cpu == event.cpu && file->sequences[at].device == event.device)
+            break;
+    if (tried == count) {
+        if (count == MOST_SEQUENCES)
+            return;
+        at = file->sequence_count++;
+        file->sequences[at] = (struct sequence){event.device, event.cpu, number};
+    }
+    struct sequence *sequence = &file->sequences[at];
+    if (number > sequence->last)
+        file->facts.sequence_gaps += number - sequence->last - 1;
+    sequence->last = number;
+    file->sequence_at = at;
 }
 
 static void insert_by_time(struct cpu *cpu, struct place place)
@@ -144,6 +166,34 @@ static void insert_by_time(struct cpu *cpu, struct place place)
     for (; at > cpu->next && cpu->places[at - 1].time > place.time; at--)
         cpu->places[at] = cpu->places[at - 1];
     cpu->places[at] = place;
+}
+
+/* A note belongs to the record after it, and is never younger. In a merged dump, notes keep the time of the clock, but
+   the other records count from the first one: such notes take the time of the next record, `time`. */
+static void keep_notes_before(struct cpu *cpu, uint64_t time)
+{
+    uint32_t end = cpu->count, first = end;
+    for (; cpu->waiting && first > cpu->next; first--)
+        cpu->waiting -= cpu->places[first - 1].waits;
+    cpu->waiting = 0;
+    for (cpu->count = first; first < end; first++) {
+        struct place place = cpu->places[first];
+        if (place.waits && place.time > time) {
+            place.time = time;
+            memcpy(cpu->buffer + place.offset + 8, &time, sizeof time);
+        }
+        place.waits = false;
+        insert_by_time(cpu, place);
+    }
+}
+
+static void insert_record(struct cpu *cpu, const uint8_t *record, uint32_t header)
+{
+    bool note = record_action(record, header) & BIT(CAT_NOTIFY);
+    if (!note && cpu->waiting)
+        keep_notes_before(cpu, record_time(record));
+    cpu->waiting += note;
+    insert_by_time(cpu, (struct place){record_time(record), cpu->parsed, note});
 }
 
 /* Read until there are more than LOOKAHEAD records, the buffer is full, or the file ends. */
@@ -170,8 +220,8 @@ static bool fill(struct merge *merge, unsigned number)
             if (left < header || left < header + record_payload_bytes(record, header))
                 break;
             uint32_t size = header + record_payload_bytes(record, header);
-            insert_by_time(cpu, (struct place){record_time(record), cpu->parsed});
-            count_gap(cpu, record, header);
+            insert_record(cpu, record, header);
+            count_gap(cpu, record);
             cpu->parsed += size;
             cpu->position += size;
         }

@@ -23,7 +23,7 @@ from drivelab.core.files import put_in_place
 from drivelab.trace.capturing.capture_report import REPORT_NAME
 from drivelab.trace.decoder import NEVER, Counts, Decoder, Rows
 from drivelab.trace.parquet_schema import BEGINS, ISSUE, TraceWriter, open_trace
-from drivelab.trace.records import cpu_files, device_number, refuse_source, writable
+from drivelab.trace.records import cpu_files, device_number, is_merged_dump, refuse_source, writable
 
 FIRST_EVENT_MONOTONIC = "first_event_monotonic_ns"
 """Key in a capture's provenance: CLOCK_MONOTONIC at time 0 of the trace. Both tracers use that clock: ftrace by setting
@@ -49,6 +49,8 @@ def decode(
     """
     files = cpu_files(source)
     report = _report(next(iter(files.values())).parent / REPORT_NAME)
+    if is_merged_dump(files):  # it has all CPUs, and its times do not count from the start of the host
+        report = {key: value for key, value in report.items() if key not in ("cpus", "realtime_offset_ns")}
     processes = {int(pid): name for pid, name in report.get("processes", {}).items()}
     number = None if device is None else device_number(device)
     first_pass = output.with_name(f".{output.name}.{os.getpid()}.decoding")
@@ -61,6 +63,8 @@ def decode(
                 for rows in parts:
                     behind.do(lambda rows: writer.write(decoder.batch(rows)), rows)
             counts = decoder.counts()
+            if not writer.rows and (reason := without_begin(counts.events_by_action)):
+                raise UserError(f"{source}: {reason}")
             if not writer.rows:
                 raise UserError(f"{source}: has no queued request ({_reason(counts)})")
             summary = _summary(counts, _lost(files, counts, report)) | begins
@@ -125,14 +129,14 @@ def _correct(source: Path, corrections: npt.NDArray[np.void], output: Path) -> N
     first_row = 0
     with open_trace(source) as trace, TraceWriter(output) as writer:
         for batch in trace.batches():
-            end = first_row + batch.num_rows
-            rows = slice(*np.searchsorted(corrections["row"], [first_row, end]))
-            writer.write(_corrected(batch, corrections[rows], first_row))
-            first_row = end
+            writer.write(corrected(batch, corrections, first_row))
+            first_row += batch.num_rows
         writer.finish({key: value for key, value in trace.provenance.items() if key != "format"})
 
 
-def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
+def corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_row: int) -> pa.RecordBatch:
+    """Return a batch, whose first row has that number, with the decoder's corrections to its rows."""
+    corrections = corrections[slice(*np.searchsorted(corrections["row"], [first_row, first_row + batch.num_rows]))]
     at = (corrections["row"] - np.uint64(first_row)).astype(np.int64)
     for name in ("dispatch_ns", "complete_ns", "dispatch_id", "error", "pieces", "requeues"):
         column = batch.column(name)
@@ -143,6 +147,17 @@ def _corrected(batch: pa.RecordBatch, corrections: npt.NDArray[np.void], first_r
         index = batch.schema.get_field_index(name)
         batch = batch.set_column(index, batch.schema.field(name), pa.array(values, column.type, mask=null))
     return batch
+
+
+def without_begin(actions: Mapping[str, int]) -> str | None:
+    """Return why a trace has no request, from its events by action: it has completions only; else None."""
+    if not actions.get("C") or actions.get("Q") or actions.get("D"):
+        return None
+    return (
+        f"has {actions['C']} completions (C) but no queue and no issue events (Q, D), so the begin of every request is "
+        "unknown; capture again with these, as 'blktrace -d DEVICE -a queue -a issue -a complete' or "
+        "'drivelab capture' do, and print all of them"
+    )
 
 
 def _reason(counts: Counts) -> str:

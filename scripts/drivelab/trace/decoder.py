@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ _MISMATCHES = (
     "dispatches", "completions", "requeues", "undispatched", "uncompleted", "time_backwards", "impossible", "forgotten",
 )  # fmt: skip
 _CANNOT_READ, _NO_RECORD, _NO_MEMORY = 1, 2, 3
+_GZIP = 0x8B1F
 _NULLABLE = ("dispatch", "complete", "dispatch_id")
 _COLUMNS = {
     "queue": "queue_ns", "dispatch": "dispatch_ns", "complete": "complete_ns", "offset": "offset_bytes",
@@ -102,14 +104,15 @@ class Decoder:
 
     def __init__(
         self, files: Sequence[Path], processes: Mapping[int, str] | None = None, first_sector: int = 0,
-        device: int | None = None, from_dispatch: bool = False,
+        device: int | None = None, from_dispatch: bool = False, batch_rows: int = BATCH_ROWS,
     ) -> None:  # fmt: skip
         """Open the files.
 
         `processes` are names missing in the files; offsets count from `first_sector`. `device` is the number of the
         device to decode, as in the records; without it, all events must belong to one device. With `from_dispatch`,
-        requests begin with their dispatch, for a trace without queue events.
+        requests begin with their dispatch, for a trace without queue events. `batch_rows` is a multiple of 8.
         """
+        self._batch_rows = batch_rows
         self._files = list(files)
         self._device = device
         self._library = _library()
@@ -121,8 +124,8 @@ class Decoder:
             self._library.decoder_name(self._decoder, pid, name.encode()[:15])
         self._names = _strings([""])
         self._operations = _strings(OPERATIONS)
-        self._contents = [np.empty(BATCH_ROWS * self._library.decoder_row_bytes(), np.uint8) for _ in range(2)]
-        self._columns = _empty_columns()
+        self._contents = [np.empty(batch_rows * self._library.decoder_row_bytes(), np.uint8) for _ in range(2)]
+        self._columns = _empty_columns(batch_rows)
 
     def __enter__(self) -> Self:
         return self
@@ -131,13 +134,13 @@ class Decoder:
         self._library.decoder_close(self._decoder)
 
     def rows(self) -> Iterator[Rows]:
-        """Yield at most BATCH_ROWS requests at a time, in order of their begin.
+        """Yield at most `batch_rows` requests at a time, in order of their begin.
 
         Rows are valid until the second ones after them. Raises UserError for files not of blktrace, unknown versions,
         another byte order, and events of several devices.
         """
         for content in cycle(self._contents):
-            count = self._library.decoder_next(self._decoder, content.ctypes.data, BATCH_ROWS)
+            count = self._library.decoder_next(self._decoder, content.ctypes.data, self._batch_rows)
             if count < 0:
                 raise self._error()
             self._refuse_several_devices()
@@ -238,6 +241,9 @@ class Decoder:
         file, byte, detail = ctypes.c_uint(), ctypes.c_uint64(), ctypes.c_uint32()
         error = self._library.decoder_error(self._decoder, *(ctypes.byref(value) for value in (file, byte, detail)))
         path = self._files[file.value]
+        if error == _NO_RECORD and byte.value == 0 and detail.value & 0xFFFF == _GZIP:
+            packed = shlex.quote(str(path))
+            return UserError(f"{path}: is compressed with gzip; unpack it first: gunzip < {packed} > unpacked")
         if error == _NO_RECORD:
             return UserError(f"{path}: {records.wrong_magic(detail.value)} at byte {byte.value}; capture again")
         if error == _CANNOT_READ:
@@ -254,10 +260,10 @@ def _strings(values: Sequence[str]) -> pa.Array:
     return pa.StringArray.from_buffers(len(data), pa.py_buffer(offsets), pa.py_buffer(b"".join(data)))
 
 
-def _empty_columns() -> dict[str, npt.NDArray[Any]]:
-    sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (BATCH_ROWS, np.int64))
-    sizes |= dict.fromkeys(_INT32, (BATCH_ROWS, np.int32))
-    sizes |= dict.fromkeys(_BITMAPS, (BATCH_ROWS // 8, np.uint8)) | {"operation": (BATCH_ROWS, np.int8)}
+def _empty_columns(rows: int) -> dict[str, npt.NDArray[Any]]:
+    sizes: dict[str, tuple[int, Any]] = dict.fromkeys(_INT64, (rows, np.int64))
+    sizes |= dict.fromkeys(_INT32, (rows, np.int32))
+    sizes |= dict.fromkeys(_BITMAPS, (rows // 8, np.uint8)) | {"operation": (rows, np.int8)}
     return {name: np.zeros(size, kind) for name, (size, kind) in sizes.items()}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,29 +19,50 @@ ACTIONS = "?QMFGSRDCPUUIXBA"
 READ, WRITE, FLUSH, SYNC, PASSTHROUGH, NOTIFY, READAHEAD, META, DISCARD, FUA = (
     1 << (16 + bit) for bit in (0, 1, 2, 3, 9, 10, 11, 12, 13, 15)
 )
+WRITE_ZEROES = 1 << (16 + 22)
+"""Only in records of version 8."""
 SECTOR_BYTES = 512
 NAME_BYTES = 16
 """Length of a process name in a note, with the final zero (TASK_COMM_LEN)."""
 
 
-def cpu_files(source: Path) -> dict[int, Path]:
-    """Return a capture's files by CPU; `source` is a directory or a base name.
+_CPU_FILE = re.compile(r"(.+)\.blktrace\.(\d+)(\.gz|\.zst|\.bz2|\.xz)?")
+_UNPACK = {".gz": "gunzip", ".zst": "unzstd", ".bz2": "bunzip2", ".xz": "unxz"}
 
-    The base name is as for `blkparse -i`. Raises UserError when there is no capture, or a directory has several.
+
+def cpu_files(source: Path) -> dict[int, Path]:
+    """Return a capture's files by CPU; `source` is a directory, a base name, or a file.
+
+    The base name is as for `blkparse -i`. A file of one CPU stands for all files of its capture; any other file is a
+    merged dump (`blkparse -d`). Raises UserError when there is no capture, a directory has several, or the files are
+    compressed.
     """
-    pattern = re.compile(r"(.+)\.blktrace\.(\d+)")
     folder, base = (source, None) if source.is_dir() else (source.parent, source.name)
+    if source.is_file() and (match := _CPU_FILE.fullmatch(source.name)):
+        base = match[1]
     captures: dict[str, dict[int, Path]] = {}
-    for path in folder.iterdir() if folder.is_dir() else ():
-        if match := pattern.fullmatch(path.name):
+    for path in sorted(folder.iterdir(), reverse=True) if folder.is_dir() else ():  # a file after its compressed copy
+        match = _CPU_FILE.fullmatch(path.name)
+        if match and base in (None, match[1]):
             captures.setdefault(match[1], {})[int(match[2])] = path
-    if base is not None:
-        captures = {base: captures[base]} if base in captures else {}
+    if not captures and source.is_file():
+        return {0: source}
     if not captures:
-        raise UserError(f"{source}: has no capture (files NAME.blktrace.CPU); name its folder or base name")
+        raise UserError(
+            f"{source}: has no capture (files NAME.blktrace.CPU); name its folder, base name or merged dump"
+        )
     if len(captures) > 1:
         raise UserError(f"{source}: has several captures ({', '.join(sorted(captures))}); name one of them")
-    return dict(sorted(*(files.items() for files in captures.values())))
+    ((name, files),) = captures.items()
+    if packed := next((path.suffix for path in files.values() if path.suffix in _UNPACK), None):
+        pattern = f"{shlex.quote(str(folder / name))}.blktrace.*{packed}"
+        raise UserError(f"{source}: its files are compressed; unpack them first: {_UNPACK[packed]} {pattern}")
+    return dict(sorted(files.items()))
+
+
+def is_merged_dump(files: Mapping[int, Path]) -> bool:
+    """Return whether a capture is one file without the name of a CPU's file."""
+    return not all(_CPU_FILE.fullmatch(path.name) for path in files.values())
 
 
 def letter(kind: int) -> str:

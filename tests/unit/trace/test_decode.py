@@ -100,8 +100,10 @@ def test_notes_and_passthrough_commands_are_counted_separately(tmp_path: Path) -
 
 
 def test_a_capture_without_requests_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="has no queued request"):
+    with pytest.raises(UserError, match=r"has 1 completions \(C\) but no queue .* -a queue -a issue -a complete"):
         decode(write_capture(tmp_path / "c", [(1, "C", "R", 8, 4096)]), tmp_path / "t.parquet")
+    with pytest.raises(UserError, match="has no queued request"):
+        decode(write_capture(tmp_path / "g", [(1, "G", "R", 8, 4096)]), tmp_path / "t.parquet")
     assert list(tmp_path.glob("*.parquet")) + list(tmp_path.glob(".*")) == []
 
 

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import gzip
+import shutil
 import struct
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from block_layer import BlockLayer
+from block_layer_parts import Setup
 from decoded import decoded_folder
-from trace_files import record_bytes, write_capture
+from trace_files import by_cpu, record_bytes, write_capture, write_records
 
 from drivelab.core.errors import UserError
 from drivelab.trace import records
+from drivelab.trace.formats.common.importing import import_trace
 
 READ = (100, "Q", "R", 8, 4096)
 
@@ -132,3 +140,69 @@ def test_no_capture_or_several_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="several captures"):
         records.cpu_files(tmp_path)
     assert records.cpu_files(tmp_path / "b") == {0: tmp_path / "b.blktrace.0"}
+
+
+@pytest.mark.skipif(shutil.which("blkparse") is None, reason="blkparse is not installed")
+@pytest.mark.parametrize("name", ["dump.bin", "other.blktrace.0"])
+def test_a_merged_dump_is_complete_under_any_name(name: str, tmp_path: Path) -> None:
+    made = BlockLayer(Setup(cgroups=False, cpus=3), seed=5).records
+    # The kernel puts an unplug into the category `queue`; blkparse leaves out records of no category.
+    events = [replace(event, action=event.action | (0 if event.action >> 16 else 1 << 20)) for event in made]
+    folder = write_records(tmp_path / "c", *by_cpu(events, 3))
+    run = ["blkparse", "-q", "-O", "-i", "trace", "-d", f"../{name}"]
+    subprocess.run(run, cwd=folder, capture_output=True, check=True)
+    expected, dump = decoded_folder(folder), decoded_folder(tmp_path / name)
+    assert dump.summary == expected.summary
+    assert dump.summary["lost"] == {}
+    for requests in (expected.requests, dump.requests):  # the first record is a note in the files of the CPUs alone
+        requests[["complete_ns", "dispatch_ns", "queue_ns"]] -= requests["queue_ns"][0]
+    pd.testing.assert_frame_equal(dump.requests, expected.requests)
+    assert expected.requests["process"].nunique() > 1
+
+
+def test_events_missing_in_a_merged_dump_are_counted(tmp_path: Path) -> None:
+    numbers = [(0, 1), (1, 7), (0, 2), (1, 9), (0, 5)]
+    data = b"".join(record_bytes(READ, cpu, number) for cpu, number in numbers)
+    (tmp_path / "dump").write_bytes(data)
+    assert decoded_folder(tmp_path / "dump").summary["lost"] == {"sequence_gaps": 3}
+
+
+def test_a_merged_dump_beside_its_capture_lacks_no_file(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(record_bytes(READ, 0) + record_bytes(READ, 1))
+    (tmp_path / "capture.json").write_text('{"cpus": [0, 1], "realtime_offset_ns": 5, "lost": {"overrun": 2}}')
+    decoded = decoded_folder(tmp_path / "dump")
+    assert decoded.summary["lost"] == {"overrun": 2}
+    assert "first_event" not in decoded.provenance
+
+
+def test_a_file_of_one_cpu_stands_for_its_capture(tmp_path: Path) -> None:
+    folder = write_capture(tmp_path / "c", [READ], [READ])
+    assert records.cpu_files(folder / "trace.blktrace.1") == records.cpu_files(folder)
+
+
+@pytest.mark.parametrize("source", ["", "trace", "trace.blktrace.0.gz"])
+def test_compressed_files_of_a_capture_are_refused_with_the_command(tmp_path: Path, source: str) -> None:
+    folder = write_capture(tmp_path / "a folder", [READ], [READ])
+    for cpu in (0, 1):
+        path = folder / f"trace.blktrace.{cpu}"
+        (folder / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    with pytest.raises(UserError) as refused:
+        decoded_folder(folder / source)
+    assert str(refused.value).endswith(f"unpack them first: gunzip '{folder}/trace'.blktrace.*.gz")
+    subprocess.run(["sh", "-c", str(refused.value).rpartition(": ")[2].replace("gunzip", "gunzip --keep")], check=True)
+    assert decoded_folder(folder / source.removesuffix(".gz")).summary["lost"] == {}
+
+
+def test_a_compressed_dump_is_refused_with_the_command(tmp_path: Path) -> None:
+    (tmp_path / "dump").write_bytes(gzip.compress(record_bytes(READ)))
+    with pytest.raises(UserError, match=r"dump: is compressed with gzip; unpack it first: gunzip < .*dump > unpacked"):
+        decoded_folder(tmp_path / "dump")
+
+
+@pytest.mark.parametrize("version", [7, 8])
+def test_an_import_of_a_binary_file_names_the_right_command(version: int, tmp_path: Path) -> None:
+    for name, data in (("raw", record_bytes(READ, version=version)), ("raw.gz", gzip.compress(record_bytes(READ)))):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UserError, match=r"is a binary file of blktrace; decode it, .* drivelab trace decode"):
+            import_trace(tmp_path / name, tmp_path / "t.parquet")

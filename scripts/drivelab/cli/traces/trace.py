@@ -21,7 +21,7 @@ def add_parser(commands: Any) -> None:
         description="Turns the files of blktrace or of 'drivelab capture' into one row per request.",
     )
     action.add_argument(
-        "source", type=Path, metavar="SOURCE", help="folder of a capture, or base name as for blkparse -i"
+        "source", type=Path, metavar="SOURCE", help="folder of a capture, base name as for blkparse -i, or merged dump"
     )
     action.add_argument("-o", "--output", type=Path, required=True, metavar="OUT.parquet", help="trace to write")
     action.add_argument(

@@ -1,36 +1,38 @@
 """Default text output of blkparse, read and written.
 
-The format is "%D %2c %8s %5T.%9t %5p %2a %3d" and the request.
+The format is "%D %2c %8s %5T.%9t %5p %2a %3d" and the request (blkparse_fmt.c).
 
-Read: a queue event (Q) is a request. Its dispatch (D) and completion (C) have the same device, operation, sector and
-length; EventMatcher follows merges and splits along the sectors. Flushes have no sector and pair in order: their
-completion is the empty one at sector 0; the completion of the drive's own flush (`FN`) is skipped. Without D or C in
-the text, those times are null. Without any Q, each D is a request of an unknown process, and the drive's own flushes
-are requests. All other actions, passed-through SCSI commands, messages, and the final summary are counted and skipped.
-Times count from the first request. A volume is a device, MAJOR,MINOR.
+Read: the lines Q, M, F, X, D, R and C become the records that blkparse printed them from, and the decoder of captures
+matches them (see docs/traces.md): with merges, splits, requeues and flush sequences. Without any Q, each D is a request
+of an unknown process, and the drive's own flushes are requests. All other actions, passed-through SCSI commands,
+messages, and the final summary are counted and skipped. Times count from the first request. A volume is a device,
+MAJOR,MINOR. Lines need not be in order of time.
 
 Written: Q (if known), D and C of each request in time order, on CPU 0 and PID 0 if unknown. Merges, splits and requeues
-are not shown: each request has its own dispatch. Requests not in whole sectors are dropped and counted. Write-zeroes
-are `WZ`, which blkparse prints for version 8 only.
+are not shown: each request has its own dispatch. A flush is a flush of the drive (`FN`), whose end completes it.
+Requests not in whole sectors and from 4 GiB are dropped and counted. Write-zeroes are `WZ`, which blkparse prints for
+version 8 only.
 """
 
 from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO
 
-import numpy as np
 import pyarrow as pa
 
-from drivelab.trace.formats.common.event_match import Event, EventMatcher, Queued
+from drivelab.trace import records
+from drivelab.trace.formats.common.block_events import BlockEvent, BlockEvents
 from drivelab.trace.formats.common.lines import Lines
 from drivelab.trace.formats.common.request_columns import flag_letters, parse_flags
-from drivelab.trace.formats.common.source import Block, Source, open_source
-from drivelab.trace.formats.common.trace_format import LARGEST, LONGEST_NS, Format, Losses, MalformedError, Tally, rows
-from drivelab.trace.parquet_schema import FLAGS, OPERATIONS, TraceFile, has_queue_times
+from drivelab.trace.formats.common.source import Block, Source
+from drivelab.trace.formats.common.trace_format import LONGEST_NS, Format, Losses, MalformedError, Tally
+from drivelab.trace.parquet_schema import FLAGS, TraceFile, has_queue_times
 from drivelab.trace.records import SECTOR_BYTES
 
 _LINE = re.compile(
@@ -38,73 +40,100 @@ _LINE = re.compile(
 )
 _EXTENT = re.compile(r"(\d{1,19}) \+ (\d{1,10})(?: \( *\d+\))? \[(.*)\]")
 _NO_EXTENT = re.compile(r"(?:(\d{1,19})(?: \( *\d+\))? )?\[(.*)\]")
+_SPLIT = re.compile(r"(\d{1,19}) / (\d{1,19}) \[.*\]")
 _PASSED_THROUGH = re.compile(r"(?:\d+ )?\([0-9a-f .]*\) \[.*\]|\d+ \[.*\]")
-_OTHER_ACTIONS = frozenset([*"ABFGIMPRSTUXm", "UT", "ZP", "ZU", "ZA"])
+_ACTIONS = frozenset("QMFXDRC")
+_OTHER_ACTIONS = frozenset([*"ABGIPSTUm", "UT", "ZP", "ZU", "ZA"])
 _SUMMARY = re.compile(
     rb"(CPU\d+ \(|Total \(|Reads |Writes |Read |Write |IO unplugs:|Timer unplugs:|Throughput \(|Events \(|Skips:|"
     rb"Input file |PC |Allocations |Dispatches |Device: ).*"
 )
 _UNKNOWN_PROCESS = "(null)"
 _DEVICE = "8,0"
+_MOST_SECTORS = 1 << 23
+"""A record has 32 bits for the length in bytes."""
+_LAST_SECTOR = 1 << 53
+_WORDS = {
+    "read": records.READ,
+    "write": records.WRITE,
+    "discard": records.WRITE | records.DISCARD,
+    "write-zeroes": records.WRITE | records.WRITE_ZEROES,
+    "flush": records.READ | records.FLUSH,
+    "preflush": records.FLUSH,
+    "sync": records.SYNC,
+    "meta": records.META,
+    "fua": records.FUA,
+    "readahead": records.READAHEAD,
+}
 
 
-def _convert(block: Block, *, from_dispatch: bool = False) -> list[Event | str]:
+def _convert(block: Block) -> list[BlockEvent | str]:
     """Return the events of requests, and the kinds of all other lines."""
     try:
         lines = block.data.decode().split("\n")
     except UnicodeDecodeError:
         raise MalformedError("is not valid UTF-8") from None
-    numbered = enumerate(map(str.strip, lines), block.first_line)
-    return [_event(number, line, from_dispatch=from_dispatch) for number, line in numbered if line]
+    return [_event(line) for line in map(str.strip, lines) if line]
 
 
-def _event(number: int, line: str, *, from_dispatch: bool) -> Event | str:
+def _event(line: str) -> BlockEvent | str:
     match = _LINE.fullmatch(line)
     if match is None:
         raise MalformedError("is not of the form device, CPU, sequence, time, PID, action, operation, request")
     device, cpu, _, seconds, fraction, pid, action, letters, rest = match.groups("")
     if action in _OTHER_ACTIONS:
         return f"events {action}"
-    if action not in ("Q", "D", "C"):
+    if action not in _ACTIONS:
         raise MalformedError(f"action '{action}' is unknown")
-    sector, sectors, note = _request(action, rest)
-    if sector is None:
-        return "passed-through commands"
-    operation, flags = parse_flags(letters)
-    of_the_drive = operation == "flush" or (not operation and "preflush" in flags)
-    if of_the_drive and not from_dispatch:
-        return "flushes of the drive"
-    if not operation and not of_the_drive:
-        return "events without data"
-    if of_the_drive or not sectors:
-        if not of_the_drive and (sector or from_dispatch):
-            return "ends of flushing writes"
-        operation, flags, sector, sectors = "flush", flags - {"preflush"}, 0, 0
-    error = 0
-    if action == "C":
-        if not re.fullmatch(r"-?\d{1,5}", note):
-            raise MalformedError(f"error '{note[:20]}' is not a number")
-        error = abs(int(note))
-        error = error if error < 1 << 15 else (1 << 16) - error  # the kernel's negative number, printed as unsigned
     time_ns = int(seconds) * 1_000_000_000 + int(fraction)
     if time_ns > LONGEST_NS:
         raise MalformedError("the time is longer than 146 years")
-    process = (-1, -1, "") if from_dispatch else (int(cpu), int(pid), "" if note == _UNKNOWN_PROCESS else note)
-    return Event(number, time_ns, action, device, operation, flags, sector, sectors, *process, error)
-
-
-def _request(action: str, rest: str) -> tuple[int | None, int, str]:
-    """Return first sector (None: passed-through command), sectors, text in brackets."""
+    word = _word(letters)
+    if action == "X" and word is not None and (match := _SPLIT.fullmatch(rest)):
+        sector = _checked(int(match[1]), 0)
+        front = (int(match[2]) - sector) % (1 << 32)  # blkparse prints the lower half of the second sector
+        split_at = sector + front
+        return BlockEvent(device, time_ns, action, word, sector, front % _MOST_SECTORS, 0, 0, "", 0, split_at)
     if match := _EXTENT.fullmatch(rest):
-        sector, sectors = int(match[1]), int(match[2])
-        if sector + sectors > LARGEST // SECTOR_BYTES:
-            raise MalformedError("the request ends beyond 2^63 bytes")
-        return sector, sectors, match[3]
-    if (match := _NO_EXTENT.fullmatch(rest)) and (action == "C" or match[1] is None):
-        return int(match[1] or 0), 0, match[2]
-    if _PASSED_THROUGH.fullmatch(rest):
-        return None, 0, ""
-    raise MalformedError(f"'{rest[:40]}' is not a request")
+        sector, sectors, note = _checked(int(match[1]), int(match[2])), int(match[2]), match[3]
+    elif (match := _NO_EXTENT.fullmatch(rest)) and (action in "CR" or match[1] is None):
+        sector, sectors, note = _checked(int(match[1] or 0), 0), 0, match[2]
+    elif _PASSED_THROUGH.fullmatch(rest):
+        return "passed-through commands"
+    else:
+        raise MalformedError(f"'{rest[:40]}' is not a request")
+    if word is None:
+        return "events without data"
+    error = _errno(note) if action in "CR" else 0
+    process = "" if note == _UNKNOWN_PROCESS or action != "Q" else note
+    return BlockEvent(device, time_ns, action, word, sector, sectors, int(cpu), int(pid), process, error)
+
+
+@lru_cache(1024)
+def _word(letters: str) -> int | None:
+    """Return the kernel's flags; None for an event without data (`N`) that is no flush of the drive (`FN`)."""
+    operation, flags = parse_flags(letters)
+    if not operation and "preflush" not in flags:
+        return None
+    word = _WORDS[operation or "flush"]
+    for flag in flags:
+        word |= _WORDS[flag]
+    return word
+
+
+def _checked(sector: int, sectors: int) -> int:
+    if sectors >= _MOST_SECTORS:
+        raise MalformedError("the request has 4 GiB or more")
+    if sector + sectors > _LAST_SECTOR:
+        raise MalformedError("the request ends beyond 2^62 bytes")
+    return sector
+
+
+def _errno(note: str) -> int:
+    if not re.fullmatch(r"-?\d{1,5}", note):
+        raise MalformedError(f"error '{note[:20]}' is not a number")
+    error = abs(int(note))
+    return error if error < 1 << 15 else (1 << 16) - error  # the kernel's negative number, printed as unsigned
 
 
 def _comment(line: bytes) -> str | None:
@@ -112,63 +141,19 @@ def _comment(line: bytes) -> str | None:
 
 
 def _read(source: Source, tally: Tally) -> Iterator[pa.RecordBatch]:
-    matcher, queued = EventMatcher(tally.unmatched), 0
-    for batch in _batches(source, tally, LINES, matcher):
-        queued += batch.num_rows
-        yield batch
-    if matcher.dispatches and not queued:
-        tally.begin_with_dispatches()
-        lines = Lines(partial(_convert, from_dispatch=True), _comment)
-        with open_source(source.path) as again:
-            yield from _batches(again, tally, lines, EventMatcher(tally.unmatched, from_dispatch=True))
-
-
-def _batches(
-    source: Source, tally: Tally, lines: Lines[list[Event | str]], matcher: EventMatcher
-) -> Iterator[pa.RecordBatch]:
-    for pieces in lines.read(source, tally):
-        for events in pieces:
-            for event in events:
+    with TemporaryDirectory(prefix="drivelab-import-") as folder:
+        found = BlockEvents(Path(folder), source.path)
+        for pieces in LINES.read(source, tally):
+            for event in (event for events in pieces for event in events):
                 if isinstance(event, str):
                     tally.skipped[event] += 1
                 else:
-                    matcher.event(event)
-        yield _batch(matcher.done())
-    yield _batch(matcher.finish())
+                    found.add(event)
+        yield from found.requests(tally)
 
 
-def _batch(requests: Iterable[Queued]) -> pa.RecordBatch:
-    requests = list(requests)
-    events = [request.event for request in requests]
-    return rows(
-        line=_whole(event.line for event in events),
-        time=_whole(event.time_ns for event in events),
-        operation=np.array([OPERATIONS.index(event.operation) for event in events], np.int8),
-        offset_bytes=_whole(event.sector * SECTOR_BYTES for event in events),
-        length_bytes=_whole(event.sectors * SECTOR_BYTES for event in events),
-        response_ns=pa.array([_since(request.event, request.complete_ns) for request in requests], pa.int64()),
-        dispatch_delay_ns=pa.array([_since(request.event, request.dispatch_ns) for request in requests], pa.int64()),
-        volume=pa.array([event.volume for event in events], pa.string()).dictionary_encode(),
-        process=pa.array([event.process for event in events], pa.string()).dictionary_encode(),
-        pid=np.array([event.pid for event in events], np.int32),
-        cpu=np.array([event.cpu for event in events], np.int32),
-        error=np.array([request.error for request in requests], np.int32),
-        **{flag: np.array([flag in event.flags for event in events], bool) for flag in FLAGS},
-    )
-
-
-def _whole(values: Iterable[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    return np.fromiter(values, np.int64)
-
-
-def _since(event: Event, time_ns: int | None) -> int | None:
-    """Return the time since the queue event in ns.
-
-    None for an unknown event, and for an earlier one (the clocks of CPUs may differ).
-    """
-    return None if time_ns is None or time_ns < event.time_ns else time_ns - event.time_ns
-
-
+_FLUSHED = "CF"
+"""Completion of the drive's own flush, before the end of the queued flush."""
 _COLUMNS = ("queue_ns", "dispatch_ns", "complete_ns", "operation", "offset_bytes", "length_bytes", "process", "pid",
             "cpu", "error", *FLAGS)  # fmt: skip
 
@@ -188,13 +173,20 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
             if request["length_bytes"] == 0 and request["operation"] != "flush":
                 losses.dropped["requests of no bytes"] += 1
                 continue
+            if request["length_bytes"] >= _MOST_SECTORS * SECTOR_BYTES:
+                losses.dropped["requests from 4 GiB"] += 1
+                continue
             while pending and pending[0][0] < request["queue_ns"]:
                 sequence += 1
                 lines.append(_line(sequence, *heapq.heappop(pending), queued=queued))
             for action, column in actions.items():
-                if request[column] is not None:
+                if request[column] is None:
+                    continue
+                order += 1
+                if action == "C" and queued and request["operation"] == "flush" and request["dispatch_ns"] is not None:
+                    heapq.heappush(pending, (request[column], order, _FLUSHED, request))
                     order += 1
-                    heapq.heappush(pending, (request[column], order, action, request))
+                heapq.heappush(pending, (request[column], order, action, request))
         sink.write("".join(lines).encode())
     while pending:
         sequence += 1
@@ -204,12 +196,12 @@ def _write(trace: TraceFile, sink: BinaryIO, _volume: str) -> Losses:
 
 def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[str, Any], *, queued: bool) -> str:
     letters = flag_letters(request["operation"], frozenset(flag for flag in FLAGS if request[flag]))
-    if request["operation"] == "flush" and not queued:
+    if request["operation"] == "flush" and (action == _FLUSHED or action == "D" or not queued):
         letters = letters.replace("FW", "FN")
     major, minor = _DEVICE.split(",")
     seconds, fraction = divmod(time_ns, 1_000_000_000)
     sector, sectors = request["offset_bytes"] // SECTOR_BYTES, request["length_bytes"] // SECTOR_BYTES
-    if action == "C":
+    if action in ("C", _FLUSHED):
         note = f"[{-request['error'] & 0xFFFF}]"
         extent = f"{sector} + {sectors} " if sectors else f"{sector} "
     else:
@@ -217,7 +209,7 @@ def _line(sequence: int, time_ns: int, _order: int, action: str, request: dict[s
         extent = f"{sector} + {sectors} " if sectors else ""
     return (
         f"{major:>3},{minor:<3} {max(request['cpu'], 0):2d} {sequence:8d} {seconds:5d}.{fraction:09d} "
-        f"{max(request['pid'], 0):5d} {action:>2} {letters:>3} {extent}{note}\n"
+        f"{max(request['pid'], 0):5d} {action[0]:>2} {letters:>3} {extent}{note}\n"
     )
 
 

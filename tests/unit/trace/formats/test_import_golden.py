@@ -202,6 +202,48 @@ def test_biosnoop_with_queue_times_and_flags(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("queued", [False, True])
+def test_biosnoop_with_pattern(queued: bool, tmp_path: Path) -> None:
+    header = "TIME(s)     COMM           PID     DISK      T SECTOR     BYTES  P "
+    text = f"{header}{'QUE(ms) ' if queued else ''}LAT(ms)\n"
+    for place, (length, pattern) in enumerate(((4096, "S"), (1048576, "R"), (16777216, "?"))):
+        que = f"{0.25:7.2f} " if queued else ""
+        text += f"{place + 1:<11.6f} {'fio':14} {7:<7} {'sda':9} W {8:<10} {length:<7}{pattern} {que}{1.5:7.2f}\n"
+    rows, report = imported(tmp_path, text)
+    delay = 250_000 if queued else 0
+    assert [(row["length_bytes"], row["dispatch_ns"] - row["queue_ns"]) for row in rows] == [
+        (4096, delay), (1048576, delay), (16777216, delay)
+    ]  # fmt: skip
+    assert [row["complete_ns"] - row["dispatch_ns"] for row in rows] == [1_500_000] * 3
+    assert report.format == "biosnoop"
+
+
+def test_biosnoop_with_the_time_of_day(tmp_path: Path) -> None:
+    times = ["23:59:58.250", "23:59:59.999", "23:59:59.998", "00:00:00.001", "13:00:00.000", "00:30:00.000"]
+    text = "TIMESTAMP    COMM           PID     DISK    T    SECTOR     BYTES   LAT(ms)\n"
+    text += "".join(f"{time} {'fio':14} {7:<7} {'sda':7} {'WS':4} {8:<10} {4096:<7} {0.5:7.3f}\n" for time in times)
+    rows, report = imported(tmp_path, text)
+    ms = [0, 1748, 1749, 1751, 46_801_750, 88_201_750]
+    assert [row["queue_ns"] for row in rows] == [1_000_000 * time for time in ms]
+    assert (report.format, report.time_resolution_ns, report.skipped) == ("biosnoop", 1_000_000, {"header lines": 1})
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ("10485761234.56", (1048576, 0, 1_234_560_000)),
+        ("167772161234.56", (16777216, 0, 1_234_560_000)),
+        ("104857681234.56", (1048576, 0, 81_234_560_000)),
+        ("10485761234.56    7.00", (1048576, 1_234_560_000, 7_000_000)),
+        ("1048576 1234.56", (1048576, 0, 1_234_560_000)),
+    ],
+)
+def test_biosnoop_with_columns_that_run_together(tmp_path: Path, end: str, expected: tuple[int, int, int]) -> None:
+    rows, _ = imported(tmp_path, f"99.000000   fio            7       sda       W 8          {end}\n")
+    delays = [(row["dispatch_ns"] - row["queue_ns"], row["complete_ns"] - row["dispatch_ns"]) for row in rows]
+    assert [(rows[0]["length_bytes"], *delays[0])] == [expected]
+
+
 BLKPARSE = """\
   8,0    3        1     0.000000000   697  A  WS 223490 + 8 <- (8,1) 223427
   8,0    3        2     5.000000100   697  Q  WS 223490 + 8 [kjourn ald]
@@ -245,7 +287,7 @@ def test_blkparse_text_follows_merges_splits_and_flushes(tmp_path: Path) -> None
         (200, 800, "read", 51200, 4096, 500, 5),
         (300, 800, "read", 108 * 512, 4096, 500, 5),
         (900, 1400, "write", 102400, 8192, 1100, 0),
-        (1500, 1800, "flush", 0, 0, None, 0),
+        (1500, 1800, "flush", 0, 0, 1600, 0),
         (1900, None, "read", 4096 * 512, 4096, None, 0),
     ]
     assert (rows[0]["process"], rows[0]["pid"], rows[0]["cpu"]) == ("kjourn ald", 697, 3)
@@ -254,8 +296,8 @@ def test_blkparse_text_follows_merges_splits_and_flushes(tmp_path: Path) -> None
     assert rows[5]["process"] == ""
     assert report.unmatched == {"undispatched": 1}
     assert report.skipped == {
-        "events A": 1, "events G": 1, "events M": 1, "events X": 1, "events m": 1, "events U": 1,
-        "flushes of the drive": 2, "passed-through commands": 1, "lines of the summary": 7,
+        "events A": 1, "events G": 1, "events m": 1, "events U": 1, "passed-through commands": 1,
+        "lines of the summary": 7,
     }  # fmt: skip
 
 

@@ -65,6 +65,12 @@ BAD = [
     ("biosnoop", "0.1    supervise    1950   sda   Q  13092560   4096   0.74", "'Q' is not an operation"),
     ("biosnoop", "0.1    supervise    1950   sda   R  18446744073709551615   4096   0.74", "SECTOR is beyond"),
     (
+        "biosnoop",
+        "0.1  supervise  1950  sda  W 8          10485765121234.56",
+        "'10485765121234.56' could be 1048576 and 5121234.56 or 1048576512 and 1234.56; put a space between them",
+    ),
+    ("biosnoop", "0.1  supervise  1950  sda  W 8          10485771234.56", "are not whole sectors and a time"),
+    (
         "blkparse-text",
         "  8,0    3        2     0.0000001   697  Q  WS 223490 + 8 [x]",
         "is not of the form device, CPU",
@@ -73,6 +79,9 @@ BAD = [
     ("blkparse-text", "  8,0    3        2     0.000000100   697  Q  QS 223490 + 8 [x]", "'QS' is not an operation"),
     ("blkparse-text", "  8,0    3        2     0.000000100   697  Q  WS 223490 - 8 [x]", "is not a request"),
     ("blkparse-text", "  8,0    3        2     0.000000100   697  C  WS 223490 + 8 [x]", "error 'x' is not a number"),
+    ("blkparse-text", "8,0 3 2 0.000000100 697 QM WS 8 + 8 [x]", "action 'QM' is unknown"),
+    ("blkparse-text", "8,0 3 2 0.000000100 697 D WS 8 + 8388608 [x]", "the request has 4 GiB or more"),
+    ("blkparse-text", "8,0 3 2 0.000000100 697 D WS 9007199254740991 + 8 [x]", "ends beyond 2^62 bytes"),
     ("blkparse-text", "8,0 3 2 9999999999.000000100 697 Q WS 8 + 8 [x]", "longer than 146 years"),
 ]
 

@@ -263,7 +263,7 @@ def _import(source: Source, layout: Format, tally: Tally, writer: TraceWriter, c
         unterminated=tally.unterminated,
         first_event=_first_event(layout, requests.origin),
         duration_s=requests.last_ns / 1e9,
-        time_resolution_ns=layout.time_resolution_ns,
+        time_resolution_ns=tally.time_resolution_ns or layout.time_resolution_ns,
         begins=ISSUE if tally.from_dispatch else None,
     )
     writer.finish(_provenance(source.path, report))

@@ -37,7 +37,10 @@ class Lines(Generic[T]):
     convert: Callable[[Block], T]
     """Raises MalformedError when a line of the block is malformed. It must skip blank lines."""
     comment: Callable[[bytes], str | None] = no_comment
-    """Returns the kind of a stripped line that is documented but is not a request, else None."""
+    """Returns the kind of a stripped line that is documented but is not a request, else None.
+
+    In every format, a line that begins with # and does not convert is a comment.
+    """
 
     def pieces(self, block: Block, tally: Tally) -> list[T]:
         """Convert a block to pieces, in order; count malformed lines."""
@@ -53,7 +56,7 @@ class Lines(Generic[T]):
                 smaller = _parts(part, error.row)
                 if len(smaller) > 1:
                     remaining += smaller[::-1]
-                elif kind := self.comment(part.data.strip()):
+                elif kind := self._comment(part.data.strip()):
                     tally.skipped[kind] += 1
                 else:
                     tally.add(part.first_line, _reason(part.data, error))
@@ -69,8 +72,11 @@ class Lines(Generic[T]):
         """Return whether at least half of the first lines convert, comments excluded."""
         end = head.rfind(b"\n") + 1
         lines = [line for line in (head[:end] or head).split(b"\n") if line.strip()][:LINES_TO_KNOW]
-        known = [line for line in lines if not self.comment(line.strip())]
+        known = [line for line in lines if not self._comment(line.strip())]
         return 0 < len(known) <= 2 * sum(self._converts(line) for line in known)
+
+    def _comment(self, line: bytes) -> str | None:
+        return "comment lines" if line.startswith(b"#") else self.comment(line)
 
     def _converts(self, line: bytes) -> bool:
         try:

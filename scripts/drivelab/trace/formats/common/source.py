@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,11 @@ class Source:
         self.head = self._read(HEAD_BYTES)
         if self.head[257:262] == b"ustar":
             raise UserError(f"{path}: is a tar archive; unpack it and import its files one by one")
+        if self.head[:1] < b" " and self.head[1:4] == b"tae":
+            raise UserError(
+                f"{path}: is a binary file of blktrace; decode it, unpacked: drivelab trace decode "
+                f"{shlex.quote(str(path))} -o OUT.parquet"
+            )
         if not self.head:
             raise UserError(f"{path}: is empty; check how the file was made")
 

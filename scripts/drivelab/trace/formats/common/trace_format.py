@@ -60,12 +60,8 @@ class Tally:
     """The last line has no newline."""
     from_dispatch: bool = False
     """The file has dispatches but no queue events, so requests begin with their dispatch."""
-
-    def begin_with_dispatches(self) -> None:
-        """Count from zero for another pass, in which requests begin with their dispatch."""
-        self.from_dispatch, self.malformed = True, 0
-        for counted in (self.first, self.skipped, self.unmatched):
-            counted.clear()
+    time_resolution_ns: int | None = None
+    """Resolution of the file's times, if coarser than the format's."""
 
     def add(self, number: int, reason: str) -> None:
         """Count a malformed line; raise UserError beyond the limit."""

@@ -1,0 +1,214 @@
+"""Events of a text in the files of blktrace, so that the decoder of captures matches them to requests."""
+
+from __future__ import annotations
+
+import shlex
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from drivelab.core.errors import UserError
+from drivelab.trace import records
+from drivelab.trace.decode import corrected, without_begin
+from drivelab.trace.decoder import Decoder
+from drivelab.trace.formats.common.trace_format import Tally, joined, rows
+from drivelab.trace.parquet_schema import FLAGS
+
+MOST_SERIES = 256
+"""Most ascending series of a volume; each is a file, and the decoder has 0.5 MB of buffers for each."""
+MOST_VOLUMES = 512
+_BUFFER_BYTES = 1 << 16
+_BATCH_ROWS = 1 << 15
+_RECORD = struct.Struct("<IIQQIIQIIHH12x")
+_MAGIC = records.MAGIC | 8
+_DEVICE = 1 << 20
+_TIME_NOTE = records.NOTIFY | 1
+_KEPT = ("offset_bytes", "length_bytes", "pid", "cpu", "error", "dispatch_id", "pieces", "requeues", *FLAGS)
+
+
+class BlockEvent(NamedTuple):
+    """An event of a request; `action` is a letter of blkparse and `word` the kernel's flags."""
+
+    volume: str
+    time_ns: int
+    action: str
+    word: int
+    sector: int
+    sectors: int
+    cpu: int
+    pid: int
+    process: str
+    error: int
+    split_at: int = 0
+    """First sector of the rest of a split request (X)."""
+
+
+@dataclass(slots=True)
+class _Series:
+    """Events in order of time, in one file."""
+
+    path: Path
+    buffer: bytearray
+    last_ns: int = 0
+
+    def flush(self) -> None:
+        with self.path.open("ab") as file:
+            file.write(self.buffer)
+        self.buffer.clear()
+
+
+class BlockEvents:
+    """The events of a text, by volume, in files of a folder.
+
+    Text in order of time fills one file for each volume. Earlier events than the last one go to another file, as the
+    output of several CPUs one after the other; the decoder merges the files.
+    """
+
+    def __init__(self, folder: Path, source: Path) -> None:
+        self._folder = folder
+        self._source = source
+        self._volumes: dict[str, list[_Series]] = {}
+        self._files = 0
+        self._names: dict[str, int] = {}
+        self._actions: Counter[str] = Counter()
+
+    def add(self, event: BlockEvent) -> None:
+        """Write an event; raise UserError if the text is in great disorder, or has too many volumes."""
+        self._actions[event.action] += 1
+        everything = self._volumes.setdefault(event.volume, [])
+        series = next((series for series in everything if series.last_ns <= event.time_ns), None)
+        if series is None:
+            series = self._new_series(everything)
+        series.last_ns = event.time_ns
+        if event.action == "Q":
+            name = str(self._names.setdefault(event.process, len(self._names))).encode() if event.process else b""
+            series.buffer.extend(_record(event.time_ns, records.NOTIFY, pid=event.pid, payload=name))
+        series.buffer.extend(
+            _record(
+                event.time_ns, event.word | records.ACTIONS.index(event.action), event.sector,
+                event.sectors * records.SECTOR_BYTES, event.pid, event.cpu, event.error,
+                event.split_at.to_bytes(8, "big") if event.split_at else b"",
+            )
+        )  # fmt: skip
+        if len(series.buffer) > _BUFFER_BYTES:
+            series.flush()
+
+    def requests(self, tally: Tally) -> Iterator[pa.RecordBatch]:
+        """Yield the requests of all volumes in order of time; raise UserError if no event begins any."""
+        for series in (series for everything in self._volumes.values() for series in everything):
+            series.flush()
+        if reason := without_begin(self._actions):
+            raise UserError(f"{self._source}: {reason}")
+        tally.from_dispatch = "Q" not in self._actions and "D" in self._actions
+        parts = [self._decoded(volume, tally) for volume in self._volumes]
+        if len(parts) > 1:
+            parts = [_stored(part, self._folder / f"{number}.requests") for number, part in enumerate(parts)]
+        for batch in _by_time(parts):
+            for name in ("volume", "process"):
+                batch = batch.set_column(batch.schema.get_field_index(name), name, batch[name].dictionary_encode())
+            yield batch
+
+    def _new_series(self, everything: list[_Series]) -> _Series:
+        if len(self._volumes) > MOST_VOLUMES:
+            raise UserError(f"{self._source}: has more than {MOST_VOLUMES} devices; import a text of fewer")
+        if len(everything) == MOST_SERIES:
+            raise UserError(
+                f"{self._source}: is not in order of time, so events cannot be matched; sort its lines, uncompressed, "
+                f"with: LC_ALL=C sort -s -k4,4n {shlex.quote(str(self._source))} > sorted.txt"
+            )
+        self._files += 1
+        path = self._folder / f"{self._files}.events"
+        series = _Series(path, bytearray(_record(0, _TIME_NOTE)))  # the decoder counts times from the first record
+        everything.append(series)
+        return series
+
+    def _decoded(self, volume: str, tally: Tally) -> Iterator[pa.RecordBatch]:
+        files = [series.path for series in self._volumes[volume]]
+        names = pa.array(["", *self._names], pa.string())
+        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
+            for _ in decoder.rows():
+                pass
+            tally.unmatched.update(decoder.counts().unmatched)
+            corrections = decoder.corrections()
+        first = 0
+        with Decoder(files, from_dispatch=tally.from_dispatch, batch_rows=_BATCH_ROWS) as decoder:
+            for part in decoder.rows():
+                batch = decoder.batch(part)
+                if len(corrections):
+                    batch = corrected(batch, corrections, first)
+                first += batch.num_rows
+                yield _requests(batch, volume, names)
+
+
+def _record(
+    time_ns: int, action: int, sector: int = 0, length: int = 0, pid: int = 0, cpu: int = 0, error: int = 0,
+    payload: bytes = b"",
+) -> bytes:  # fmt: skip
+    head = _RECORD.pack(
+        _MAGIC, 0, time_ns, sector, length, pid, action, _DEVICE, cpu, -error & 0xFFFF, len(payload)
+    )  # fmt: skip
+    return head + payload
+
+
+def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordBatch:
+    """Return rows of a format; the decoder reuses the memory of its batch."""
+    count = batch.num_rows
+    batch = batch.take(pa.array(np.arange(count)))
+    queue = batch["queue_ns"]
+    numbers = [0 if not text else int(text) + 1 for text in batch["process"].dictionary.to_pylist()]
+    return rows(
+        line=np.arange(count),  # they are in order, so no message needs their lines
+        time=queue.to_numpy(),
+        operation=batch["operation"].indices.to_numpy(),
+        response_ns=pc.subtract(batch["complete_ns"], queue),
+        dispatch_delay_ns=pc.subtract(batch["dispatch_ns"], queue),
+        volume=pa.array([volume] * count, pa.string()),
+        process=names.take(pa.array(numbers, pa.int32())).take(batch["process"].indices),
+        **{name: batch[name].to_numpy() for name in ("offset_bytes", "length_bytes")},
+        **{name: batch[name] for name in _KEPT if name not in ("offset_bytes", "length_bytes")},
+    )
+
+
+def _stored(part: Iterator[pa.RecordBatch], path: Path) -> Iterator[pa.RecordBatch]:
+    """Write all batches of a volume and read them again, so that one volume at a time has a decoder's memory."""
+    first = next(part, None)
+    if first is None:
+        return iter(())
+    with pa.ipc.new_file(path, first.schema) as writer:
+        writer.write_batch(first)
+        for batch in part:
+            writer.write_batch(batch)
+    return _batches(path)
+
+
+def _batches(path: Path) -> Iterator[pa.RecordBatch]:
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
+def _by_time(parts: list[Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+    """Merge the requests of volumes, each in order of time."""
+    if len(parts) == 1:
+        yield from parts[0]
+        return
+    heads = [(batch, part) for part in parts if (batch := next(part, None)) is not None]
+    while heads:
+        until = min(batch["time"][-1].as_py() for batch, _ in heads)
+        due, waiting = [], []
+        for batch, part in heads:
+            count = int(np.searchsorted(batch["time"].to_numpy(), until, side="right"))
+            due.append(batch.slice(0, count))
+            rest = batch.slice(count) if count < batch.num_rows else next(part, None)
+            if rest is not None:
+                waiting.append((rest, part))
+        heads = waiting
+        merged = joined(due)
+        yield merged.take(pa.array(np.argsort(merged["time"].to_numpy(), kind="stable")))
