@@ -198,10 +198,10 @@ def test_a_study_runs_the_protocol_on_the_virtual_clock(project: Path) -> None:
     tables = collect(plan.recording_path, reduced=True)
     table = tables["cells"]
     windows = windows_table(table, {0: plan.subject["measure"][0]["loop"]["until"]})
-    assert list(windows["variable"]) == ["RND 4KiB 0/100", "SEQ 64KiB 100/0"]
+    assert list(windows["variable"]) == ["RND 4KiB 0/100 T1Q4", "SEQ 64KiB 100/0 T1Q1"]
     assert windows["reached"].all()
     summary = summary_table(table, windows, tables["replays"], tables["replay_passes"])
-    assert {"RND 4KiB 0/100", "SEQ 64KiB 100/0"} <= set(summary["cell_label"])
+    assert {"RND 4KiB 0/100 T1Q4", "SEQ 64KiB 100/0 T1Q1"} <= set(summary["cell_label"])
 
 
 @pytest.mark.parametrize(
