@@ -172,7 +172,7 @@ def test_a_workload_in_a_loop_and_a_soak_has_two_labels() -> None:
 def test_threads_and_depth_are_named_where_they_vary() -> None:
     rows = loop(SETTLED) + loop([7.0] * 7, read_share=65) + loop([9.0] * 7, read_share=65, threads=8)
     labels = summarise(rows)["cell_label"].unique().tolist()
-    assert labels == ["RND 4KiB 0/100", "RND 4KiB 65/35 T2Q8", "RND 4KiB 65/35 T8Q8"]
+    assert labels == ["RND 4KiB 0/100 T2Q8", "RND 4KiB 65/35 T2Q8", "RND 4KiB 65/35 T8Q8"]
 
 
 def test_a_replay_is_the_median_of_its_counted_warm_runs() -> None:
