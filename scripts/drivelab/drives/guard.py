@@ -150,7 +150,7 @@ def _approve(row: SheetRow, opened: Node, *, own_hold: bool = False, own_sibling
         raise UserError(f"{where} cannot be read ({problem}). {_NOTHING} Check the cable and dmesg.")
     if is_composed(row.kind):
         subject = Subject(opened.name)
-        reason = _lasting(lambda: composed_holder(opened.path, subject, own_hold=own_hold, own_siblings=own_siblings))
+        reason = lasting(lambda: composed_holder(opened.path, subject, own_hold=own_hold, own_siblings=own_siblings))
     else:
         subject, reason = None, lasting_holder(opened.path, opened.name, own_hold=own_hold)
     if reason is not None:
@@ -279,10 +279,11 @@ def lasting_holder(device: str, name: str, *, own_hold: bool = False) -> str | N
 
     Programs open drives briefly: to read what is on them, or to find a free loop device (losetup).
     """
-    return _lasting(lambda: holder(device, name, own_hold=own_hold))
+    return lasting(lambda: holder(device, name, own_hold=own_hold))
 
 
-def _lasting(ask: Callable[[], str | None]) -> str | None:
+def lasting(ask: Callable[[], str | None]) -> str | None:
+    """Ask for what holds a device or file for up to `lock.PASSING_S`: a process that was killed ends a little later."""
     deadline_s = time.monotonic() + lock.PASSING_S
     while (reason := ask()) is not None and not isinstance(reason, Unseen) and time.monotonic() < deadline_s:
         time.sleep(_AGAIN_S)

@@ -223,5 +223,6 @@ def _refuse_used_loop(path: Path, opened: Node, *, own_hold: bool, host: Host = 
 
 
 def _refuse_used_file(path: Path, descriptor: int, about: os.stat_result, host: Host = Host()) -> None:  # noqa: B008 - an immutable value
-    if (reason := file_holder((about.st_dev, about.st_ino), host, descriptor=descriptor)) is not None:
+    place = about.st_dev, about.st_ino
+    if (reason := guard.lasting(lambda: file_holder(place, host, descriptor=descriptor))) is not None:
         raise UserError(f"target {path}: may not be used: {advised(reason)}. {_NOTHING}")
