@@ -116,12 +116,13 @@ def named(cells: pd.DataFrame) -> pd.DataFrame:
 def _labels(rows: Sequence[Any]) -> list[str]:
     """Return unique labels for places of recordings, in the order of their steps."""
     turns = _turns(rows)
-    loads = [None if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
-    of_recording = defaultdict(set)
+    loads = ["" if _text(row.point) else demand(row.threads, row.queue_depth) for row in rows]
+    loads_in: defaultdict[str, set[str]] = defaultdict(set)
     for row, load in zip(rows, loads, strict=True):
-        of_recording[row.recording].add(load)
+        if load:
+            loads_in[row.recording].add(load)
     names = [
-        f"{row.workload} {load}" if load is not None and len(of_recording[row.recording] - {None}) > 1 else row.workload
+        f"{row.workload} {load}" if load and len(loads_in[row.recording]) > 1 else str(row.workload)
         for row, load in zip(rows, loads, strict=True)
     ]
     names = _with_additions(rows, names, [f", {turn}" if turn else "" for turn in turns])

@@ -30,7 +30,7 @@ _RECORD = struct.Struct("<IIQQIIQIIHH12x")
 _MAGIC = records.MAGIC | 8
 _DEVICE = 1 << 20
 _TIME_NOTE = records.NOTIFY | 1
-_KEPT = ("offset_bytes", "length_bytes", "pid", "cpu", "error", "dispatch_id", "pieces", "requeues", *FLAGS)
+_KEPT = ("pid", "cpu", "error", "dispatch_id", "pieces", "requeues", *FLAGS)
 
 
 class BlockEvent(NamedTuple):
@@ -172,7 +172,7 @@ def _requests(batch: pa.RecordBatch, volume: str, names: pa.Array) -> pa.RecordB
         volume=pa.array([volume] * count, pa.string()),
         process=names.take(pa.array(numbers, pa.int32())).take(batch["process"].indices),
         **{name: batch[name].to_numpy() for name in ("offset_bytes", "length_bytes")},
-        **{name: batch[name] for name in _KEPT if name not in ("offset_bytes", "length_bytes")},
+        **{name: batch[name] for name in _KEPT},
     )
 
 
