@@ -51,7 +51,7 @@ def traces(overviews: Sequence[pd.DataFrame], operations: Sequence[pd.DataFrame]
 def check_traces(recordings: Sequence[Path], paths: Mapping[str, Path]) -> None:
     """Raise UserError if a recording used a different capture of a study's trace than the present file.
 
-    The trace that replaces an application on the virtual clock is none of the study's; the plan's digest has its own.
+    The trace that replaces an application on the virtual clock is not a trace of the study; the plan has its digest.
     """
     for recording in recordings:
         for line in read_journal(recording):
