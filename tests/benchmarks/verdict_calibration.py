@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ from rows import table
 
 from drivelab.analysis.deltas.deltas import CONFIDENCE_PCT, MARGIN_PCT, deltas_table
 from drivelab.analysis.deltas.inference import interval
-from drivelab.analysis.deltas.judging import bins
+from drivelab.analysis.deltas.judging import unsure
 from drivelab.analysis.deltas.recordings import Ratios
 from drivelab.analysis.verdict import BETTER, SAME, WORSE
 from drivelab.criteria.settling import to_asymptote
@@ -59,7 +59,17 @@ class Scenario:
     """Time constants in rounds of both drives: values begin at three times their end, and the PTS rule stops a loop."""
     binned: bool = False
     """Values are percentiles from a histogram, rounded to the middle of a bin."""
+    disturbed: float = 0.0
+    """Share of the recorded values during which others used a quarter to 60 % of the CPU time (`LOADS`)."""
+    of: str = "ab"
+    """Drives whose values are disturbed."""
+    whole: bool = False
+    """Load disturbs all cells of a recording or none."""
+    effect: tuple[float, float] = (1.0, 1.0)
+    """Range of the effect, in the largest: a load of 40 % slows a drive by at most 40 %. Negative: it gets faster."""
 
+
+LOADS = (0.25, 0.6)
 
 SCENARIOS = (
     Scenario("typical"),
@@ -89,6 +99,16 @@ SCENARIOS = (
     Scenario("+7 % in all cells, margin 5 %", faster_pct=7),
     Scenario("+10 % in all cells, runs differ by 5 %, random order", faster_pct=10, blocks_pct=5),
     Scenario("+10 % in all cells, decays with constants 2 and 2", faster_pct=10, decays=(2, 2)),
+    *(
+        Scenario(f"load during {share:.0%} of the values of {drives}, {how}", disturbed=share, of=of, effect=effect)
+        for share in (0.1, 0.25, 0.5)
+        for of, drives in (("b", "one drive"), ("ab", "both"))
+        for effect, how in (((1.0, 1.0), "full effect"), ((0.0, 1.0), "some effect"), ((-1.0, 1.0), "either way"))
+    ),
+    Scenario("load during half of the recordings of one drive", disturbed=0.5, of="b", whole=True),
+    Scenario("load during half of the recordings of both", disturbed=0.5, whole=True),
+    Scenario("load during half of both, no effect, +100 % in all cells", disturbed=0.5, effect=(0, 0), faster_pct=100),
+    Scenario("load during half of both, full effect, +100 % in all cells", disturbed=0.5, faster_pct=100),
 )
 
 
@@ -161,11 +181,25 @@ def simulated(scenario: Scenario, random: np.random.Generator, recordings: int) 
     return (basis, recorded(scenario, truth, scenario.second, second, blocks, random)), truth
 
 
-def summary_of(scenario: Scenario, sides: Sides, recordings: int) -> pd.DataFrame:
-    """Return table `summary` of the first recordings of both drives."""
+def loaded(scenario: Scenario, drive: str, logs: Floats, random: np.random.Generator) -> tuple[Floats, Floats]:
+    """Return logarithms of values that load of others disturbed, and of the most that it may have changed a mean."""
+    if drive not in scenario.of or not scenario.disturbed:
+        return logs, np.zeros(len(logs))
+    shape = (1, logs.shape[1]) if scenario.whole else logs.shape
+    shares = (random.random(shape) < scenario.disturbed) * random.uniform(*LOADS, logs.shape)
+    effects = random.uniform(*scenario.effect, logs.shape)
+    return logs + np.sign(effects) * np.log1p(-shares * np.abs(effects)), -np.log1p(-shares).mean(axis=1)
+
+
+def summary_of(scenario: Scenario, sides: Sides, recordings: int, most: Sequence[Floats] = ()) -> pd.DataFrame:
+    """Return table `summary` of the first recordings of both drives; `most` is from `loaded` for each drive."""
+    shifts = {drive: 100 * np.expm1(logs) for drive, logs in zip("ab", most, strict=False)}
     rows = [
         {"drive": drive, "cell_label": str(cell), "metric": "p99_latency_us" if scenario.binned else "iops",
-         "kind": "speed", "verdict": "steady", "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
+         "kind": "speed", "verdict": "steady",
+         **({"verdict": "tainted", "taint_reason": "load: others used CPU time", "disturbance_pct": shifts[drive][cell]}
+            if drive in shifts and shifts[drive][cell] else {}),
+         "asymptote_pct": 100 * math.expm1(float(off[cell].mean())),
          "statistic": "window average", "scope": "recordings",
          "recordings": [f"{drive}/m/0-run{run}" for run in range(1, recordings + 1)],
          "samples": np.exp(values[:recordings]), "value": float(np.exp(values[:recordings].mean()))}
@@ -177,8 +211,12 @@ def summary_of(scenario: Scenario, sides: Sides, recordings: int) -> pd.DataFram
 
 def study(scenario: Scenario, random: np.random.Generator) -> tuple[pd.DataFrame, Floats]:
     """Return table `deltas` of a simulated study, and the true logarithms of its ratios."""
-    sides, truth = simulated(scenario, random, scenario.recordings)
-    summary = summary_of(scenario, sides, scenario.recordings)
+    (basis, comparison), truth = simulated(scenario, random, scenario.recordings)
+    disturbed = [
+        loaded(scenario, drive, logs, random) for drive, (logs, _) in zip("ab", (basis, comparison), strict=True)
+    ]
+    sides = (disturbed[0][0], basis[1]), (disturbed[1][0], comparison[1])
+    summary = summary_of(scenario, sides, scenario.recordings, [most for _, most in disturbed])
     started = {name: name[-1] for names in summary["recordings"] for name in names} if scenario.blocks_pct else None
     return deltas_table(summary, "a", started=started), truth
 
@@ -191,7 +229,7 @@ def judge(scenario: Scenario, studies: int, seed: int) -> Result:
         deltas, truth = study(scenario, random)
         errors, freedom = (deltas[name].to_numpy(float) for name in ("log_error", "freedom"))
         logs = np.log1p(deltas["delta_pct"].to_numpy(float) / 100)
-        low, high = interval(Ratios(logs, errors, freedom, bins(deltas["metric"])), np.full(len(deltas), ALPHA))
+        low, high = interval(Ratios(logs, errors, freedom, unsure(deltas)), np.full(len(deltas), ALPHA))
         adjusted = [np.log1p(deltas[f"interval_{end}_pct"].to_numpy(float) / 100) for end in ("low", "high")]
         beside = (truth < adjusted[0]) | (truth > adjusted[1])
         better, worse, same = (deltas["verdict"].isin(of).to_numpy() for of in (BETTER, WORSE, (SAME,)))

@@ -57,6 +57,7 @@ def summary_rows(result: Result) -> list[dict[str, Any]]:
              "metric": metric, "kind": kind, "unit": unit, "value": value, "n": max(1, len(names)), "rse_pct": 0.2,
              "spread_low": min(samples), "spread_high": max(samples), "samples": samples, "scope": "recordings",
              "mad": None, "interval_low": None, "interval_high": None, "asymptote_pct": 0.0,
+             "disturbance_pct": None,
              "statistic": f"window average, geometric mean of {len(names)} recordings" if len(names) > 1
              else "window average",
              "verdict": result.verdict if place == 0 else "in steady window", "taint_reason": None, "host_limit": None,

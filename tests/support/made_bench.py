@@ -51,7 +51,7 @@ class Bench:
         return Path(name), {"directory": name} | ({} if timing is None else {"started_s": timing.started_s})
 
     def run_cell(
-        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any
+        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any, alike: bool = False
     ) -> tuple[Any, dict[str, Any]]:
         self.cells.append(cell)
         number = len(self.cells)
@@ -76,7 +76,7 @@ class TimedBench(Bench):
         self.now_s += seconds
 
     def run_cell(
-        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any
+        self, name: str, cell: Any, on_tick: Any, place: dict[str, int], *more: Any, alike: bool = False
     ) -> tuple[Any, dict[str, Any]]:
         result, facts = super().run_cell(name, cell, on_tick, place)
         started_s = self.now_s

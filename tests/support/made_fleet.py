@@ -60,7 +60,7 @@ def _part(part: Path, drive: str, host: str, speed: float, cells: int, random: n
                      "cell_label": f"RND {4 << cell}KiB 0/100", "unit": unit, "value": samples[1], "n": 3,
                      "rse_pct": 0.2, "spread_low": samples[0], "spread_high": samples[2], "samples": samples,
                      "scope": "recordings", "mad": 0.1, "interval_low": samples[0], "interval_high": samples[2],
-                     "asymptote_pct": 0.0,
+                     "asymptote_pct": 0.0, "disturbance_pct": None,
                      "statistic": "median of 3 recordings", "verdict": "steady" if cell == 0 else "in steady window",
                      "taint_reason": None, "host_limit": None, "reduced": False, "virtual": False, "clock": "wall",
                      "recordings": recordings, "evidence": [f"{recording}/cells/{cell}" for recording in recordings]}

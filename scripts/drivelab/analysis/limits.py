@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from drivelab.analysis.deltas.doubts import DISTURBED
-from drivelab.criteria.taint import causes
+from drivelab.criteria.taint import is_busy
 
 EXCLUDED = "data excluded"
 WRONG_DATA = "wrong data"
@@ -49,11 +48,6 @@ def not_purged(conditions: pd.DataFrame) -> set[tuple[str, str]]:
 def is_imported(recordings: Iterable[str]) -> bool:
     """Return whether all recordings of a value are imported, by their names."""
     return all("/imported-" in name for name in recordings)
-
-
-def is_busy(taint_reason: object) -> bool:
-    """Return whether other programs or virtual machines used the host, and nothing else disturbed the value."""
-    return isinstance(taint_reason, str) and set(causes([taint_reason])) <= DISTURBED
 
 
 def limited(values: pd.DataFrame, conditions: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -182,13 +182,13 @@ def written_in(line: Mapping[str, Any], trace_of: Callable[[str], Trace | None])
             return float(line["bytes"])
         case "soak":
             return float(line["bytes"]) * _write_share(line)
+        case "replay" | "tainted" if "trace" in line:
+            return float(line["metrics"]["bytes"]) * _write_share_of(trace_of(line["trace"]))
         case "cell" | "tainted":
             seconds = line.get("io_ended_s", 0.0) - line.get("io_started_s", 0.0)
             return float(line["metrics"]["bandwidth_mib_s"] * _MIB * seconds) * _write_share(line)
         case "load":
             return float(line["written_bytes"])
-        case "replay":
-            return float(line["metrics"]["bytes"]) * _write_share_of(trace_of(line["trace"]))
         case _:
             return 0.0
 

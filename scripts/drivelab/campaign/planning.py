@@ -259,7 +259,7 @@ class Campaign:
             together = choice.drives_in(_name(platform), run)
             subject |= simultaneous(together, self.sheet, choice, self.clock)
             subject |= volumes(together, self.sheet, choice, run, self.traces.entry)
-        if self.study.taint["remeasure"]:
+        if self.study.taint.get("remeasure"):
             subject["taint"] = dict(self.study.taint)
         context: dict[str, Any] = {
             "drive": row.drive if platform is None else platform.of(row.drive),

@@ -160,7 +160,7 @@ def _tables(recording: Path, reduced: bool, limits: Limits) -> dict[str, pd.Data
             rows["series"] += [{**at, **second} for second in seconds.rows]
         elif line["event"] == "replay":
             replays.append(line)
-        elif line["event"] == "tainted":
+        elif line["event"] == "tainted" and "workload" in line:
             clock.pass_over(readable_result(recording, line, Cell(**line["workload"]))[0], line)
     for row, reason in duplicated(measured).items():
         rows["cells"][row]["unsound"] = reason

@@ -95,7 +95,11 @@ class Limits:
 
 DEFAULT = Limits()
 WRONG_DATA = "wrong data"
-CAUSES = (WRONG_DATA, "foreign", "array", "throttled", "steal", "load")
+FOREIGN = "foreign"
+"""Others wrote to the drive."""
+CAUSES = (WRONG_DATA, FOREIGN, "array", "throttled", "steal", "load")
+DISTURBED = frozenset({"steal", "load"})
+"""Causes outside the drive: others used the host."""
 
 
 def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
@@ -105,7 +109,7 @@ def taints(summary: Mapping[str, float], limits: Limits) -> list[str]:
     `summary` is from `drivelab.telemetry.time_window`, with `foreign_writes` of the journal line. Each reason begins
     with one of CAUSES and a colon.
     """
-    reasons = [f"foreign: {words}"] if (words := foreign_words(summary)) else []
+    reasons = [f"{FOREIGN}: {words}"] if (words := foreign_words(summary)) else []
     if summary.get("array_other"):
         reasons.append("array: it was in another state than the measurement asks for")
     reasons += [f"throttled: {reason}" for reason in _throttling(summary)]
@@ -166,6 +170,11 @@ def worst(reasons: Iterable[str]) -> list[str]:
 def causes(texts: Iterable[str]) -> list[str]:
     """Return the causes alone, each once, as a legend shows them."""
     return list(dict.fromkeys(reason.partition(":")[0] for text in texts for reason in text.split("; ")))
+
+
+def is_busy(taint_reason: object) -> bool:
+    """Return whether other programs or virtual machines used the host, and nothing else disturbed the value."""
+    return isinstance(taint_reason, str) and set(causes([taint_reason])) <= DISTURBED
 
 
 def _worst_of(reasons: list[str]) -> str:

@@ -151,9 +151,9 @@ def budget_of(path: Path, body: Mapping[str, str]) -> Budget:
 
 
 def taint_of(body: Mapping[str, Any]) -> dict[str, float]:
-    """Return limits in percent, and as `remeasure` the most repetitions of a cell."""
+    """Return limits in percent, and as `remeasure` the most repetitions of what is tainted, if the study has them."""
     limits = {f"{key}_pct": 100 * parse_share(body[key]) for key in ("steal", "load") if key in body}
-    return {**limits, "remeasure": body.get("remeasure", 0)}
+    return limits | {key: body[key] for key in ("remeasure",) if key in body}
 
 
 def analysis_of(path: Path, body: Mapping[str, Any]) -> dict[str, Any]:

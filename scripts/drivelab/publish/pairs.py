@@ -84,6 +84,7 @@ def _row(entry: Entry, value: Mapping[str, Any], name: str) -> dict[str, Any]:
         "protocol": entry["protocol"],
         "taint_reason": value["taint_reason"] or None,
         "samples": [float("nan") if sample is None else sample for sample in value["samples"]],
+        "disturbance_pct": float("nan"),
         **{column: float("nan") for column in ("rse_pct", "mad", "interval_low", "interval_high", "asymptote_pct")
            if value[column] is None},
     }  # fmt: skip

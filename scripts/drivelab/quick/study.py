@@ -161,6 +161,7 @@ def _written(rows: Mapping[str, SheetRow], measurements: Iterable[Measurement]) 
         "results": str(RESULTS),
         "drives_sheet": str(SHEET),
         "drives": drives,
+        "taint": {"remeasure": 0},  # a quick look keeps its time
         "basis": max(drives, key=lambda drive: sum(len(entry.runs) for entry in measurements if drive in entry.runs)),
         "measurements": [
             {"protocol": entry.protocol, "name": entry.name, "drives": list(entry.runs),

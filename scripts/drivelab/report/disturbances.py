@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from drivelab.analysis import limits
 from drivelab.core.units import some
 from drivelab.criteria.host_limit import without_causes
+from drivelab.criteria.taint import is_busy
 from drivelab.report.inputs import Inputs, Key, Row, rows_of
 from drivelab.report.measurement_outcome import host_limit_of, host_mark, taint_reasons
 
@@ -25,12 +25,12 @@ def keys_of(inputs: Inputs, rows: Iterable[Row]) -> list[Key]:
 
 def busy(inputs: Inputs) -> Concern:
     """Return the tests whose host other programs used."""
-    return _disturbed(inputs, [row for row in _all_tainted(inputs) if limits.is_busy(row.get("taint_reason"))])
+    return _disturbed(inputs, [row for row in _all_tainted(inputs) if is_busy(row.get("taint_reason"))])
 
 
 def tainted(inputs: Inputs) -> Concern:
     """Return the tests that something else disturbed."""
-    return _disturbed(inputs, [row for row in _all_tainted(inputs) if not limits.is_busy(row.get("taint_reason"))])
+    return _disturbed(inputs, [row for row in _all_tainted(inputs) if not is_busy(row.get("taint_reason"))])
 
 
 def _all_tainted(inputs: Inputs) -> list[Row]:

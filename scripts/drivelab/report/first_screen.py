@@ -6,15 +6,16 @@ from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
-from drivelab.analysis import limits
 from drivelab.analysis.deltas.inference import TWINS
 from drivelab.analysis.verdict import DECIDED, IN_RECORDINGS, NOT_COMPARED
+from drivelab.criteria.taint import is_busy
 from drivelab.figures.base.overlay import among
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives.side_by_side import best_first, side_by_side
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs, Row, question_of
 from drivelab.report.measurement_outcome import (
+    BUSY,
     TONES,
     comparable,
     delta_words,
@@ -32,7 +33,6 @@ from drivelab.tables.labels import KINDS
 
 Subject = tuple[str, str, str]
 """Measurement, cell label and metric."""
-BUSY = f"measured on a {limits.BUSY}"
 LIMITED = "limited by the host"
 _LINES = 3
 _MOST_GROUPS, _MOST_BARS, _MOST_PANELS = 4, 16, 3
@@ -226,7 +226,7 @@ class FirstScreen:
 def limited_words(values: Iterable[Row]) -> str:
     """Return what limits these summary values: a busy machine, the host's speed; empty for none."""
     rows = list(values)
-    busy = any(limits.is_busy(row.get("taint_reason")) for row in rows)
+    busy = any(is_busy(row.get("taint_reason")) for row in rows)
     host = any(map(host_mark, rows))
     return ", ".join([BUSY] * busy + [LIMITED] * host)
 

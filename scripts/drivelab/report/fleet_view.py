@@ -9,7 +9,6 @@ from functools import cached_property
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from drivelab.analysis import limits
 from drivelab.analysis.fleet_statistics import (
     FROM_SUMMARY,
     VALUE,
@@ -18,13 +17,14 @@ from drivelab.analysis.fleet_statistics import (
     hosts_table,
     spread_table,
 )
+from drivelab.criteria.taint import is_busy
 from drivelab.figures.base.style import note, svg
 from drivelab.figures.kinds.drives.fleet_order import fleet_heat, fleet_order
 from drivelab.report.document import ManyDrives
-from drivelab.report.first_screen import BUSY
 from drivelab.report.fleet_sentences import count, lead, some
 from drivelab.report.html import picture
 from drivelab.report.inputs import Inputs
+from drivelab.report.measurement_outcome import BUSY
 from drivelab.report.numbers import MISSING, capital, is_missing, metric_name, percent, quantities, rounded, unit_of
 from drivelab.report.sections import fleet_tables
 from drivelab.report.sentences import brief_words
@@ -91,7 +91,7 @@ class Fleet:
 
     @staticmethod
     def _is_busy(rows: pd.DataFrame) -> bool:
-        return any(map(limits.is_busy, rows["taint_reason"]))
+        return any(map(is_busy, rows["taint_reason"]))
 
     def chart(self) -> Figure | None:
         """Return the drives in the order of the first key value."""

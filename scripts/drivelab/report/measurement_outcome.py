@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from datetime import datetime
 
+from drivelab.analysis import limits
 from drivelab.analysis.deltas.differences import not_recorded_words, unknown
 from drivelab.analysis.deltas.doubts import TOO_FEW
 from drivelab.analysis.verdict import BETTER, CANNOT_TELL, HOST_LIMITED, NOT_COMPARED, WORSE
@@ -135,6 +136,14 @@ def interval(delta: Row) -> str:
     if is_missing(low) or is_missing(high):
         return ""
     return f"{percent(low, signed=True)} to {percent(high, signed=True)}"
+
+
+BUSY = f"measured on a {limits.BUSY}"
+
+
+def disturbed(delta: Row) -> bool:
+    """Return whether others used the host while a value was measured, and the interval of the delta includes that."""
+    return not is_missing(delta.get("disturbance_pct"))
 
 
 def also_differs(inputs: Inputs, delta: Row) -> str:

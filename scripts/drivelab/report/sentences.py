@@ -6,13 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 
-from drivelab.analysis.deltas.doubts import DISTURBED, FOREIGN, PRINTED, numbered, taint_causes
-from drivelab.analysis.verdict import BETTER, FASTER, NOT_COMPARED, SAME, SLOWER, WORSE
+from drivelab.analysis.deltas.doubts import PRINTED, numbered, taint_causes
+from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER, NOT_COMPARED, SAME, SLOWER, WORSE
 from drivelab.core.units import parse_size
 from drivelab.criteria.repeats import FEWEST
+from drivelab.criteria.taint import DISTURBED, FOREIGN
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
+    BUSY,
     also_differs,
+    disturbed,
     in_few_recordings,
     interval,
     is_time,
@@ -53,6 +56,8 @@ def sentence(delta: Row, confidence: str = "", settled_by: str = "") -> str:
     change = f"Δ {percent(delta['delta_pct'], signed=True)}"
     between = ", ".join(filter(None, (f"Δ {interval(delta)}", confidence))) if interval(delta) else ""
     values = _values(delta) + (f" ({between})" if between else "")
+    if disturbed(delta) and verdict != CANNOT_TELL:
+        values += f", {BUSY}"
     if verdict in (FASTER, SLOWER):
         adjective = comparative([delta], verdict in BETTER)
         return f"{drive} is {adjective} than {basis} (size unsure): {workload}, {change}, {values}."

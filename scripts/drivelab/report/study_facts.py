@@ -266,7 +266,8 @@ def _notes(journal: list[dict[str, Any]]) -> list[str]:
     repeated = [line for line in journal if line["event"] == "tainted"]
     if repeated:
         reasons = "; ".join(digest("; ".join(line["reasons"]) for line in repeated))
-        notes.append(f"Tainted cells were measured again, {len(repeated)} times: {reasons}.")
+        times = "once" if len(repeated) == 1 else f"{len(repeated)} times"
+        notes.append(f"Tainted cells or replays were measured again, {times}: {reasons}.")
     notes += [
         "The purge left every block written once. The drive was not in its fresh-out-of-box state."
         for line in journal

@@ -12,8 +12,10 @@ from drivelab.core.grouping import grouped
 from drivelab.criteria.repeats import FEWEST
 from drivelab.report.inputs import Inputs, Row
 from drivelab.report.measurement_outcome import (
+    BUSY,
     comparable,
     delta_words,
+    disturbed,
     in_few_recordings,
     is_time,
     margin,
@@ -154,8 +156,9 @@ def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
     groups = [_group(delta) for delta in deltas]
     counts = Counter(groups)
     every = _every(total)
+    busy = _busy([delta for delta in deltas if outcome(delta) in DECIDED])
     if counts[SAME] == total:
-        return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}."
+        return f"{drive} and {basis} are equal within ±{margin(deltas[0])} in {every}{busy}."
     if counts[NOT_COMPARED] == total:
         return f"{drive} and {basis} are not compared: they differ in something that the study forbids."
     if counts[_NOT_TESTED] + counts[NOT_COMPARED] == total:
@@ -170,8 +173,14 @@ def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
     ]
     rest = [f"{adjective} in {counts[group]}" for group, adjective in _UNDECIDED.items() if counts[group]]
     if not parts:
-        return f"{drive} against {basis} in {total} headline tests: {names(rest)}."
-    return f"{drive} is {_in_tests(parts, basis, total, rest)}."
+        return f"{drive} against {basis} in {total} headline tests: {names(rest)}{busy}."
+    return f"{drive} is {_in_tests(parts, basis, total, rest)}{busy}."
+
+
+def _busy(decided: list[Row]) -> str:
+    """Say how many of the tests with a verdict were measured on a busy machine, as a part of a sentence."""
+    count = sum(map(disturbed, decided))
+    return f"; {'' if count == len(decided) else f'{count} of these tests '}{BUSY}" if count else ""
 
 
 def _range(deltas: list[Row]) -> str:

@@ -1,15 +1,16 @@
-"""Run one cell, check its evidence and telemetry, and describe it for the journal."""
+"""Run one cell or replay, check its evidence and telemetry, and describe it for the journal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed
 from drivelab.core.programs import Timing
 from drivelab.criteria.host_limit import CPUS
-from drivelab.criteria.taint import KERNEL, Limits, foreign_writes, own_writes, taints
+from drivelab.criteria.taint import KERNEL, Limits, foreign_writes, is_busy, own_writes, taints, told
 from drivelab.fio.result import FioResult, read_result
 from drivelab.plan.cell import Cell
 from drivelab.plan.plan import Plan
@@ -19,7 +20,18 @@ from drivelab.run.schedules import Schedules
 from drivelab.run.together import Barrier
 from drivelab.telemetry.host import busiest_cpus, cpu_times
 from drivelab.telemetry.sampler import Sampler
-from drivelab.telemetry.time_window import summarise
+from drivelab.telemetry.time_window import CPU_COUNTERS, cpu_shares, summarise
+
+REMEASURE = 2
+"""Repetitions of what load of others disturbed, unless the study says another number (ours)."""
+LOOK_S = 1.0
+"""How long the host is looked at before a repetition: the kernel counts CPU time in ticks of 10 ms."""
+PATIENCE_S, PATIENCE_SHARE, LONGEST_WAIT_S = 10.0, 0.1, 60.0
+"""A measurement waits for others at most so long, and a tenth of what it measured, and no single time longer than the
+last (ours): a drive that idles is another drive."""
+
+Attempt = Callable[[str], tuple[Any, dict[str, Any]]]
+"""Runs something with its evidence in the folder of this name; returns the result and the facts for the journal."""
 
 
 class Bench:
@@ -27,10 +39,19 @@ class Bench:
 
     def __init__(self, plan: Plan, device: Device, recording: Recording, schedules: Schedules) -> None:
         self.plan, self.device, self.recording, self.schedules = plan, device, recording, schedules
-        taint = plan.subject.get("taint", {})
-        self._remeasure, self._limits = int(taint.get("remeasure", 0)), Limits.from_mapping(taint)
-        self.telemetry = Sampler(device.telemetry_sources(), recording.part, keep=self._remeasure > 0)
+        taint = plan.context.get("taint", {})
+        self._limits = Limits.from_mapping(taint)
+        self._most_again = int(taint.get("remeasure", REMEASURE))
+        self._any_taint = "taint" in plan.subject
+        """Whether the study asks for repetitions, which is for all that is tainted; else only load of others counts."""
+        self.telemetry = Sampler(device.telemetry_sources(), recording.part)
         self._on_host = plan.clock == "wall"
+        self._patience_s = PATIENCE_S
+        journal = recording.journal() if self._most_again else []
+        self._tainted: list[Mapping[str, Any]] = [line for line in journal if line["event"] == "tainted"]
+        """Attempts that others followed, with their places; also those before an interruption."""
+        self._judged = False
+        """Whether what runs is judged at once."""
         self.barrier: Barrier | None = None
         """Set if other drives are measured at the same time."""
         self._ended_s: float | None = None
@@ -55,8 +76,8 @@ class Bench:
             self.forget()
         directory = self.recording.directory(name, staged=self._prepared == name)
         self._prepared = None
-        thorough = self._remeasure > 0
-        self.telemetry.begin_cell(thorough)
+        thorough = self._any_taint
+        self.telemetry.begin_cell(thorough, keep=self._judged)
         before = self.device.kernel_writes() if counted else None
         cpus_before = cpu_times() if self._on_host else {}
         timing = act(directory)
@@ -74,6 +95,7 @@ class Bench:
             if self._ended_s is not None:
                 facts["gap_ms"] = round(1000 * (timing.started_s - self._ended_s), 3)
             self._ended_s = timing.ended_s
+            self._patience_s += PATIENCE_SHARE * (timing.ended_s - timing.started_s)
             if timing.prepared:
                 facts["prepared"] = True
         return directory, facts
@@ -114,25 +136,74 @@ class Bench:
         on_tick: Callable[[float], None],
         place: dict[str, int],
         before_again: Callable[[dict[str, Any]], None] = lambda facts: None,
+        *,
+        alike: bool = False,
     ) -> tuple[FioResult, dict[str, Any]]:
-        """Run a cell and check its evidence.
+        """Run a cell and check its evidence; see `undisturbed`.
 
-        Raise CellFailed with the workload's name when a check fails. A tainted cell is kept with a line `tainted` in
-        the journal and repeated, as often as the study allows. The last attempt counts, tainted or not. `place`
-        identifies the cell of the plan in the journal. `before_again` is called with the facts of each attempt that
-        another one follows.
+        Raise CellFailed with the workload's name when a check fails.
         """
-        lines = [line for line in self.recording.journal() if line["event"] == "tainted"] if self._remeasure else []
-        done = sum(all(line[key] == value for key, value in place.items()) for line in lines)
-        for attempt in range(done, self._remeasure + 1):
-            result, facts = self._attempt(name if attempt == 0 else f"{name}-again{attempt}", cell, on_tick)
-            reasons = self._taints(facts) if attempt < self._remeasure else []
-            if not reasons:
-                break
-            self.recording.append("tainted", **place, workload=cell.to_mapping(), metrics=metrics(result),
-                                  reasons=reasons, **facts)  # fmt: skip
-            before_again(facts)
+        result, facts = self.undisturbed(
+            name,
+            lambda folder: self._attempt(folder, cell, on_tick),
+            place,
+            lambda result: {"workload": cell.to_mapping(), "metrics": metrics(result)},
+            before_again,
+            alike=alike or self._any_taint,
+        )
         return result, facts
+
+    def undisturbed(
+        self,
+        name: str,
+        attempt: Attempt,
+        place: Mapping[str, Any],
+        described: Callable[[Any], Mapping[str, Any]],
+        before_again: Callable[[dict[str, Any]], None] = lambda facts: None,
+        *,
+        alike: bool,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Run an attempt, and repeat it while it is tainted; return the result and the facts of the one that counts.
+
+        What load of others disturbed is repeated after the load has passed, if a repetition is `alike`: the drive is
+        in the same state as before. A study may ask for repetitions of all that is tainted. Drives that are measured at
+        the same time repeat only then. The last attempt counts, tainted or not. Each of the others is kept with a line
+        `tainted` in the journal, which has `place`, what the result is `described` by, and `waited_s`. `before_again`
+        is called with the facts of each attempt that another one follows.
+        """
+        most = self._most_again if alike and (self.barrier is None or self._any_taint) else 0
+        self._judged = most > 0
+        done = sum(all(line.get(key) == value for key, value in place.items()) for line in self._tainted)
+        for number in range(done, most + 1):
+            result, facts = attempt(name if number == 0 else f"{name}-again{number}")
+            reasons = self._taints(facts) if number < most else []
+            if not reasons or not self._is_over(reasons, facts):
+                break
+            self.recording.append("tainted", **place, **described(result), reasons=reasons, **facts)
+            self._tainted.append(place)
+            before_again(facts)
+        self._judged = False
+        return result, facts
+
+    def _is_over(self, reasons: list[str], facts: dict[str, Any]) -> bool:
+        """Return whether what tainted an attempt is over; wait for load of others, and add `waited_s` to the facts."""
+        if not is_busy(told(reasons)):
+            return self._any_taint
+        self.forget()  # it would be part of the load
+        most_s, began_s = min(self._patience_s, LONGEST_WAIT_S), self.telemetry.now_s()
+        busy, waited_s = True, 0.0
+        while busy and waited_s + LOOK_S <= most_s:
+            looked_s = self.telemetry.now_s()
+            self.telemetry.edge()
+            time.sleep(LOOK_S)
+            self.telemetry.edge()
+            busy = bool(self._load(looked_s, self.telemetry.now_s()))
+            waited_s = self.telemetry.now_s() - began_s
+        self._patience_s -= waited_s
+        self.give_way()
+        if waited_s:
+            facts["waited_s"] = round(waited_s, 3)
+        return not busy
 
     def _attempt(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
         try:
@@ -148,10 +219,24 @@ class Bench:
             raise CellFailed(f"{cell.label} in {name}: {failure}") from None
 
     def _taints(self, facts: dict[str, Any]) -> list[str]:
+        """Return why an attempt is tainted; without a look at the rest if no load disturbed it and that is enough."""
         if "started_s" not in facts:
             return []
-        summary = summarise(self.telemetry.kept(), facts["started_s"], facts["ended_s"])
-        return taints({**summary, **foreign_writes(facts)}, self._limits)
+        span = facts["started_s"], facts["ended_s"]
+        if not self._any_taint and not self._load(*span):
+            return []
+        return taints({**summarise(self.telemetry.kept(), *span), **foreign_writes(facts)}, self._limits)
+
+    def _load(self, start_s: float, end_s: float) -> list[str]:
+        """Return the taints by load of others; fast, as it lengthens the gap between cells."""
+        samples = [sample for sample in self.telemetry.kept() if "cpu_total_s" in sample]
+        before = [sample for sample in samples if sample["at_s"] <= start_s]
+        after = [sample for sample in samples if sample["at_s"] >= end_s]
+        if not before or not after:
+            return []
+        first, last = before[-1], after[0]
+        rises = {name: last[name] - first[name] for name in CPU_COUNTERS if name in first and name in last}
+        return taints(cpu_shares(rises), self._limits)
 
 
 def io_span(result: FioResult) -> dict[str, float]:

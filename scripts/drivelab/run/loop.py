@@ -81,6 +81,11 @@ class _Loop:
         done = [line["cell"] for line in journal if line["event"] == "cell" and line["step"] == self.step]
         return self.pause_after(self.cells[done[-1]]) if done else 0.0
 
+    def repeats_alike(self, place: Place) -> bool:
+        """Return whether a repeated cell finds the drive as it was: it only reads, or the rounds repeat it too."""
+        only_reads = self.cells[place[1]].read_share == 100
+        return "phase" not in self.fields and (only_reads or rounds_at_most(self.fields["until"]) > 1)
+
     def place(self, place: Place) -> dict[str, int]:
         """Return the place for `Progress.note`."""
         number, cold = place[0], self.history.cold_rounds
@@ -129,7 +134,7 @@ def _run(bench: Bench, progress: Progress, pauses: Pauses, loop: _Loop, place: P
             following = None
         progress.say(f"{text}, {elapsed_s:.0f} s", fraction)
 
-    result, facts = bench.run_cell(name, cell, on_tick, numbers, before_again)
+    result, facts = bench.run_cell(name, cell, on_tick, numbers, before_again, alike=loop.repeats_alike(place))
     marks: dict[str, Any] = {"cold": True} if loop.history.is_cold(round_number) else {}
     if after_s:
         marks["pause_s"] = after_s

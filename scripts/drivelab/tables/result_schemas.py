@@ -23,6 +23,7 @@ SUMMARY = schema(
     "str: verdict",
     "str: taint_reason?",  # of the cells behind `value`
     "str: host_limit?",  # why the host may limit them: a speed is at least `value`, a time at most; null: no sign
+    "float: disturbance_pct?",  # by how much load of others may have changed `value` at most; null: none, or unbounded
     "bool: reduced virtual",
     "str: clock",
     "strs: recordings",
@@ -37,6 +38,7 @@ DELTAS = schema(
     "float: delta_pct?",  # positive: the comparison is better; null: not compared
     "float: interval_low_pct? interval_high_pct?",  # confidence interval of delta_pct; null: too few recordings
     "float: asymptote_delta_pct?",  # delta_pct of the fitted asymptotes; null: not of windows
+    "float: disturbance_pct?",  # by how much load of others may have changed the ratio; the interval includes it
     "float: log_error? freedom?",  # standard error of log(comparison / basis), and its degrees of freedom
     "float: p_value? p_adjusted?",  # of no difference; adjusted for all testable comparisons, else null
     "float: equivalence_p? equivalence_p_adjusted?",  # of a difference beyond the margin

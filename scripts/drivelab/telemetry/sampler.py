@@ -126,12 +126,12 @@ class Sampler:
     follow a fixed grid: a late reading does not delay the next, and missed readings are skipped.
     """
 
-    def __init__(self, sources: Iterable[Source], recording: Path, keep: bool = False) -> None:
-        """Write to the folder `recording`. With `keep`, also hold samples in memory for `kept`."""
+    def __init__(self, sources: Iterable[Source], recording: Path) -> None:
+        """Write to the folder `recording`."""
         slots = [_Slot(source) for source in sources]
         self._prompt = [slot for slot in slots if slot.source.prompt]
         self._others = [slot for slot in slots if not slot.source.prompt]
-        self._recording, self._keep = recording, keep
+        self._recording, self._keep = recording, False
         self._samples: list[Sample] = []
         self._latest_s = 0.0
         self._put_lock = threading.Lock()
@@ -181,9 +181,14 @@ class Sampler:
         for slot in self._others if thorough else ():
             self._take([slot], wait_s=_STUCK_S)
 
-    def begin_cell(self, thorough: bool = False) -> None:
-        """Sample an edge unless the last is fresh, and drop samples that are too old for any further cell."""
+    def begin_cell(self, thorough: bool = False, *, keep: bool = False) -> None:
+        """Sample an edge unless the last is fresh. With `keep`, hold the samples from now on in memory for `kept`.
+
+        Samples that are too old for any further cell are dropped.
+        """
         with self._put_lock:
+            thorough |= keep and not self._keep
+            self._keep = keep
             first_s = self.now_s() - _KEPT_S
             self._samples = [sample for sample in self._samples if sample["at_s"] >= first_s]
         if thorough or self.now_s() - self._latest_s > _FRESH_S:

@@ -205,7 +205,8 @@ def _units(group: Group, values: Rows) -> list[dict[str, Any]]:
             {"recording": name, "value": value, "samples": [value], "spread_low": value, "spread_high": value,
              "statistic": rows[0]["statistic"], "verdict": faults[0] if faults else rows[0]["verdict"],
              "taint_reason": next((row["taint_reason"] for row in rows if isinstance(row["taint_reason"], str)), None),
-             "asymptote_pct": float(np.mean(approached)) if not any(map(is_missing, approached)) else None}
+             "asymptote_pct": float(np.mean(approached)) if not any(map(is_missing, approached)) else None,
+             "disturbance_pct": None}
         )  # fmt: skip
     return units
 

@@ -31,6 +31,8 @@ def at_s(line: Mapping[str, Any]) -> float:
 def sentence(line: Mapping[str, Any]) -> str | None:
     """Return a sentence for a journal line; None for a line that only programs need."""
     event = str(line.get("event"))
+    if event == "tainted" and "trace" in line:
+        return f"replayed {line['trace']}, replayed again: {'; '.join(line['reasons'])}"
     if event in ("cell", "tainted"):
         again = f", measured again: {'; '.join(line['reasons'])}" if event == "tainted" else ""
         return f"{'cold ' if line.get('cold') else ''}round {line['round']}: {_cell(line['workload'])}, " + (

@@ -88,9 +88,9 @@ def test_an_interrupted_loop_resumes(at: int, order: str, cold: int, idle: bool)
             raise Stopped
         counts[kind] += 1
 
-    def run_cell(*arguments: Any) -> Any:
+    def run_cell(*arguments: Any, **named: Any) -> Any:
         stopping("cell")
-        return measured(*arguments)
+        return measured(*arguments, **named)
 
     def pass_time(seconds: float) -> None:
         stopping("idle")
@@ -136,11 +136,11 @@ def test_a_delayed_start_does_not_shorten_other_pauses() -> None:
     bench = TimedBench()
     original = bench.run_cell
 
-    def run_cell(name: str, cell: Any, *more: Any) -> Any:
+    def run_cell(name: str, cell: Any, *more: Any, **named: Any) -> Any:
         bench.start_s = 0.2 if cell.read_share else 0.4
         if len(bench.cells) == 4:
             bench.start_s += 2.0
-        return original(name, cell, *more)
+        return original(name, cell, *more, **named)
 
     bench.run_cell = run_cell  # type: ignore[method-assign]
     run(bench, fields(rounds=5, pause_s=3.0))
@@ -156,7 +156,7 @@ def test_a_repeated_tainted_cell_has_its_pause() -> None:
     bench = TimedBench()
     original = bench.run_cell
 
-    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any) -> Any:
+    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any, **named: Any) -> Any:
         result, facts = original(name, cell, on_tick, place)
         if len(bench.cells) == 2:
             before_again(facts)
@@ -181,8 +181,8 @@ def test_setting_the_host_clock_does_not_lengthen_a_pause() -> None:
     bench = TimedBench()
     original = bench.run_cell
 
-    def run_cell(*arguments: Any) -> Any:
-        result, facts = original(*arguments)
+    def run_cell(*arguments: Any, **named: Any) -> Any:
+        result, facts = original(*arguments, **named)
         shift = 3600.0 if len(bench.cells) > 2 else 0.0
         return result, {
             **facts,
@@ -223,7 +223,7 @@ def test_a_cell_repeated_after_an_interruption_has_an_idle_time() -> None:
     bench.lines = [*bench.lines[:3], {"event": "gap"}]
     original = bench.run_cell
 
-    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any) -> Any:
+    def run_cell(name: str, cell: Any, on_tick: Any, place: Any, before_again: Any, **named: Any) -> Any:
         before_again(original(name, cell, on_tick, place)[1])
         return original(f"{name}-again1", cell, on_tick, place)
 

@@ -145,11 +145,11 @@ def test_without_sources_there_is_no_file(tmp_path: Path) -> None:
 def test_samples_in_memory_reach_back_a_little_before_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now_s = [1000.0]
     monkeypatch.setattr(module.time, "monotonic", lambda: now_s[0])
-    kept, not_kept = (Sampler([Source("a", lambda: {"a": 1.0}, prompt=True)], tmp_path, keep) for keep in (True, False))
+    kept, not_kept = (Sampler([Source("a", lambda: {"a": 1.0}, prompt=True)], tmp_path) for _ in range(2))
     for sampler in (kept, not_kept):
         for now in (1000.0, 1100.0, 1150.0):
             now_s[0] = now
-            sampler.begin_cell()
+            sampler.begin_cell(keep=sampler is kept)
             sampler.edge()
     assert [sample["at_s"] - kept.unix_s(0.0) for sample in kept.kept()] == pytest.approx([1100, 1100, 1150, 1150])
     assert not_kept.kept() == []

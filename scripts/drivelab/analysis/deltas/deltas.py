@@ -18,9 +18,16 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing, forbidden
-from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
+from drivelab.analysis.deltas.doubts import (
+    OVER_RECORDINGS,
+    WORKLOAD_FACETS,
+    disturbed_sides,
+    doubts,
+    remarks,
+    without_loads,
+)
 from drivelab.analysis.deltas.inference import adjusted, p_values
-from drivelab.analysis.deltas.judging import bins, judged, percent
+from drivelab.analysis.deltas.judging import judged, percent, unsure
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
 from drivelab.analysis.verdict import CANNOT_TELL, NOT_COMPARED
 from drivelab.criteria.repeats import FEWEST
@@ -32,7 +39,17 @@ CONFIDENCE_PCT = 95.0
 _SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 _SHARED_FIELDS = ("cell_label", "metric", "kind", "alike", "paired")
-_SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
+_SIDE_FIELDS = (
+    "drive",
+    "statistic",
+    "verdict",
+    "taint_reason",
+    "disturbance_pct",
+    "logs",
+    "reduced",
+    "virtual",
+    "clock",
+)
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
 """Sign that makes the logarithm of comparison/basis positive for an improvement, by kind of metric."""
@@ -109,13 +126,17 @@ def deltas_table(
     doubts_by_pair = [doubts(pair) for pair in records]
     allowed = np.array([not names for names in unaccepted], dtype=bool)
     comparable = pairs["alike"].to_numpy() & allowed
-    without_doubt = comparable & [not pair_doubts for pair_doubts in doubts_by_pair]
+    disturbed = np.array([disturbed_sides(pair) for pair in records])
+    without_doubt = comparable & (np.array([len(pair_doubts) for pair_doubts in doubts_by_pair]) == disturbed)
+    pairs["disturbance_pct"] = pairs[[f"disturbance_pct_{side}" for side in _SIDES]].astype(float).max(axis=1)
+    pairs["disturbance_pct"] = pairs["disturbance_pct"].where(without_doubt & (disturbed > 0))
     alpha = 1 - confidence_pct / 100
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))
     tested = {
         "delta_pct": pd.Series(percent(ratios_by_pair.logs), index=pairs.index).where(allowed),
         "asymptote_delta_pct": _of_asymptotes(pairs, ratios_by_pair.logs).where(comparable),
+        "disturbance_pct": pairs["disturbance_pct"],
         "log_error": pd.Series(ratios_by_pair.errors, index=pairs.index),
         "freedom": pd.Series(ratios_by_pair.freedom, index=pairs.index).where(np.isfinite(ratios_by_pair.errors)),
         "p_value": pd.Series(p.difference, index=pairs.index),
@@ -206,7 +227,7 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     """Return the ratios of all pairs, positive for an improvement.
 
     The error is NaN for pairs that are not comparable and for fewer than FEWEST recordings on a side. Values in
-    doubt are left out of the scatter, because their scatter differs.
+    doubt, and disturbed ones, are left out of the scatter of the others, because their scatter differs.
     """
     positive = _positive(pairs["value_basis"]) & _positive(pairs["value_comparison"])
     for pair in pairs[pairs["alike"] & ~positive].itertuples():
@@ -220,14 +241,15 @@ def _ratios(pairs: pd.DataFrame, comparable: npt.NDArray[np.bool_], without_doub
     for place, pair in enumerate(pairs.itertuples()):
         both = pair.logs_basis, pair.logs_comparison
         if comparable[place] and min(map(len, both)) >= FEWEST and np.isfinite(np.concatenate(both)).all():
-            key = (pair.paired, pair.drive_comparison, pair.measurement, pair.metric, without_doubt[place],
+            scatters_alike = without_doubt[place], math.isnan(pair.disturbance_pct)
+            key = (pair.paired, pair.drive_comparison, pair.measurement, pair.metric, *scatters_alike,
                    *map(len, both), *pair.recordings_basis, *pair.recordings_comparison)  # fmt: skip
             same_recordings.setdefault(key, []).append(place)
     for (is_paired, *_), places in same_recordings.items():
         sides = (np.stack(pairs[f"logs_{side}"].iloc[places].tolist()) for side in _SIDES)
         of_cells = ratios(*sides, paired=is_paired)
         errors[places], freedom[places] = of_cells.errors, of_cells.freedom
-    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, bins(pairs["metric"]))
+    return Ratios((signs * logs).to_numpy(dtype=float), errors, freedom, unsure(pairs))
 
 
 def _of_asymptotes(pairs: pd.DataFrame, logs: Floats) -> pd.Series:

@@ -42,7 +42,7 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
     If the error is 0, the ratio is exact: the p-values are 0 or 1.
     """
     exact = ratios.errors == 0
-    least, most = np.maximum(np.abs(ratios.logs) - ratios.bins, 0.0), np.abs(ratios.logs) + ratios.bins
+    least, most = np.maximum(np.abs(ratios.logs) - ratios.unsure, 0.0), np.abs(ratios.logs) + ratios.unsure
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = 2 * special.stdtr(ratios.freedom, -least / ratios.errors)
         # the nearer bound has the larger p of the two one-sided tests
@@ -55,7 +55,7 @@ def p_values(ratios: Ratios, margin: float) -> PValues:
 
 def interval(ratios: Ratios, outside: Floats) -> tuple[Floats, Floats]:
     """Return both ends of intervals of the logarithms that miss the true ratio with probability `outside`."""
-    half = np.abs(special.stdtrit(ratios.freedom, outside / 2)) * ratios.errors + ratios.bins
+    half = np.abs(special.stdtrit(ratios.freedom, outside / 2)) * ratios.errors + ratios.unsure
     return ratios.logs - half, ratios.logs + half
 
 

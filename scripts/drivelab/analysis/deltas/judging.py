@@ -38,6 +38,9 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     Drives that have not settled may differ less, or more, than in their windows. A difference of which the fitted
     asymptotes keep less than half becomes CANNOT_TELL, as does SAME if they lie beyond the margin; a difference that
     they have within the margin becomes FASTER or SLOWER.
+
+    A pair with a disturbance of known size keeps its doubts. Its tests and intervals include the disturbance, and it is
+    CANNOT_TELL unless its interval lies wholly beyond or wholly within the margin.
     """
     alpha, margin_pct = 1 - confidence_pct / 100, float(table["margin_pct"].iloc[0])
     margin = math.log1p(margin_pct / 100)
@@ -54,6 +57,8 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     unsettled = (same & (np.abs(settled) > margin)) | (differs & explained)
     same, differs = same & ~unsettled, differs & ~unsettled
     beyond = differs & ((low > margin) | (high < -margin)) & (np.abs(settled) > margin)
+    disturbed = table["disturbance_pct"].notna().to_numpy()
+    differs &= ~disturbed | beyond
     verdicts = np.select(
         [same, beyond & better, beyond, differs & better, differs],
         [SAME, FASTER_BEYOND, SLOWER_BEYOND, FASTER, SLOWER],
@@ -71,6 +76,7 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
     needed = np.where(few, FEWEST, np.inf)
     open_ = undecided & ~unsettled
     needed[open_] = recordings_needed(ratios_by_pair.chosen(open_), recordings[open_], margin, alpha)
+    needed[disturbed & (np.abs(logs) - ratios_by_pair.unsure <= margin)] = np.inf  # an idle host decides them
     return table.assign(
         interval_low_pct=percent(low),
         interval_high_pct=percent(high),
@@ -82,8 +88,10 @@ def judged(table: pd.DataFrame, difference: Adjusted, equivalence: Adjusted, con
             for verdict, redo, old in zip(verdicts, undecided, table["verdict"], strict=True)
         ],
         doubts=[
-            [str(reason)] if redo else [] if verdict else list(old)
-            for verdict, redo, reason, old in zip(verdicts, undecided, reasons, table["doubts"], strict=True)
+            list(old) if is_disturbed or not (redo or verdict) else [str(reason)] if redo else []
+            for verdict, redo, is_disturbed, reason, old in zip(
+                verdicts, undecided, disturbed, reasons, table["doubts"], strict=True
+            )
         ],
     )
 
@@ -94,13 +102,18 @@ def ratios_of(table: pd.DataFrame) -> Ratios:
         np.log1p(table["delta_pct"].to_numpy(dtype=float) / 100),
         table["log_error"].to_numpy(dtype=float),
         table["freedom"].fillna(1.0).to_numpy(dtype=float),
-        bins(table["metric"]),
+        unsure(table),
     )
 
 
-def bins(metrics: pd.Series) -> Floats:
-    """Return half a bin of both values of percentiles, as a logarithm, and 0 for other metrics."""
-    return np.where(metrics.isin(NINES), 2 * math.log1p(HALF_BIN), 0.0)
+def unsure(pairs: pd.DataFrame) -> Floats:
+    """Return the errors of ratios that more recordings do not reduce, as logarithms.
+
+    They are half a bin of both values of percentiles, and what others that used the host may have changed.
+    """
+    bins = np.where(pairs["metric"].isin(NINES), 2 * math.log1p(HALF_BIN), 0.0)
+    disturbed: Floats = np.log1p(pairs["disturbance_pct"].fillna(0.0).to_numpy(dtype=float) / 100)
+    return bins + disturbed
 
 
 def percent(logs: Floats) -> Floats:

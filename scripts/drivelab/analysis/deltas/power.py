@@ -59,7 +59,7 @@ def recordings_needed(ratios: Ratios, recordings: Floats, margin: float, alpha: 
     `recordings` are those that the ratios have a side. A ratio is decided if its interval excludes zero or lies within
     the margin, whichever needs fewer. Infinite for more than MOST_RECORDINGS.
     """
-    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs)) - ratios.bins
+    distance = np.maximum(np.abs(ratios.logs), margin - np.abs(ratios.logs)) - ratios.unsure
     needed = np.full(len(recordings), np.inf)
     for count in range(MOST_RECORDINGS, 1, -1):
         reached = _reach(ratios, recordings, count, alpha, POWER) <= distance
@@ -73,7 +73,7 @@ def may_decide(ratios: Ratios, recordings: Floats, most: int, margin: float, alp
     `recordings` are those that the ratios have a side. A ratio is decided at the margin if its interval lies wholly
     beyond or wholly within it.
     """
-    distance = np.abs(np.abs(ratios.logs) - margin) - ratios.bins
+    distance = np.abs(np.abs(ratios.logs) - margin) - ratios.unsure
     return np.asarray(_reach(ratios, recordings, most, alpha, FAINT) <= distance)
 
 

@@ -67,12 +67,13 @@ class Ratios:
     """Their standard errors; 0 if no recording differs from another of its drive; NaN if unknown."""
     freedom: Floats
     """Degrees of freedom; 1 where the error is 0 or unknown."""
-    bins: Floats
-    """Largest error that more recordings do not reduce: half a bin for each value that comes from bins, else 0."""
+    unsure: Floats
+    """Largest error that more recordings do not reduce: half a bin for each value that comes from bins, and the most
+    that load of others may have changed; else 0."""
 
     def chosen(self, places: npt.NDArray[np.bool_]) -> Ratios:
         """Return some of the ratios."""
-        return Ratios(self.logs[places], self.errors[places], self.freedom[places], self.bins[places])
+        return Ratios(self.logs[places], self.errors[places], self.freedom[places], self.unsure[places])
 
 
 def scatter_within(groups: Iterable[npt.ArrayLike]) -> tuple[float, int]:

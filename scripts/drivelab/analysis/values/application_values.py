@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.values.rows import faults, gravest, key_of, odd, row, rse_verdict, taint_reason
+from drivelab.analysis.values.rows import judgement, key_of, odd, row, rse_verdict
 from drivelab.analysis.verdict import AS_ASKED, IN_CHANGING_PHASE, IN_PHASE, PARTIAL
 from drivelab.criteria.repeats import FEWEST, relative_standard_error_pct
 
@@ -62,8 +63,7 @@ def _row(label: str, runs: pd.DataFrame, rse_threshold_pct: float) -> dict[str, 
         spread_low=min(values),
         spread_high=max(values),
         statistic=_statistic(used, requested),
-        verdict=gravest([verdict, *faults(used)]),
-        taint_reason=taint_reason(used),
+        **judgement(verdict, used, METRIC, (), values, statistics.median),
     )
 
 
@@ -140,13 +140,13 @@ def _replay_phase(label: str, runs: pd.DataFrame, metrics: tuple[str, ...]) -> I
             spread_low=min(values),
             spread_high=max(values),
             statistic=_passes_statistic(len(values)),
-            verdict=gravest([IN_CHANGING_PHASE if _changes(runs) else IN_PHASE, *_partial(runs), *faults(runs)]),
-            taint_reason=taint_reason(runs),
+            **judgement(_phase_verdict(runs), runs, metric, _partial(runs), values, statistics.median),
         )
 
 
-def _changes(runs: pd.DataFrame) -> bool:
-    return any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
+def _phase_verdict(runs: pd.DataFrame) -> str:
+    changes = any(alike is not None and not pd.isna(alike) and not alike for alike in runs["alike_passes"])
+    return IN_CHANGING_PHASE if changes else IN_PHASE
 
 
 def _repeats(
@@ -156,6 +156,7 @@ def _repeats(
     used = runs.head(odd(len(runs)) if requested is None else len(runs))
     for metric, values in _known(used, metrics):
         enough = len(values) >= FEWEST
+        statistic = statistics.median if requested or enough else itemgetter(0)
         rse_pct = relative_standard_error_pct(values) if enough else None
         verdict = rse_verdict(rse_pct, rse_threshold_pct)
         if not enough and requested == len(values):
@@ -164,15 +165,14 @@ def _repeats(
             key_of(used),
             label,
             metric,
-            value=statistics.median(values) if requested or enough else values[0],
+            value=statistic(values),
             n=len(values),
             **_samples(used, values),
             rse_pct=rse_pct,
             spread_low=min(values),
             spread_high=max(values),
             statistic="median of warm runs" if requested is None else _passes_statistic(len(values)),
-            verdict=gravest([verdict, *_partial(used), *faults(used)]),
-            taint_reason=taint_reason(used),
+            **judgement(verdict, used, metric, _partial(used), values, statistic),
         )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,10 @@ import pandas as pd
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.recovery import without_idle_time
 from drivelab.analysis.values.rows import (
+    disturbance_pct,
     evidence,
     faults,
+    gains,
     gravest,
     host_limit,
     key_of,
@@ -85,7 +87,8 @@ def power_words(cells: pd.DataFrame) -> str | None:
 _METRICS = ("iops", "bandwidth_mib_s", "mean_latency_us")
 _NUMBERS = (*_METRICS, *NINES, "read_ios", "write_ios", IOPS_PER_WATT)
 _COLUMNS = ("cell_label", "measured_as", "part", "threads", "queue_depth", "round", "directory")
-_ALSO_USED = ("step", "until", "reached", "phase", "power_source", "tainted", "taint_reason", "host_limit")
+_ALSO_USED = ("step", "until", "reached", "phase", "power_source", "tainted", "taint_reason", "host_limit",
+              "load_pct", "steal_pct")  # fmt: skip
 _Places = npt.NDArray[np.intp]
 """Row positions in a loop."""
 _BYTES_PER_MIB, _BYTES_PER_MB = 1 << 20, 10**6
@@ -108,21 +111,24 @@ class _Rule:
         """Return how many of the first `rounds` count: of repeats an odd number."""
         return rounds if self.reached is not None or rounds < FEWEST else odd(rounds)
 
+    def of(self, values: Sequence[float]) -> float:
+        """Return the value of values of rounds that count: their mean, or of repeats the median."""
+        is_mean = self.reached is not None or len(values) < FEWEST
+        return statistics.fmean(values) if is_mean else median_of_odd(list(values))
+
     def value(self, values: list[float], steady: str) -> dict[str, Any]:
         """Return columns from one value per round that counts. `steady` is the verdict if steady state is reached."""
         n = len(values)
         columns = {"spread_low": min(values), "spread_high": max(values), "rse_pct": None, "n": n, "samples": values,
-                 "scope": "rounds"}  # fmt: skip
+                 "scope": "rounds", "value": self.of(values)}  # fmt: skip
         if self.reached is not None:
             verdict = steady if self.reached else NOT_STEADY
-            return {**columns, "n": 1, "value": statistics.fmean(values), "statistic": WINDOW_AVERAGE,
-                    "verdict": verdict}  # fmt: skip
+            return {**columns, "n": 1, "statistic": WINDOW_AVERAGE, "verdict": verdict}
         if n < FEWEST:
             statistic = "one warm round" if n == 1 else f"mean of {n} warm rounds"
             verdict = AS_ASKED[n] if self.until == ROUNDS else TOO_FEW_RUNS
-            return {**columns, "value": statistics.fmean(values), "statistic": statistic,
-                    "verdict": verdict}  # fmt: skip
-        median = {"value": median_of_odd(values), "statistic": f"median of {n} warm rounds"}
+            return {**columns, "statistic": statistic, "verdict": verdict}
+        median = {"statistic": f"median of {n} warm rounds"}
         if self.in_phase and self.until == ROUNDS:
             return {**columns, **median, "verdict": IN_CHANGING_PHASE}
         rse_pct = relative_standard_error_pct(values)
@@ -166,9 +172,11 @@ class _Loop:
         directories = evidence(self.key["recording"], self.columns["directory"][places])
         holes = self._holes(places)
         if not self.columns["in_doubt"][places].any():
-            return _Shared(self.key, holes, None, None, directories)
+            return _Shared(self.rule, self.key, holes, None, None, None, directories)
         used = self.rows.iloc[places]
-        return _Shared(self.key, [*holes, *faults(used)], taint_reason(used), host_limit(used), directories)
+        return _Shared(
+            self.rule, self.key, [*holes, *faults(used)], taint_reason(used), host_limit(used), gains(used), directories
+        )
 
     def _holes(self, places: _Places) -> list[str]:
         """Return the verdict on a cell that lacks a round of the window. Its average covers another span."""
@@ -181,16 +189,23 @@ class _Loop:
 class _Shared:
     """What all values of a cell have in common."""
 
+    rule: _Rule
     key: dict[str, Any]
     faults: list[str]
     taint_reason: str | None
     host_limit: str | None
+    gains: list[float] | None
     evidence: list[str]
 
     def row(self, label: str, metric: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Return a row of the table."""
-        verdict = gravest([value["verdict"], *self.faults])
-        doubts = {"verdict": verdict, "taint_reason": self.taint_reason, "host_limit": self.host_limit}
+        verdicts = [value["verdict"], *self.faults]
+        doubts = {
+            "verdict": gravest(verdicts),
+            "taint_reason": self.taint_reason,
+            "host_limit": self.host_limit,
+            "disturbance_pct": disturbance_pct(metric, verdicts, self.gains, value["samples"], self.rule.of),
+        }
         return row(self.key, label, metric, **{**value, **doubts, "evidence": self.evidence})
 
 

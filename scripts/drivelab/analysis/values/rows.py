@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
-from drivelab.analysis.verdict import FAULTS, HOST_LIMITED, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
+from drivelab.analysis.verdict import FAULTS, FINE, HOST_LIMITED, RSE_OK, RSE_TOO_HIGH, TAINTED, TOO_FEW_RUNS
 from drivelab.criteria.host_limit import most_severe
-from drivelab.criteria.taint import digest, told
+from drivelab.criteria.taint import digest, is_busy, told
 from drivelab.tables.labels import KINDS, UNITS
 from drivelab.tables.schemas import KEY
 
@@ -17,6 +17,7 @@ from drivelab.tables.schemas import KEY
 def row(key: dict[str, Any], label: str, metric: str, **value: Any) -> dict[str, Any]:
     """Return a row of the table. `key` is from `key_of`, `value` has all columns of the value."""
     value.setdefault("host_limit", None)
+    value.setdefault("disturbance_pct", None)
     return {**key, "cell_label": label, "metric": metric, "kind": KINDS[metric], "unit": UNITS[metric], **value}
 
 
@@ -50,6 +51,59 @@ def evidence(recording: str, directories: Iterable[str]) -> list[str]:
 def faults(rows: pd.DataFrame) -> list[str]:
     """Return the verdicts TAINTED and HOST_LIMITED, if any of the rows of table `cells` or `replays` is so."""
     return [*([TAINTED] if rows["tainted"].any() else []), *([HOST_LIMITED] if host_limit(rows) else [])]
+
+
+BOUNDED = frozenset({"iops", "bandwidth_mib_s", "mean_latency_us", "access_time_us", "response_time_us", "duration_s"})
+"""Metrics that load of others changes by at most its share of the time: rates and means, no percentiles."""
+Statistic = Callable[[Sequence[float]], float]
+"""Makes a value of those of rows."""
+
+
+def judgement(
+    verdict: str, rows: pd.DataFrame, metric: str, others: Iterable[str], values: Sequence[float], statistic: Statistic
+) -> dict[str, Any]:
+    """Return the columns that say how far the value of a metric can be trusted.
+
+    `verdict` is that of its repeats and `others` are further faults. `rows` are of table `cells`, `replays` or the
+    like; the value is the `statistic` of their `values`.
+    """
+    verdicts = [verdict, *others, *faults(rows)]
+    return {
+        "verdict": gravest(verdicts),
+        "taint_reason": taint_reason(rows),
+        "host_limit": host_limit(rows),
+        "disturbance_pct": disturbance_pct(metric, verdicts, gains(rows), values, statistic),
+    }
+
+
+def disturbance_pct(
+    metric: str, verdicts: Iterable[str], gained: Sequence[float] | None, values: Sequence[float], statistic: Statistic
+) -> float | None:
+    """Return by how much load of others may have changed a value at most, in percent; None if that is not known.
+
+    It is known if nothing but the load stands against the value. `gained` is from `gains`.
+    """
+    if gained is None or metric not in BOUNDED or not set(verdicts) <= {*FINE, TAINTED}:
+        return None
+    pairs = list(zip(values, gained, strict=True))
+    measured = statistic(values)
+    raised, lowered = statistic([v * gain for v, gain in pairs]), statistic([v / gain for v, gain in pairs])
+    return 100 * (max(raised / measured, measured / lowered) - 1) if lowered > 0 else None
+
+
+def gains(rows: pd.DataFrame) -> list[float] | None:
+    """Return by what factor the rate of each row might be higher without load of others; None for other disturbances.
+
+    While others have a share s of the CPU time, a drive may lose this share of its time: its rate without them is at
+    most 1 / (1 - s) of the measured one.
+    """
+    tainted = rows["tainted"].astype(bool)
+    if not tainted.any() or "load_pct" not in rows or not is_busy(told(rows.loc[tainted, "taint_reason"])):
+        return None
+    shares = rows[["load_pct", "steal_pct"]].astype(float).fillna(0.0).sum(axis=1).where(tainted, 0.0) / 100
+    if not ((shares > 0) == tainted).all() or not (shares < 1).all():
+        return None
+    return [float(gain) for gain in 1 / (1 - shares)]
 
 
 def taint_reason(rows: pd.DataFrame) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from drivelab.analysis.values.rows import gravest
-from drivelab.analysis.values.summary import pooled
+from drivelab.analysis.values.summary import pooled, pooled_disturbance_pct
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.taint import told, worst
@@ -97,6 +97,7 @@ def _rows(name: str, found: Mapping[str, Mapping[tuple[str, int], list[_Row]]], 
             "verdict": gravest([row["verdict"] for row in rows]),
             "taint_reason": told(worst(reasons)),
             "host_limit": most_severe(row.get("host_limit") for row in rows),
+            "disturbance_pct": pooled_disturbance_pct(rows),
             "reduced": any(row["reduced"] for row in rows),
             "virtual": any(row["virtual"] for row in rows),
             "clock": " and ".join(clocks),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from drivelab.analysis.deltas.doubts import at_points
 from drivelab.analysis.values.bursts import bursts
 from drivelab.analysis.values.latency_values import NINES, has_ios_beyond
 from drivelab.analysis.values.loop_values import IOPS_PER_WATT, power_words, with_iops_per_watt
-from drivelab.analysis.values.rows import evidence, faults, gravest, host_limit, key_of, row, taint_reason
+from drivelab.analysis.values.rows import evidence, judgement, key_of, row
 from drivelab.analysis.values.saturation_values import CountedSlices, Level, counted_slices, level
 from drivelab.analysis.verdict import (
     IN_CHANGING_PHASE,
@@ -153,6 +153,7 @@ def _percentiles_us(latency_us: _Floats, counts: _Counts) -> _Floats:
 def _row(
     label: str, metric: str, slices: pd.DataFrame, value: dict[str, Any], statistic: str, verdict: str
 ) -> dict[str, Any]:
+    values = slices[metric].tolist() if metric in slices else []
     return row(
         key_of(slices),
         label,
@@ -163,7 +164,10 @@ def _row(
         evidence=evidence(str(slices["recording"].iloc[0]), slices["directory"]),
         rse_pct=None,
         statistic=statistic,
-        verdict=gravest([verdict, *faults(slices)]),
-        taint_reason=taint_reason(slices),
-        host_limit=host_limit(slices),
+        **judgement(verdict, slices, metric, (), values, lambda changed: _average(slices, metric, changed)),
     )
+
+
+def _average(slices: pd.DataFrame, metric: str, values: Sequence[float]) -> float:
+    """Return the average of a metric with other values."""
+    return level(slices.assign(**{metric: values}), metric).average

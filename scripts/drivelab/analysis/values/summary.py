@@ -19,6 +19,7 @@ from drivelab.analysis.values.loop_values import WINDOW_AVERAGE, loop_rows
 from drivelab.analysis.values.rows import gravest
 from drivelab.analysis.values.saturation_values import lacking, saturating
 from drivelab.analysis.values.soak_values import soak_rows
+from drivelab.analysis.verdict import FINE
 from drivelab.core.grouping import grouped
 from drivelab.criteria.host_limit import most_severe
 from drivelab.criteria.repeats import FEWEST, THRESHOLD_PCT
@@ -122,10 +123,12 @@ _OF_THE_VALUE = (
     "verdict",
     "taint_reason",
     "host_limit",
+    "disturbance_pct",
     "recordings",
     "evidence",
 )
 """Columns that may differ between pooled recordings; all others must be equal."""
+_MAY_BE_UNKNOWN = ("interval_low", "interval_high", "asymptote_pct", "disturbance_pct")
 
 
 def values_by_recording(
@@ -199,7 +202,10 @@ def with_deviations(rows: pd.DataFrame) -> pd.DataFrame:
             float(np.median(np.abs(samples - np.median(samples)))) if len(samples) >= FEWEST else math.nan
             for samples in rows["samples"]
         ],
-        **{name: rows[name].astype(float) for name in ("interval_low", "interval_high", "asymptote_pct")},
+        **{
+            name: rows[name].astype(float)
+            for name in ("interval_low", "interval_high", "asymptote_pct", "disturbance_pct")
+        },
     )
 
 
@@ -227,8 +233,21 @@ def _pooled(recordings: list[dict[str, Any]]) -> dict[str, Any]:
         "verdict": gravest([row["verdict"] for row in recordings]),
         "taint_reason": told(worst(reasons)),
         "host_limit": most_severe(row.get("host_limit") for row in recordings),
+        "disturbance_pct": pooled_disturbance_pct(recordings),
         "recordings": names,
     }
+
+
+def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
+    """Return the disturbance of a geometric mean of values; None if something else stands against one of them."""
+    logs = []
+    for value in values:
+        most_pct = value.get("disturbance_pct")
+        known = most_pct is not None and most_pct == most_pct
+        if value["verdict"] not in FINE and not known:
+            return None
+        logs.append(math.log1p(most_pct / 100) if known and most_pct is not None else 0.0)
+    return 100 * math.expm1(math.fsum(logs) / len(logs)) if any(logs) else None
 
 
 def _mean_pct(changes: list[float | None]) -> float | None:

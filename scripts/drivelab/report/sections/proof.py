@@ -140,6 +140,8 @@ def _delta_facts(row: Row, sides: Mapping[str, Row | None]) -> Iterator[Fact]:
         yield "Confidence interval", f"{number(row['interval_low_pct'])} to {quantity(row['interval_high_pct'], '%')}"
     if not is_missing(settled := row.get("asymptote_delta_pct")) and settled != row["delta_pct"]:
         yield "Delta of the fitted asymptotes", quantity(settled, "%")
+    if not is_missing(disturbance := row.get("disturbance_pct")):
+        yield "Load of others", f"may have changed the ratio by {quantity(disturbance, '%')}; the interval includes it"
     yield "Verdict", str(row["verdict"])
     for name, column in (
         ("p of no difference", "p_value"),

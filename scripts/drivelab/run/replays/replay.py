@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,7 +54,7 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
             enough = barrier.wait(f"before pass {repeat} of step {step}", enough=enough).enough
         if enough:
             return
-        done.append(_replay_once(bench, progress, step, repeat, traces[place], fields, prefilled, barrier))
+        done.append(_replay_counted(bench, progress, _Run(step, repeat, traces[place], fields), prefilled, barrier))
         prefilled = None
 
 
@@ -122,24 +122,55 @@ def _write_all(bench: Bench, name: str, schedule: Path, options: EngineOptions) 
     return facts
 
 
-def _replay_once(
-    bench: Bench,
-    progress: Progress,
-    step: int,
-    repeat: int,
-    trace: Scheduled,
-    fields: Mapping[str, Any],
-    prefilled: _Prefilled | None,
-    barrier: Barrier | None,
+@dataclass(frozen=True)
+class _Run:
+    """One replay of one trace."""
+
+    step: int
+    repeat: int
+    trace: Scheduled
+    fields: Mapping[str, Any]
+
+    @property
+    def warm(self) -> bool:
+        return bool(self.repeat > self.fields["cold_runs"])
+
+    @property
+    def phase(self) -> dict[str, Any]:
+        return {key: self.fields[key] for key in ("phase", "phase_pass") if key in self.fields}
+
+
+def _replay_counted(
+    bench: Bench, progress: Progress, run: _Run, prefilled: _Prefilled | None, barrier: Barrier | None
 ) -> dict[str, Any]:
-    """Replay one trace once, evaluate the evidence and append it to the journal.
+    """Replay one trace, again if load of others disturbed it, and append what counts to the journal; return its line.
+
+    A cold run and the pass of a phase are not repeated: the next one would find the drive in another state.
+    """
+    place = {"step": run.step, "repeat": run.repeat, "trace": run.trace.name}
+    first = [prefilled]
+
+    def attempt(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        return _replay_once(bench, progress, run, name, first.pop() if first else None, barrier)
+
+    name = f"cells/{run.step}-replay{run.repeat}-{run.trace.name}"
+    alike = run.warm and not run.phase and barrier is None
+    line, facts = bench.undisturbed(name, attempt, place, lambda line: line, alike=alike)
+    line = {**place, **line, **facts}
+    bench.recording.append("replay", **line)
+    return line
+
+
+def _replay_once(
+    bench: Bench, progress: Progress, run: _Run, name: str, prefilled: _Prefilled | None, barrier: Barrier | None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Replay one trace once, with its evidence in folder `name`; return what it gave and the facts for the journal.
 
     Drives with a `barrier` begin at a common time, `start_ns` in the journal, on CLOCK_MONOTONIC.
     """
-    warm = repeat > fields["cold_runs"]
-    phase = {key: fields[key] for key in ("phase", "phase_pass") if key in fields}
-    suffix = f", {phase['phase']} {phase['phase_pass']}" if phase else ""
-    text = f"replay {repeat} ({'warm' if warm else 'cold'}) of at most {_most(fields)} of {trace.name}{suffix}"
+    fields, trace, repeat = run.fields, run.trace, run.repeat
+    suffix = f", {run.phase['phase']} {run.phase['phase_pass']}" if run.phase else ""
+    text = f"replay {repeat} ({'warm' if run.warm else 'cold'}) of at most {_most(fields)} of {trace.name}{suffix}"
     expected_s = max(trace.prepared.trace_duration_s, 1.0)
 
     def tick(elapsed_s: float) -> None:
@@ -148,7 +179,6 @@ def _replay_once(
         )
 
     tick(0.0)
-    name = f"cells/{step}-replay{repeat}-{trace.name}"
     issued = fields.get("issued", ())
     data = new_data(bench.device.logical_block_bytes) if fields.get("verify") else None
     if prefilled is not None:
@@ -169,11 +199,11 @@ def _replay_once(
         # Only now, because the samples before a replay take a different time for each drive.
         if barrier is not None:
             lead_s = READY_S + READY_S_PER_REQUEST * trace.prepared.requests
-            release = barrier.wait(f"start of pass {repeat} of step {step}", lead_s=lead_s)
+            release = barrier.wait(f"start of pass {repeat} of step {run.step}", lead_s=lead_s)
             if bench.plan.clock == "wall":
                 common["start_ns"] = release.start_ns
         timed = replace(options, start_ns=common.get("start_ns"))
-        manner = Manner(fields["engine"], timed, watched=_is_watched(fields["watched"], warm))
+        manner = Manner(fields["engine"], timed, watched=_is_watched(fields["watched"], run.warm))
         return bench.device.replay(trace.prepared, folder, manner, tick)
 
     try:
@@ -189,13 +219,12 @@ def _replay_once(
     moved = sum(counts.get("bytes", 0) for counts in completed)
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
-        "step": step, "repeat": repeat, "warm": warm, **phase, "trace": trace.name, "trace_sha256": trace.sha256,
+        "warm": run.warm, **run.phase, "trace_sha256": trace.sha256,
         "choice": fields["choice"], "engine": report["engine"], **common,
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
-        **({"data_check": report["data_check"]} if data else {}), **replay_writes(report), **facts,
+        **({"data_check": report["data_check"]} if data else {}),
     }  # fmt: skip
-    bench.recording.append("replay", **line)
-    return line
+    return line, {**replay_writes(report), **facts}
 
 
 def replay_writes(report: Mapping[str, Any]) -> dict[str, Any]:
