@@ -193,11 +193,12 @@ class Bench:
         most_s, began_s = min(self._patience_s, LONGEST_WAIT_S), self.telemetry.now_s()
         busy, waited_s = True, 0.0
         while busy and waited_s + LOOK_S <= most_s:
-            looked_s = self.telemetry.now_s()
             self.telemetry.edge()
+            from_s = self.telemetry.now_s()
             time.sleep(LOOK_S)
+            to_s = self.telemetry.now_s()
             self.telemetry.edge()
-            busy = bool(self._load(looked_s, self.telemetry.now_s()))
+            busy = bool(self._load(from_s, to_s))
             waited_s = self.telemetry.now_s() - began_s
         self._patience_s -= waited_s
         self.give_way()
