@@ -230,7 +230,8 @@ _LIMITS = {
     ),
     limits.BUSY: _Limit(
         "busy", "Measured on a busy machine",
-        "Other programs or virtual machines used the host during these cells. The results may be too slow. Repeat the "
+        "Other programs or virtual machines used the host during these cells. The results may be too slow. Intervals "
+        "of deltas include the most that this may have changed, so a verdict holds. For a narrower one, repeat the "
         "measurement on an idle host.",
         disturbances.busy,
     ),

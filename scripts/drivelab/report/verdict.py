@@ -180,7 +180,7 @@ def lead_of(inputs: Inputs, deltas: list[Row]) -> str:
 def _busy(decided: list[Row]) -> str:
     """Say how many of the tests with a verdict were measured on a busy machine, as a part of a sentence."""
     count = sum(map(disturbed, decided))
-    return f"; {'' if count == len(decided) else f'{count} of these tests '}{BUSY}" if count else ""
+    return f"; {'' if count == len(decided) else f'{count} of these tests were '}{BUSY}" if count else ""
 
 
 def _range(deltas: list[Row]) -> str:
@@ -276,8 +276,15 @@ def terms(inputs: Inputs) -> str:
         f"{counted} Faster or slower: the difference between the drives is significant after adjustment for the "
         f"{family:,} comparisons tested in {among} (Benjamini{DASH}Hochberg). Beyond the margin: its whole "
         f"interval{f' ({level}, adjusted)' if level else ''} lies beyond ±{margins.removeprefix('±')}. Same within the "
-        f"margin: the whole interval lies within. Cannot tell: none of these, or a doubt applies.{_growth(inputs)}"
+        f"margin: the whole interval lies within. Cannot tell: none of these, or a doubt applies."
+        f"{_LOADED if any(map(disturbed, deltas)) else ''}{_growth(inputs)}"
     )
+
+
+_LOADED = (
+    f" Of what was {BUSY}, the interval includes the most that the load may have changed, and a difference has a "
+    "verdict only if it lies beyond the margin."
+)
 
 
 def _growth(inputs: Inputs) -> str:

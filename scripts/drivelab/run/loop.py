@@ -82,7 +82,12 @@ class _Loop:
         return self.pause_after(self.cells[done[-1]]) if done else 0.0
 
     def repeats_alike(self, place: Place) -> bool:
-        """Return whether a repeated cell finds the drive as it was: it only reads, or the rounds repeat it too."""
+        """Return whether a repeated cell finds the drive as it was: it only reads, or the rounds repeat it too.
+
+        A cell of a cold round is not worth it.
+        """
+        if self.history.is_cold(place[0]):
+            return False
         only_reads = self.cells[place[1]].read_share == 100
         return "phase" not in self.fields and (only_reads or rounds_at_most(self.fields["until"]) > 1)
 

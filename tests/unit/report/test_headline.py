@@ -9,7 +9,7 @@ import pytest
 from drivelab.analysis.values.rows import row
 from drivelab.report.headline import first_headlines, headline_inputs
 from drivelab.report.inputs import Inputs
-from drivelab.report.verdict import headline_values
+from drivelab.report.verdict import headline_values, lead
 from drivelab.tables import io
 from drivelab.tables.schemas import SCHEMAS
 
@@ -36,6 +36,21 @@ def test_one_line_for_each_measurement(paths: dict[str, Path]) -> None:
     ]
     assert "random write 4\u00a0KiB" in lines[0]
     assert len(lines_of(paths, most=1)) == 1
+
+
+def test_a_verdict_on_a_busy_machine_says_so(paths: dict[str, Path]) -> None:
+    quiet, deltas = lines_of(paths), io.read(paths["deltas"], "deltas")
+    loaded = deltas["measurement"] == "pts-iops"
+    doubt = "op7: tainted (load: others used 30 % of the host's CPU time)"
+    deltas.loc[loaded, "disturbance_pct"] = 8.0
+    deltas["doubts"] = [[doubt] if busy else [] for busy in loaded]
+    io.write(deltas, paths["deltas"], "deltas")
+    busy = lines_of(paths)
+    assert busy[0] == f"{quiet[0].removesuffix('.')}, measured on a busy machine."
+    assert busy[1:] == quiet[1:]
+    (words,) = lead(headline_inputs(paths["summary"].parent, ["."], "op7"))
+    assert " faster than op7 in " in words
+    assert words.endswith("of these tests were measured on a busy machine.")
 
 
 def test_what_was_not_purged_is_labelled(paths: dict[str, Path]) -> None:

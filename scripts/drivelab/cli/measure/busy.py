@@ -39,7 +39,7 @@ def settle(campaign: Campaign, when_busy: str, look: Callable[[Sequence[str]], t
             pass
         _say("The machine is idle now.")
     elif choice == CONTINUE:
-        _say("Continuing: what is disturbed is marked as tainted.")
+        _say("Continuing: what is disturbed is measured again if the load passes, or marked as tainted.")
     return choice in (WAIT, CONTINUE)
 
 
