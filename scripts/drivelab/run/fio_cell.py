@@ -48,8 +48,7 @@ class Bench:
         self.telemetry = Sampler(device.telemetry_sources(), recording.part)
         self._on_host = plan.clock == "wall"
         self._patience_s = PATIENCE_S
-        journal = recording.journal() if self._most_again else []
-        self._tainted: list[Mapping[str, Any]] = [line for line in journal if line["event"] == "tainted"]
+        self._tainted: list[Mapping[str, Any]] = [line for line in recording.journal() if line["event"] == "tainted"]
         """Attempts that others followed, with their places; also those before an interruption."""
         self._judged = False
         """Whether what runs is judged at once."""
@@ -175,7 +174,7 @@ class Bench:
         most = self._most_again if alike and (self.barrier is None or self._any_taint) else 0
         self._judged = most > 0
         done = sum(all(line.get(key) == value for key, value in place.items()) for line in self._tainted)
-        for number in range(done, most + 1):
+        for number in range(done, max(most, done) + 1):
             result, facts = attempt(name if number == 0 else f"{name}-again{number}")
             reasons = self._taints(facts) if number < most else []
             if not reasons or not self._is_over(reasons, facts):
@@ -190,8 +189,10 @@ class Bench:
         """Return whether what tainted an attempt is over; wait for load of others, and add `waited_s` to the facts."""
         if not is_busy(told(reasons)):
             return self._any_taint
-        self.forget()  # it would be part of the load
         most_s, began_s = min(self._patience_s, LONGEST_WAIT_S), self.telemetry.now_s()
+        if most_s < LOOK_S:
+            return False
+        self.forget()  # it would be part of the load
         busy, waited_s = True, 0.0
         while busy and waited_s + LOOK_S <= most_s:
             self.telemetry.edge()

@@ -211,7 +211,10 @@ def test_a_pass_of_a_phase_is_not_repeated(on: Callable[[Host], None]) -> None:
     assert not [line for line in journal if line["event"] == "tainted"]
 
 
-def test_repetitions_count_across_an_interruption(on: Callable[[Host], None], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most", [2, 0], ids=["", "turned off meanwhile"])
+def test_repetitions_count_across_an_interruption(
+    on: Callable[[Host], None], monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     host = Host(*range(99))
     on(host)
     plan = plan_of()
@@ -220,13 +223,15 @@ def test_repetitions_count_across_an_interruption(on: Callable[[Host], None], mo
 
         def run(*arguments: Any) -> Any:
             timing = act(*arguments)
-            if host.cell == 4:
+            if host.cell == 4 - (most == 0):
                 raise KeyboardInterrupt
             return timing
 
         patch.setattr(clock_device.ClockDevice, "run", run)
         with pytest.raises(KeyboardInterrupt):
             run_stages(plan)
+    monkeypatch.setattr(fio_cell, "REMEASURE", most)
     measure(plan, Path("conditioned.json"))
     journal = [line for line in read_journal(plan.recording_path) if line.get("round") == 2]
-    assert [line["event"] for line in journal] == ["tainted", "tainted", "cell"]
+    assert [line["event"] for line in journal] == [*["tainted"] * (most or 1), "cell"]
+    assert len({line["directory"] for line in journal}) == len(journal)
