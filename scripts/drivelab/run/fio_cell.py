@@ -51,7 +51,7 @@ class Bench:
         self._tainted: list[Mapping[str, Any]] = [line for line in recording.journal() if line["event"] == "tainted"]
         """Attempts that others followed, with their places; also those before an interruption."""
         self._judged = False
-        """Whether what runs is judged at once."""
+        """Whether what runs next is judged at once."""
         self.barrier: Barrier | None = None
         """Set if other drives are measured at the same time."""
         self._ended_s: float | None = None
@@ -78,6 +78,7 @@ class Bench:
         self._prepared = None
         thorough = self._any_taint
         self.telemetry.begin_cell(thorough, keep=self._judged)
+        self._judged = False
         before = self.device.kernel_writes() if counted else None
         cpus_before = cpu_times() if self._on_host else {}
         timing = act(directory)
@@ -172,9 +173,9 @@ class Bench:
         is called with the facts of each attempt that another one follows.
         """
         most = self._most_again if alike and (self.barrier is None or self._any_taint) else 0
-        self._judged = most > 0
         done = sum(all(line.get(key) == value for key, value in place.items()) for line in self._tainted)
         for number in range(done, max(most, done) + 1):
+            self._judged = most > 0
             result, facts = attempt(name if number == 0 else f"{name}-again{number}")
             reasons = self._taints(facts) if number < most else []
             if not reasons or not self._is_over(reasons, facts):
@@ -182,7 +183,6 @@ class Bench:
             self.recording.append("tainted", **place, **described(result), reasons=reasons, **facts)
             self._tainted.append(place)
             before_again(facts)
-        self._judged = False
         return result, facts
 
     def _is_over(self, reasons: list[str], facts: dict[str, Any]) -> bool:

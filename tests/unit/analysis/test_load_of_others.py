@@ -103,9 +103,7 @@ cell = st.tuples(st.floats(1, 1e6), st.floats(0, 0.9), st.floats(-1, 1))
 
 
 @settings(max_examples=200)
-@given(
-    st.lists(st.tuples(st.floats(1, 1e6), st.floats(0, 0.9), st.floats(-1, 1)), min_size=1, max_size=9), st.booleans()
-)
+@given(st.lists(cell, min_size=1, max_size=9), st.booleans())
 def test_no_effect_of_the_load_exceeds_the_size(cells: list[tuple[float, float, float]], is_median: bool) -> None:
     statistic = statistics.median if is_median else statistics.fmean
     measured = [value for value, _, _ in cells]

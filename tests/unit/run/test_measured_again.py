@@ -140,7 +140,7 @@ def test_load_that_stays_is_waited_for_once(on: Callable[[Host], None], monkeypa
     host = Host(*range(99), looks=float("inf"))
     on(host)
     monkeypatch.setattr(fio_cell, "LOOK_S", 0.001)
-    monkeypatch.setattr(fio_cell, "sleep", lambda seconds: time.sleep(0.005))
+    monkeypatch.setattr(fio_cell, "sleep", lambda seconds: time.sleep(0.02))
     plan = plan_of()
     tainted, cells = measured(plan)
     assert not tainted

@@ -18,14 +18,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from drivelab.analysis.deltas.differences import differing, forbidden
-from drivelab.analysis.deltas.doubts import (
-    OVER_RECORDINGS,
-    WORKLOAD_FACETS,
-    disturbed_sides,
-    doubts,
-    remarks,
-    without_loads,
-)
+from drivelab.analysis.deltas.doubts import OVER_RECORDINGS, WORKLOAD_FACETS, doubts, remarks, without_loads
 from drivelab.analysis.deltas.inference import adjusted, p_values
 from drivelab.analysis.deltas.judging import judged, percent, unsure
 from drivelab.analysis.deltas.recordings import Floats, Ratios, ratios
@@ -39,17 +32,7 @@ CONFIDENCE_PCT = 95.0
 _SAME_VALUE = ["measurement", "protocol", "cell_label", "metric", "kind", "unit"]
 _REPEATS = re.compile(r"\b(median|mean|best) of \d+")
 _SHARED_FIELDS = ("cell_label", "metric", "kind", "alike", "paired")
-_SIDE_FIELDS = (
-    "drive",
-    "statistic",
-    "verdict",
-    "taint_reason",
-    "disturbance_pct",
-    "logs",
-    "reduced",
-    "virtual",
-    "clock",
-)
+_SIDE_FIELDS = ("drive", "statistic", "verdict", "taint_reason", "logs", "reduced", "virtual", "clock")
 _SIDES = ("basis", "comparison")
 _SIGNS = {"time": -1.0, "speed": 1.0, "score": 1.0}
 """Sign that makes the logarithm of comparison/basis positive for an improvement, by kind of metric."""
@@ -126,10 +109,11 @@ def deltas_table(
     doubts_by_pair = [doubts(pair) for pair in records]
     allowed = np.array([not names for names in unaccepted], dtype=bool)
     comparable = pairs["alike"].to_numpy() & allowed
-    disturbed = np.array([disturbed_sides(pair) for pair in records])
-    without_doubt = comparable & (np.array([len(pair_doubts) for pair_doubts in doubts_by_pair]) == disturbed)
-    pairs["disturbance_pct"] = pairs[[f"disturbance_pct_{side}" for side in _SIDES]].astype(float).max(axis=1)
-    pairs["disturbance_pct"] = pairs["disturbance_pct"].where(without_doubt & (disturbed > 0))
+    disturbances = pairs[[f"disturbance_pct_{side}" for side in _SIDES]].astype(float)
+    # A disturbance of known size is one of the doubts; the interval includes it.
+    bounded = disturbances.notna().sum(axis=1).to_numpy()
+    without_doubt = comparable & (np.array([len(pair_doubts) for pair_doubts in doubts_by_pair]) == bounded)
+    pairs = pairs.assign(disturbance_pct=disturbances.max(axis=1).where(without_doubt))
     alpha = 1 - confidence_pct / 100
     ratios_by_pair = _ratios(pairs, comparable, without_doubt)
     p = p_values(ratios_by_pair, math.log1p(margin_pct / 100))

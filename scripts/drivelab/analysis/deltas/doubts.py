@@ -109,15 +109,6 @@ def doubts(pair: Pair) -> list[str]:
     return doubts_found + _different_workload_facets(pair) + _sample_doubts(pair)
 
 
-def disturbed_sides(pair: Pair) -> int:
-    """Return how many of the doubts are disturbances of known size, which the interval of the difference includes."""
-    return sum(pair[f"verdict_{side}"] == TAINTED and _known(pair[f"disturbance_pct_{side}"]) for side in _SIDES)
-
-
-def _known(number: float | None) -> bool:
-    return number is not None and not math.isnan(number)
-
-
 def remarks(pair: Pair, alpha: float) -> list[str]:
     """Return what the verdict does not show; `alpha` is the level of the test."""
     notes = []

@@ -242,11 +242,10 @@ def pooled_disturbance_pct(values: Iterable[Mapping[str, Any]]) -> float | None:
     """Return the disturbance of a geometric mean of values; None if something else stands against one of them."""
     logs = []
     for value in values:
-        most_pct = value.get("disturbance_pct")
-        known = most_pct is not None and most_pct == most_pct
-        if value["verdict"] not in FINE and not known:
+        most_pct: Any = value.get("disturbance_pct")
+        if value["verdict"] not in FINE and pd.isna(most_pct):
             return None
-        logs.append(math.log1p(most_pct / 100) if known and most_pct is not None else 0.0)
+        logs.append(0.0 if pd.isna(most_pct) else math.log1p(most_pct / 100))
     return 100 * math.expm1(math.fsum(logs) / len(logs)) if any(logs) else None
 
 

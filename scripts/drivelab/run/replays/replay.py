@@ -148,14 +148,13 @@ def _replay_counted(
     A cold run and the pass of a phase are not repeated: the next one would find the drive in another state.
     """
     place = {"step": run.step, "repeat": run.repeat, "trace": run.trace.name}
-    first = [prefilled]
+    first = f"cells/{run.step}-replay{run.repeat}-{run.trace.name}"
 
     def attempt(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        return _replay_once(bench, progress, run, name, first.pop() if first else None, barrier)
+        return _replay_once(bench, progress, run, name, prefilled if name == first else None, barrier)
 
-    name = f"cells/{run.step}-replay{run.repeat}-{run.trace.name}"
     alike = run.warm and not run.phase and barrier is None
-    line, facts = bench.undisturbed(name, attempt, place, lambda line: line, alike=alike)
+    line, facts = bench.undisturbed(first, attempt, place, lambda line: line, alike=alike)
     line = {**place, **line, **facts}
     bench.recording.append("replay", **line)
     return line
