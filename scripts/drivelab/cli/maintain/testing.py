@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,66 +20,137 @@ from drivelab.core.programs import python, start
 ROOT = Path(__file__).resolve().parents[4]
 NO_TESTS_COLLECTED = 5
 """pytest's exit status"""
-DEVICES = ("device and not single", "device and single")
-"""Markers of the device tests that run beside each other."""
+KEPT = ROOT / ".pytest_cache"
+"""Of each part: its results, PART.xml (JUnit), and pytest's cache, which knows the failed tests."""
 _PYTEST = python("-m", "pytest")
+_WORKERS = os.cpu_count() or 1
+_STEALING = ("--dist", "worksteal")  # keeps the tests of a file together, so that few workers make its fixtures
+_SECOND_OF_WORK = """
+import time
+end = time.monotonic() + 1
+done = 0
+while time.monotonic() < end:
+    done += len(repr([*range(100)]))
+print(done)
+"""
+_WORK = 3.3e10
+"""Work of the default tier, in the unit of _SECOND_OF_WORK."""
+_ACCIDENTS = 10
+"""More failures in one part are no accident, so they do not run again."""
 LEFT_OUT = """\
-Not run: the long tests of the same folders (./drivelab test long),
-and the report in a browser, a Slurm cluster, emulated drives (./drivelab test browser, cluster, emulated)."""
+Not run: tests in real time (./drivelab test device, long, browser, cluster, emulated)."""
 
 
-def run_default(arguments: Sequence[str]) -> int:
-    """Run all tests but the long ones, and say what was left out.
+@dataclass(frozen=True)
+class Part:
+    """Tests of a tier that one pytest runs."""
 
-    Paths and markers in the arguments replace this choice: the tests that they name run, long ones too.
-    """
-    if any(argument.startswith("-m") for argument in arguments):
-        return _pytest(*arguments)
-    if any(_is_path(argument) for argument in arguments):
-        return _beside("", *arguments)
-    status = _beside("not long and ", *arguments)
+    name: str
+    arguments: tuple[str, ...]
+    nice: int = 0
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A named set of tests; its parts run beside each other."""
+
+    summary: str
+    parts: tuple[Part, ...]
+
+
+def _of(folder: str, *arguments: str) -> tuple[Part, ...]:
+    """Return the tests of a folder; they end with status 77, and the reason, without what they need."""
+    return (Part(folder, (f"tests/{folder}", *arguments)),)
+
+
+TIERS: Mapping[str, Tier] = {
+    "default": Tier(
+        "all but those in real time (ten minutes on two cores); further arguments go to pytest",
+        (Part("default", ("-n", str(_WORKERS), *_STEALING, "-m", "not device and not long"), nice=5),),
+    ),
+    # One after another: in each part only one test uses the machine's loop devices, or what there is once.
+    "device": Tier(
+        "block devices, mounts and the kernel's tracer of this machine (root; ten minutes)",
+        (Part("device", ("-m", "device and not single and not long", "tests/drives")),
+         Part("device-single", ("-m", "device and single and not long", "tests/drives"))),
+    ),
+    "long": Tier(
+        "long studies, repeated kills, drive faults, all commands of the docs (twelve minutes)",
+        # One worker more: three of its tests run studies in real time.
+        (Part("long", ("-n", str(_WORKERS + 1), *_STEALING, "-m", "long and not device"), nice=5),
+         Part("long-device", ("-m", "long and device and not single", "tests/drives")),
+         Part("long-single", ("-m", "long and device and single", "tests/drives"))),
+    ),
+    "browser": Tier("report in a browser (Chromium; four minutes)", _of("browser")),
+    "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("cluster")),
+    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", _of("emulated")),
+    "packages": Tier(
+        "the wheel with the newest and the oldest packages of its bounds, without the lock (network; three minutes)",
+        _of("packages", "-n", "2", "-rP"),
+    ),
+    "again": Tier("the tests in real time that failed last, each alone, with nothing beside it", ()),
+    "fresh": Tier("set-up, demo and tests in minimal Debian systems (root; takes half an hour)", ()),
+}  # fmt: skip
+
+
+def _default(arguments: Sequence[str]) -> int:
+    """Run the default tier, after its expected time. Paths and markers replace the choice of tests."""
+    if any(argument.startswith("-m") or _is_path(argument) for argument in arguments):
+        return _run(*_PYTEST, *arguments)
+    print(f"drivelab: this takes about {_expected_s() / 60:.0f} min on this machine now", flush=True)
+    status = _tier(TIERS["default"], arguments)
     print(LEFT_OUT)
     return status
 
 
-def _beside(marker: str, *arguments: str, waiting: int = 0) -> int:
-    """Run the device tests beside the others: they mostly wait. Their output follows that of the others.
+def _expected_s() -> float:
+    """Return how long the default tier takes here now, from a second of work on all processors."""
 
-    The others have a worker for each CPU, and `waiting` more.
-    The device tests run in two processes, in each one after another. One has those that use what this machine has once.
-    """
-    places = [] if any(map(_is_path, arguments)) else ["tests/drives"]
+    def pace(_: int) -> int:
+        return int(subprocess.run(python("-c", _SECOND_OF_WORK), capture_output=True, text=True, check=True).stdout)
+
+    with ThreadPoolExecutor() as pool:
+        return _WORK / sum(pool.map(pace, range(_WORKERS)))
+
+
+def _tier(tier: Tier, arguments: Sequence[str]) -> int:
+    """Run the parts of a tier beside each other; the output of the others follows that of the first."""
     with ExitStack() as running:
-        outputs = [running.enter_context(tempfile.TemporaryFile("w+")) for _ in DEVICES]
-        devices = [
-            running.enter_context(
-                _start(*_PYTEST, "-m", f"{marker}{which}", *places, *arguments, stdout=output, stderr=output)
-            )
-            for which, output in zip(DEVICES, outputs, strict=True)
-        ]  # fmt: skip
-        # Stealing keeps the tests of a file together, so that few workers make its fixtures. Device tests run in real
-        # time, so they take precedence (nice).
-        workers = str((os.cpu_count() or 1) + waiting)
-        others = (*_PYTEST, "-n", workers, "--dist", "worksteal", "-m", f"{marker}not device", *arguments)
-        statuses = [_run("nice", "-n", "5", *others), *map(_end, devices)]
-        for which, output in zip(DEVICES, outputs, strict=True):
+        outputs = [running.enter_context(tempfile.TemporaryFile("w+")) for _ in tier.parts[1:]]
+        started = [running.enter_context(_start_part(part, arguments, **options)) for part, options in zip(
+            tier.parts, [{}, *({"stdout": output, "stderr": output} for output in outputs)], strict=True
+        )]  # fmt: skip
+        statuses = [_end(process) for process in started]
+        for part, output in zip(tier.parts[1:], outputs, strict=True):
             output.seek(0)
-            print(f"\nTests '{which}':\n", output.read(), sep="")
-    failures = [status for status in statuses if status not in (0, NO_TESTS_COLLECTED)]
-    return failures[0] if failures else min(statuses)
+            print(f"\nTests '{part.name}':\n", output.read(), sep="")
+    return max((status for status in statuses if status != NO_TESTS_COLLECTED), default=NO_TESTS_COLLECTED)
+
+
+def _start_part(part: Part, arguments: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+    kept = ("-o", f"cache_dir={KEPT / part.name}", "--cache-clear", "--junitxml", str(KEPT / f"{part.name}.xml"))
+    return _start("nice", "-n", str(part.nice), *_PYTEST, *part.arguments, *kept, *arguments, **options)
+
+
+def _again(arguments: Sequence[str]) -> int:
+    """Run what failed last in each tier in real time once more, one after another."""
+    statuses = [0]
+    for part in (part for name, tier in TIERS.items() if name != "default" for part in tier.parts):
+        record = KEPT / part.name / "v/cache/lastfailed"
+        failed = json.loads(record.read_text()) if record.exists() else {}
+        if len(failed) > _ACCIDENTS:
+            print(f"\nTests '{part.name}': {len(failed)} failed, which is no accident: not again", flush=True)
+            statuses.append(1)
+        elif failed:
+            print(f"\nTests '{part.name}' again:", flush=True)
+            kept = ("-o", f"cache_dir={KEPT / part.name}", "--junitxml", str(KEPT / f"{part.name}.again.xml"))
+            once_more = ("--last-failed", "--last-failed-no-failures", "none", *kept)
+            statuses.append(_run(*_PYTEST, *part.arguments, "-n", "0", *once_more, *arguments))
+    return max(status for status in statuses if status != NO_TESTS_COLLECTED)
 
 
 def _is_path(argument: str) -> bool:
     return not argument.startswith("-") and (ROOT / argument.partition("::")[0]).exists()
-
-
-def _of(folder: str) -> Callable[[Sequence[str]], int]:
-    """Return what runs the tests of a folder; they end with status 77, and the reason, without what they need."""
-    return lambda arguments: _pytest(folder, *arguments)
-
-
-def _pytest(*arguments: str) -> int:
-    return _run(*_PYTEST, *arguments)
 
 
 def _run(*command: str) -> int:
@@ -97,34 +170,6 @@ def _end(process: subprocess.Popen[Any]) -> int:
             return process.wait()
         except KeyboardInterrupt:  # the terminal interrupts the process too; it cleans up
             continue
-
-
-@dataclass(frozen=True)
-class Tier:
-    """A named set of tests; `run` takes the remaining arguments and returns the exit status."""
-
-    summary: str
-    run: Callable[[Sequence[str]], int]
-
-
-TIERS = {
-    "default": Tier("all but the long tests (ten minutes on two cores); further arguments go to pytest", run_default),
-    "long": Tier(
-        "long studies, repeated kills, drive faults, all commands of the docs (twelve minutes)",
-        lambda more: _beside("long and ", *more, waiting=1),  # three of them run studies in real time
-    ),
-    "browser": Tier("report in a browser (Chromium; four minutes)", _of("tests/browser")),
-    "cluster": Tier("studies on a two-host Slurm on this machine (root; ten minutes)", _of("tests/cluster")),
-    "emulated": Tier("NVMe, SATA and SCSI drives of emulated machines (QEMU, root; 15 minutes)", _of("tests/emulated")),
-    "packages": Tier(
-        "the wheel with the newest and the oldest packages of its bounds, without the lock (network; three minutes)",
-        lambda more: _pytest("tests/packages", "-n", "2", "-rP", *more),
-    ),
-    "fresh": Tier(
-        "set-up, demo and tests in minimal Debian systems (root; takes half an hour)",
-        lambda releases: _run("tests/fresh/run.sh", *releases),
-    ),
-}
 
 
 def split_tier(arguments: Sequence[str]) -> tuple[str, Sequence[str]]:
@@ -165,4 +210,7 @@ def _test(options: argparse.Namespace) -> int:
         raise UserError("test: the tests are in the source of drivelab, not in the installed package. Get the source, "
                         "and run ./drivelab test in its folder.")  # fmt: skip
     tier, arguments = split_tier(options.arguments)
-    return TIERS[tier].run(arguments)
+    if tier == "fresh":
+        return _run("tests/fresh/run.sh", *arguments)
+    runs = {"default": _default, "again": _again}
+    return runs[tier](arguments) if tier in runs else _tier(TIERS[tier], arguments)

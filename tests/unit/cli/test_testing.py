@@ -1,0 +1,90 @@
+"""`drivelab test`: what failed in real time runs once more, and the end names what then passed."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drivelab.cli.maintain import testing
+from drivelab.core.errors import UserError
+
+FLAKY = """
+from pathlib import Path
+import pytest
+
+def test_moment():
+    been = Path(__file__).with_name("been")
+    here = been.exists()
+    been.touch()
+    assert here, "another moment"
+
+def test_sound(): pass
+"""
+BROKEN = """
+import pytest
+
+@pytest.mark.parametrize("number", range({count}))
+def test_broken(number): assert False
+"""
+Tier = Callable[[str], testing.Tier]
+
+
+@pytest.fixture
+def tier(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Tier:
+    """Return a function that makes a tier in real time of one file of tests."""
+    monkeypatch.setattr(testing, "ROOT", tmp_path)
+    monkeypatch.setattr(testing, "KEPT", tmp_path / ".pytest_cache")
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+
+    def make(text: str) -> testing.Tier:
+        (tmp_path / "test_it.py").write_text(text)
+        made = testing.Tier("", (testing.Part("made", ("test_it.py",)),))
+        monkeypatch.setattr(testing, "TIERS", {"default": testing.TIERS["default"], "made": made})
+        return made
+
+    return make
+
+
+def table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The table at the end of `.ci/run`, below its heading, without the seconds."""
+    capsys.readouterr()
+    script = runpy.run_path(str(Path(__file__).resolve().parents[3] / ".ci/table.py"))
+    script["main"].__globals__["KEPT"] = tmp_path / ".pytest_cache"
+    script["main"]()
+    first, *others = capsys.readouterr().out.splitlines()[2:]
+    return [" ".join(first.split()[:-1]), *others]
+
+
+def test_a_test_that_passes_alone_is_unstable(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testing._tier(tier(FLAKY), ()) == 1
+    assert testing._again(()) == 0
+    assert table(tmp_path, capsys)[:2] == [
+        "made 1 0 1", "unstable: test_it::test_moment: AssertionError: another moment",
+    ]  # fmt: skip
+
+
+def test_a_test_that_fails_twice_has_failed(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testing._tier(tier(BROKEN.format(count=2)), ()) == 1
+    assert testing._again(()) == 1
+    assert table(tmp_path, capsys)[0] == "made 0 2 0"
+
+
+def test_many_failures_are_no_accident(tier: Tier, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert testing._tier(tier(BROKEN.format(count=11)), ()) == 1
+    assert testing._again(()) == 1
+    assert not (tmp_path / ".pytest_cache/made.again.xml").exists()
+    assert table(tmp_path, capsys)[0] == "made 0 11 0"
+
+
+def test_what_passed_does_not_run_again(tier: Tier, tmp_path: Path) -> None:
+    assert testing._tier(tier("def test_sound(): pass"), ()) == 0
+    assert testing._again(()) == 0
+    assert not (tmp_path / ".pytest_cache/made.again.xml").exists()
+
+
+def test_an_unknown_tier_is_refused() -> None:
+    with pytest.raises(UserError, match="no tier or path 'deep'"):
+        testing.split_tier(["deep"])
