@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Self, TypeVar
 
 import pytest
 
@@ -94,13 +95,13 @@ class Project:
         self.edit(*PNG_OFF)
         (folder / "config/mini.yaml").write_text(STUDY)
 
-    def copied(self, folder: Path) -> Project:
+    def copied(self, folder: Path) -> Self:
         """Copy the project, with results and file times, to another folder."""
         shutil.copytree(self.folder, folder, symlinks=True)
-        return Project.at(folder)
+        return self.at(folder)
 
     @classmethod
-    def at(cls, folder: Path) -> Project:
+    def at(cls, folder: Path) -> Self:
         """Return the project that is already in a folder."""
         project = cls.__new__(cls)
         project.folder = folder
@@ -223,7 +224,12 @@ class Project:
         return {str(p.relative_to(self.folder)): p.stat().st_mtime_ns for p in result}
 
 
-def made_once(factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[Project], object]) -> Project:
+P = TypeVar("P", bound="Project")
+
+
+def made_once(
+    factory: pytest.TempPathFactory, worker_id: str, name: str, make: Callable[[P], object], kind: type[P]
+) -> P:
     """Return a project that `make` completes once for all workers of this test run."""
     base = factory.getbasetemp() if worker_id == "master" else factory.getbasetemp().parent
     folder = base / name
@@ -232,6 +238,6 @@ def made_once(factory: pytest.TempPathFactory, worker_id: str, name: str, make: 
         made = folder.with_suffix(".made")
         if not made.exists():
             shutil.rmtree(folder, ignore_errors=True)  # of a worker that failed
-            make(Project(folder))
+            make(kind(folder))
             made.touch()
-    return Project.at(folder)
+    return kind.at(folder)

@@ -115,6 +115,7 @@ def test_after_a_kill_the_next_run_completes_and_measures_nothing_twice(tmp_path
 @pytest.mark.long
 def test_the_study_as_shipped_runs_throughput_and_latency(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
+    project.end_with_tables()
     done = project.drivelab("run")
     assert done.returncode == 0, done.stderr
     tables = project.folder / "results/first/tables"

@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from doc_commands import shortened_study
 from wheels import PIP, build_wheel, make_environment, variables
 
 from drivelab.plan.places import ROOT
@@ -54,6 +53,20 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     return Installation(tmp_path_factory.mktemp("installed"))
 
 
+SIMULATED = """\
+name: simulated
+results: results
+clock: virtual
+drives: [op7]
+traces:
+  sqlite: {shipped: sqlite-inserts}
+measurements:
+  - protocol: pts-iops
+    scale: demo
+    set: {loop: {runtime: 100ms, cells: {read_share: [0], block_size: [4KiB]}}}
+  - {protocol: trace-replay, scale: demo, trace: sqlite}
+"""
+"""A loop and a replay, with figures and a report."""
 pytestmark = [pytest.mark.long, pytest.mark.xdist_group("installed")]
 
 
@@ -68,13 +81,12 @@ def test_wheel_has_everything_that_the_checkout_ships(installed: Installation) -
     assert not any("__pycache__" in name or name.startswith("tests/") for name in names)
 
 
-def test_the_demo_runs_in_a_new_project_without_the_checkout(installed: Installation) -> None:
+def test_a_study_runs_in_a_new_project_without_the_checkout(installed: Installation) -> None:
     done = installed.run("drivelab", "init", "mine", cwd=installed.folder)
     assert done.returncode == 0, done.stderr
     assert "cd mine\n  drivelab demo" in done.stdout
     project = installed.folder / "mine"
-    demo = project / "config/demo.yaml"
-    (project / "config/simulated.yaml").write_text(shortened_study(demo.read_text()))
+    (project / "config/simulated.yaml").write_text(SIMULATED)
     for command in (["study", "check", "config/simulated.yaml"], ["plan", "config/demo.yaml"],
                     ["run", "config/simulated.yaml"], ["query", "SELECT * FROM summary"],
                     ["report", "config/simulated.yaml"], ["trace", "info", "traces/sqlite-inserts.parquet"],
