@@ -16,7 +16,17 @@ from rows import table
 from drivelab.analysis.deltas.deltas import deltas_table
 from drivelab.analysis.values.rows import disturbance_pct, gains
 from drivelab.analysis.values.summary import pooled_disturbance_pct
-from drivelab.analysis.verdict import BETTER, CANNOT_TELL, FASTER_BEYOND, RSE_TOO_HIGH, SAME, STEADY, TAINTED, WORSE
+from drivelab.analysis.verdict import (
+    BETTER,
+    CANNOT_TELL,
+    FASTER_BEYOND,
+    NOT_STEADY,
+    RSE_TOO_HIGH,
+    SAME,
+    STEADY,
+    TAINTED,
+    WORSE,
+)
 
 LOAD = "load: others used 40 % of the host's CPU time"
 
@@ -95,7 +105,11 @@ def test_what_is_not_bounded_has_no_size() -> None:
     size = lambda metric, *verdicts: disturbance_pct(metric, verdicts, [1.5], [100.0], statistics.fmean)  # noqa: E731
     assert size("iops", STEADY, TAINTED) == pytest.approx(50)
     assert size("p99_latency_us", STEADY, TAINTED) is None
-    assert size("iops", RSE_TOO_HIGH, TAINTED) is None
+    assert size("iops", NOT_STEADY, TAINTED) is None
+
+
+def test_repeats_that_do_not_agree_under_load_have_a_size() -> None:
+    assert disturbance_pct("iops", [RSE_TOO_HIGH, TAINTED], [1.5], [100.0], statistics.fmean) == pytest.approx(50)
 
 
 cell = st.tuples(st.floats(1, 1e6), st.floats(0, 0.9), st.floats(-1, 1))

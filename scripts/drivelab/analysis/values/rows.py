@@ -81,9 +81,10 @@ def disturbance_pct(
 ) -> float | None:
     """Return by how much load of others may have changed a value at most, in percent; None if that is not known.
 
-    It is known if nothing but the load stands against the value. `gained` is from `gains`.
+    It is known if nothing but the load stands against the value. `gained` is from `gains`. Repeats that do not agree
+    count as an effect of the load: the scatter between recordings, which the tests use, includes theirs.
     """
-    if gained is None or metric not in BOUNDED or not set(verdicts) <= {*FINE, TAINTED}:
+    if gained is None or metric not in BOUNDED or not set(verdicts) <= {*FINE, TAINTED, RSE_TOO_HIGH}:
         return None
     pairs = list(zip(values, gained, strict=True))
     measured = statistic(values)
