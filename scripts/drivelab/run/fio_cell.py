@@ -27,9 +27,9 @@ REMEASURE = 0 if os.environ.get("DRIVELAB_REMEASURE") == "0" else 2
 """Repetitions of what load of others disturbed, unless the study says another number (ours)."""
 LOOK_S = 1.0
 """How long the host is looked at before a repetition: the kernel counts CPU time in ticks of 10 ms."""
-PATIENCE_S, PATIENCE_SHARE, LONGEST_WAIT_S = 10.0, 0.1, 60.0
-"""A measurement waits for others at most so long, and a tenth of what it measured, and no single time longer than the
-last (ours): a drive that idles is another drive."""
+LOOKS_S, LOOKS_SHARE = 5.0, 0.1
+"""A measurement looks at most so long, and a tenth of what it measured (ours). It looks once before a repetition, and
+does not wait until others end: a drive that idles recovers, so it would be another drive."""
 
 Attempt = Callable[[str], tuple[Any, dict[str, Any]]]
 """Runs something with its evidence in the folder of this name; returns the result and the facts for the journal."""
@@ -47,7 +47,7 @@ class Bench:
         """Whether the study asks for repetitions, which is for all that is tainted; else only load of others counts."""
         self.telemetry = Sampler(device.telemetry_sources(), recording.part)
         self._on_host = plan.clock == "wall"
-        self._patience_s = PATIENCE_S
+        self._looks_left_s = LOOKS_S
         self._tainted: list[Mapping[str, Any]] = [line for line in recording.journal() if line["event"] == "tainted"]
         """Attempts that others followed, with their places; also those before an interruption."""
         self._judged = False
@@ -96,7 +96,7 @@ class Bench:
             if self._ended_s is not None:
                 facts["gap_ms"] = round(1000 * (timing.started_s - self._ended_s), 3)
             self._ended_s = timing.ended_s
-            self._patience_s += PATIENCE_SHARE * (timing.ended_s - timing.started_s)
+            self._looks_left_s += LOOKS_SHARE * (timing.ended_s - timing.started_s)
             if timing.prepared:
                 facts["prepared"] = True
         return directory, facts
@@ -186,27 +186,21 @@ class Bench:
         return result, facts
 
     def _is_over(self, reasons: list[str], facts: dict[str, Any]) -> bool:
-        """Return whether what tainted an attempt is over; wait for load of others, and add `waited_s` to the facts."""
+        """Return whether what tainted an attempt is over; look for load of others, and add `waited_s` to the facts."""
         if not is_busy(told(reasons)):
             return self._any_taint
-        most_s, began_s = min(self._patience_s, LONGEST_WAIT_S), self.telemetry.now_s()
-        if most_s < LOOK_S:
+        if self._looks_left_s < LOOK_S:
             return False
         self.forget()  # it would be part of the load
-        busy, waited_s = True, 0.0
-        while busy and waited_s + LOOK_S <= most_s:
-            self.telemetry.edge()
-            from_s = self.telemetry.now_s()
-            sleep(LOOK_S)
-            to_s = self.telemetry.now_s()
-            self.telemetry.edge()
-            busy = bool(self._load(from_s, to_s))
-            waited_s = self.telemetry.now_s() - began_s
-        self._patience_s -= waited_s
+        self.telemetry.edge()
+        from_s = self.telemetry.now_s()
+        sleep(LOOK_S)
+        to_s = self.telemetry.now_s()
+        self.telemetry.edge()
+        self._looks_left_s -= to_s - from_s
         self.give_way()
-        if waited_s:
-            facts["waited_s"] = round(waited_s, 3)
-        return not busy
+        facts["waited_s"] = round(to_s - from_s, 3)
+        return not self._load(from_s, to_s)
 
     def _attempt(self, name: str, cell: Cell, on_tick: Callable[[float], None]) -> tuple[FioResult, dict[str, Any]]:
         try:

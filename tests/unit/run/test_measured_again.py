@@ -40,10 +40,10 @@ ROUNDS = "{rounds: 3}"
 
 
 class Host:
-    """A host with one CPU, which others use during the cells with the numbers `during`, and `looks` seconds on."""
+    """A host with one CPU, which others use during the cells with the numbers `during`, or longer if it `stays`."""
 
-    def __init__(self, *during: int, looks: float = 0) -> None:
-        self.during, self.looks, self.cell, self.waited, self.looked = during, looks, 0, 0, 0
+    def __init__(self, *during: int, stays: bool = False) -> None:
+        self.during, self.stays, self.cell, self.looked = during, stays, 0, 0
         self.total_s = self.busy_s = 0.0
         self.is_loaded = False
 
@@ -53,9 +53,8 @@ class Host:
         return {"cpu_total_s": self.total_s, "cpu_busy_s": self.busy_s, "own_cpu_s": 0.0}
 
     def wait(self, seconds: float) -> None:
-        self.waited += 1
         self.looked += 1
-        self.is_loaded = self.is_loaded and self.waited <= self.looks
+        self.is_loaded = self.is_loaded and self.stays
 
 
 @pytest.fixture
@@ -69,7 +68,6 @@ def on(project: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Host], None]
                     return act(*arguments)
                 host.cell += 1
                 host.is_loaded = host.cell in host.during
-                host.waited = 0
                 started_s = time.monotonic()
                 act(*arguments)
                 return Timing(started_s, time.monotonic())
@@ -116,12 +114,13 @@ def test_a_disturbed_cell_is_measured_again(on: Callable[[Host], None]) -> None:
     assert loop_of(plan)["tainted"].tolist() == [False] * len(cells)
 
 
-def test_it_waits_until_the_load_has_passed(on: Callable[[Host], None]) -> None:
-    host = Host(2, looks=3)
+def test_it_does_not_wait_for_load_that_stays(on: Callable[[Host], None]) -> None:
+    host = Host(2, stays=True)
     on(host)
-    tainted, _ = measured(plan_of())
-    assert len(tainted) == 1
-    assert host.looked == 4, "three looks at a loaded host, and one at an idle one"
+    plan = plan_of()
+    tainted, cells = measured(plan)
+    assert (tainted, host.looked) == ([], 1)
+    assert loop_of(plan)["tainted"].tolist() == [number == 1 for number in range(len(cells))]
 
 
 def test_two_repetitions_are_the_most(on: Callable[[Host], None]) -> None:
@@ -133,12 +132,11 @@ def test_two_repetitions_are_the_most(on: Callable[[Host], None]) -> None:
     assert loop_of(plan)["tainted"].tolist() == [False, True, False, False]
 
 
-def test_load_that_stays_is_waited_for_once(on: Callable[[Host], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The wait ends with the patience; then a disturbed cell keeps its taint, and the next one is not waited for."""
-    monkeypatch.setattr(fio_cell, "PATIENCE_S", 0.02)
-    monkeypatch.setattr(fio_cell, "PATIENCE_SHARE", 0.0)
-    host = Host(*range(99), looks=float("inf"))
-    on(host)
+def test_looks_are_few(on: Callable[[Host], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """They end with their time; then a disturbed cell keeps its taint at once."""
+    monkeypatch.setattr(fio_cell, "LOOKS_S", 0.02)
+    monkeypatch.setattr(fio_cell, "LOOKS_SHARE", 0.0)
+    on(Host(*range(99), stays=True))
     monkeypatch.setattr(fio_cell, "LOOK_S", 0.001)
     monkeypatch.setattr(fio_cell, "sleep", lambda seconds: time.sleep(0.02))
     plan = plan_of()
