@@ -148,9 +148,3 @@ def made_archives(folder: Path, *results: Result) -> list[Path]:
         made_archive(path, replace(result, seed=path.name))
         paths.append(path)
     return paths
-
-
-def over_dates(speeds: Sequence[float], **facts: Any) -> list[Result]:
-    """Return a result for each day from 1 January 2026."""
-    return [Result(date=f"2026-{1 + day // 28:02d}-{1 + day % 28:02d}", speed=speed, **facts)
-            for day, speed in enumerate(speeds)]  # fmt: skip

@@ -46,7 +46,6 @@ ALONE = [
     "trace formats",
     "trace info boot-read",
     "trace list",
-    "trend one.tar.gz two.tar.gz",
     "virtual status",
 ]
 OF_TRACES = [

@@ -211,18 +211,15 @@ def _parquet(table: pa.Table, name: str) -> bytes:
 REPORT_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: str, values: Mapping[str, Any], folder: Path | None = None) -> str:
-    """Return the HTML of a page without scripts, with all texts escaped and the style of reports.
-
-    `folder` has the template if it is not one of reports.
-    """
+def page(template: str, values: Mapping[str, Any]) -> str:
+    """Return the HTML of a page without scripts, with all texts escaped and the style of reports."""
     style = Markup((REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
-    return _environment(folder).get_template(template).render(style=style, **values)
+    return _environment().get_template(template).render(style=style, **values)
 
 
-def _environment(folder: Path | None = None) -> Environment:
+def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader([*filter(None, [folder]), REPORT_TEMPLATES]),
+        loader=FileSystemLoader(REPORT_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
