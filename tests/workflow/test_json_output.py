@@ -40,7 +40,6 @@ ALONE = [
     "protocol list",
     "protocol show pts-latency",
     "protocol show trace-replay --scale demo",
-    "publish one.tar.gz two.tar.gz -o site",
     "steady-state 1 1 1 1 1.01",
     "steady-state --csv rounds.csv",
     "trace formats",
