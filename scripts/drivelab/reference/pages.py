@@ -15,8 +15,6 @@ from drivelab.cli.main import parser
 from drivelab.criteria.soundness import FAULTS
 from drivelab.host.catalogue import catalogue
 from drivelab.plan import drive_sheet
-from drivelab.plan.places import SHIPPED
-from drivelab.plan.schema import load_schema
 from drivelab.plan.subject_kinds import KINDS
 from drivelab.reference import gallery, json_schemas
 from drivelab.reference.markdown import anchor, code, comments, docstrings, table
@@ -133,7 +131,6 @@ def pages() -> dict[str, str]:
     """Return the text of every page by file name."""
     texts = {
         "commands.md": _commands(),
-        "json.md": _json(),
         "study.md": _study(),
         "protocol.md": _protocol(),
         "drive_sheet.md": _drive_sheet(),
@@ -150,22 +147,6 @@ def pages() -> dict[str, str]:
 
 def _commands() -> str:
     return "# Commands\n\n`drivelab` without arguments lists them.\n\n" + sections(parser())
-
-
-def _json() -> str:
-    """Return the page of the JSON that commands print."""
-    rows = []
-    for path in sorted((SHIPPED / "workflow/schemas/output").glob("*.schema.yaml")):
-        name = path.name.removesuffix(".schema.yaml")
-        link = f"[{name}](../../workflow/schemas/output/{path.name})"
-        schema = load_schema(f"output/{name}")
-        keys = schema.get("properties") or schema.get("items", {}).get("properties") or {}
-        rows.append((link, f"{schema['description']} Keys: {', '.join(map(code, keys)) or 'names'}."))
-    return (
-        "# JSON output\n\nWhat commands print with `--json`, each with its JSON Schema. Numbers are in the unit that "
-        "the key's name ends in; null is unknown. A test validates the output of each command.\n\n"
-        + table(("schema", "meaning"), rows)
-    )
 
 
 def _study() -> str:
