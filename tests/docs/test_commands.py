@@ -16,15 +16,12 @@ block give further instructions:
   not part of a study
 * `<!-- test: printed -->`: the same, of a command that only the test named in `doc_commands` runs
 * `<!-- test: query FOLDER -->`: the results folder of an SQL block, if it is not the demo's
-* `<!-- test: serve -->`: the command runs until it is interrupted
 """
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -130,11 +127,8 @@ class Page:
             if command.kind == "parsed":
                 parse(command.line)
             elif command.kind == "run":
-                if block.directive == "serve":
-                    self._serve(command)
-                else:
-                    arguments = block.directive.split()
-                    self._run(command, int(arguments[1]) if arguments[:1] == ["status"] else 0)
+                arguments = block.directive.split()
+                self._run(command, int(arguments[1]) if arguments[:1] == ["status"] else 0)
 
     def _line(self, command: Command) -> str:
         """Return the command line with placeholders replaced by a recording's digest and the study's name."""
@@ -162,30 +156,6 @@ class Page:
     def _environment(self) -> dict[str, str]:
         own = {"DRIVELAB_RUN_DIR": str(self._folder.parent / "run"), "COLUMNS": "120", "NO_COLOR": "1"}
         return {**self.project.environment, **own}
-
-    def _serve(self, command: Command) -> None:
-        with subprocess.Popen(
-            ["sh", "-c", f"exec {self._line(command)}"],
-            cwd=self.project.folder,
-            env={**self._environment(), "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            assert process.stdout is not None
-            try:
-                self.printed += process.stdout.readline()
-                assert self.printed.strip(), f"{command.line} printed nothing"
-            finally:
-                os.killpg(process.pid, signal.SIGINT)
-                try:
-                    process.communicate(timeout=HANGS_S)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    raise
-            assert process.returncode == 0, process.returncode
 
     def text(self, block: Block) -> None:
         if block.directive == "output":

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import pytest
 from captures import MIB, dd
-from output_schemas import follows_schema
 
 from drivelab.cli.traces import capture as cli_capture
 from drivelab.core.errors import UserError
@@ -156,7 +155,6 @@ def test_the_commands_work_together(device: str, tmp_path: Path, capsys: pytest.
     assert json.loads(capsys.readouterr().out)["writes"] == 7
     assert run("capture", device, "-o", str(tmp_path / "raw2"), "--json", "--", "false") == 1
     report = json.loads(capsys.readouterr().out)
-    follows_schema(report, "capture")
     assert (report["exit_status"], report["lost"]) == (1, {})
 
 

@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from made_traces import Row, write
-from output_schemas import follows_schema
 from replay_commands import refusal, replay
 
 from drivelab.cli.main import main
@@ -119,7 +118,6 @@ def test_written_data_is_read_back_and_can_be_checked_again(
     os.truncate(file, 8 * MIB)
     assert main(["check-data", str(out), "--target", str(file), "--power-cut", "--json"]) == 1
     lost = dict(json.loads(capsys.readouterr().out))
-    follows_schema(lost, "check-data")
     assert 0 < lost["lost"] <= lost["required_blocks"] <= checked["required_blocks"]
     assert main(["check-data", str(out), "--target", str(tmp_path / "none")]) == 2
     assert "cannot be read (No such file or directory)" in capsys.readouterr().err

@@ -7,17 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from output_schemas import follows_schema
 
 from drivelab.cli.main import main
 
 
 def replay(capsys: pytest.CaptureFixture[str], *arguments: str | Path, status: int = 0) -> dict[str, Any]:
-    """Return the report, which follows its schema."""
+    """Return the report."""
     assert main(["replay", *map(str, arguments), "--json"]) == status, capsys.readouterr().err
-    report = dict(json.loads(capsys.readouterr().out))
-    follows_schema(report, "replay")
-    return report
+    return dict(json.loads(capsys.readouterr().out))
 
 
 def refusal(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> str:

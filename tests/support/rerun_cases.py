@@ -1,15 +1,12 @@
 """The truth table of reruns: each change to a finished study, and the exact jobs of the next run.
 
-The study is `mini_project.STUDY`: two drives, three measurements. The tests check Snakemake against each row, and
-`python tests/support/rerun_cases.py` writes the table to docs/reference/reruns.md.
+The study is `mini_project.STUDY`: two drives, three measurements. The tests check Snakemake against each row.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 import rerun_changes as after
 from rerun_changes import Change
@@ -17,7 +14,6 @@ from rerun_changes import Change
 Jobs = dict[str, list[str]]
 """Jobs by rule, in the format of `Project.jobs`."""
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/reference/reruns.md"
 IOPS, SATURATION, REPLAY = "pts-iops", "pts-write-saturation", "trace-replay"
 MEASUREMENTS = (IOPS, SATURATION, REPLAY)
 
@@ -220,50 +216,3 @@ CASES = (
     Case("`firmware` of a drive entered", after.PINNED, measured(of(["op7"]))),
     Case("firmware of a drive updated, and entered", after.both(after.PINNED, after.UPDATED), measured(of(["op7"]))),
 )
-_CHAIN = ("plan", "purge", "precondition", "measure", "replay")
-_GROUPS = {
-    "tables": ("tables", "steady_state", "findings"),
-    "trace": ("trace_statistics", "trace_figures"),
-    "inventory": ("inventory",),
-    "judgement": ("exclusions", "differences", "summary"),
-    "exclusions": ("exclusions",),
-    "differences": ("differences",),
-    "summary": ("summary",),
-    "comparison": ("deltas", "comparison_figures"),
-    "deltas": ("deltas",),
-    "comparison figures": ("comparison_figures",),
-    "figures": ("figures",),
-    "reports": ("report", "report_pdf"),
-    "HTML report": ("report",),
-}
-"""Words of the page, by the rules that they stand for; a rule is named by the first group whose rules all run."""
-_MOST_NAMED = 3
-
-
-def row(case: Case) -> str:
-    """Return the case as a row of the page's table: change, measured recordings, other jobs."""
-    new = sorted([*case.jobs.get("measure", []), *case.jobs.get("replay", [])])
-    recordings = ", ".join(new) if len(new) <= _MOST_NAMED else f"{len(new)} recordings"
-    rules, names = {rule: len(case.jobs[rule]) for rule in case.jobs if rule not in _CHAIN}, []
-    for name, group in _GROUPS.items():
-        if rules.keys() >= set(group):
-            jobs_of = max(rules.pop(rule) for rule in group)
-            per_recording = name in ("tables", "figures") and jobs_of > 1
-            names.append(f"{name} of {jobs_of}" if per_recording else name)
-    assert not rules, f"the page has no words for {sorted(rules)}"
-    jobs = "all of the analysis" if case.jobs == ANALYSIS else ", ".join(names)
-    return f"| {case.change} | {recordings or 'nothing'} | {jobs or 'none'} |"
-
-
-def table() -> str:
-    """Return the table of docs/reference/reruns.md."""
-    return "\n".join(["| change | measured | other jobs |", "|---|---|---|", *map(row, CASES)]) + "\n"
-
-
-def with_table(page: str) -> str:
-    """Return the page with the table of the cases between its marks."""
-    return re.sub(r"(?s)(<!-- cases -->\n).*(<!-- end of cases -->)", lambda found: found[1] + table() + found[2], page)
-
-
-if __name__ == "__main__":
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every command with --json has a schema in workflow/schemas/output, which its output follows."""
+"""Every command with --json prints JSON."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_archives import Result, made_archive
 from mini_project import ROOT, Project
-from output_schemas import NAMES, follows_schema, schema_of
 
 from drivelab.cli.introspection import arguments_of, subcommands
 from drivelab.cli.main import main, parser
@@ -33,20 +31,17 @@ OF_STUDY = [
     "verify results/recordings",
 ]
 ALONE = [
-    "archive verify one.tar.gz",
     "doctor ",
     "drives ",
     "protocol check config/protocols/pts-iops.yaml",
     "protocol list",
     "protocol show pts-latency",
     "protocol show trace-replay --scale demo",
-    "publish one.tar.gz two.tar.gz -o site",
     "steady-state 1 1 1 1 1.01",
     "steady-state --csv rounds.csv",
     "trace formats",
     "trace info boot-read",
     "trace list",
-    "trend one.tar.gz two.tar.gz",
     "virtual status",
 ]
 OF_TRACES = [
@@ -63,6 +58,7 @@ OF_TRACES = [
     "trace volumes text.txt",
 ]
 ELSEWHERE = {
+    "archive verify": "workflow/test_archive.py",
     "bench-host": "unit/run/test_bench_host.py",
     "capture": "drives/test_capture.py",
     "import": "unit/imported/test_cli_import.py",
@@ -73,57 +69,56 @@ ELSEWHERE = {
 """Tests that check the JSON of commands which need a device or other results."""
 
 
-def validated(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def parsed(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     status = main([*command.split(), "--json"])
     captured = capsys.readouterr()
     assert status == 0 or command.startswith("doctor"), captured.err
-    follows_schema(json.loads(captured.out), command)
+    json.loads(captured.out)
 
 
 @pytest.mark.parametrize("command", OF_STUDY)
-def test_output_of_a_study_follows_its_schema(command: str, finished: Project) -> None:
+def test_output_of_a_study_is_json(command: str, finished: Project) -> None:
     (finished.folder / "ratings.yaml").write_text(RATINGS)
     words = command.split()
     if command.startswith("evidence"):
         words.append("cell_label=RND 4KiB 0/100")
     done = finished.drivelab(*words, "--json")
     assert done.returncode == 0 or command.startswith("datasheet"), done.stderr
-    follows_schema(json.loads(done.stdout), command)
+    json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("command", ALONE)
-def test_other_output_follows_its_schema(
+def test_other_output_is_json(
     command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config").symlink_to(ROOT / "config")
     for name in ("Snakefile", "traces"):
         (tmp_path / name).symlink_to(ROOT / name)
-    for day, name in enumerate(("one", "two"), start=1):
-        made_archive(tmp_path / f"{name}.tar.gz", Result(date=f"2026-01-0{day}", recordings=3, seed=name))
     (tmp_path / "rounds.csv").write_text("a,b\n" + "1,2\n" * 5)
-    validated(command, capsys)
+    parsed(command, capsys)
 
 
-def test_output_about_traces_follows_its_schema(
+def test_output_about_traces_is_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("Snakefile", "config", "traces"):
         (tmp_path / name).symlink_to(ROOT / name)
     for command in OF_TRACES:
-        validated(command, capsys)
+        parsed(command, capsys)
 
 
-def test_every_json_has_a_schema() -> None:
-    with_json = set()
-    for name, command, _ in subcommands(parser()):
-        if any("--json" in argument.option_strings for argument in arguments_of(command)[0]):
-            with_json.add(name.removeprefix("drivelab "))
-    assert {schema_of(name) for name in with_json} == set(NAMES)
-    tried = {schema_of(command) for command in (*OF_STUDY, *ALONE, *OF_TRACES)}
-    for command, test in ELSEWHERE.items():
-        assert "follows_schema(" in (ROOT / "tests" / test).read_text(), test
-        tried.add(command)
-    assert tried == set(NAMES), "each is tried"
+def test_every_json_is_tried() -> None:
+    with_json = {
+        name.removeprefix("drivelab ")
+        for name, command, _ in subcommands(parser())
+        if any("--json" in argument.option_strings for argument in arguments_of(command)[0])
+    }
+    lines = [f"{line} " for line in (*OF_STUDY, *ALONE, *OF_TRACES)]
+    for test in ELSEWHERE.values():
+        text = (ROOT / "tests" / test).read_text()
+        assert '"--json"' in text or "replay_commands" in text, test
+    tried = {name for name in with_json if any(line.startswith(f"{name} ") for line in lines)}
+    assert tried | set(ELSEWHERE) == with_json

@@ -73,7 +73,7 @@ def restore(path: Path, to: Path | None, digest: str | None = None, watch: Watch
         )
     home = (RESTORED / verdict.top if to is None else to).absolute()
     names = {name for name in verdict.digests if of_the_study(name)}
-    refuse_names(path, names)
+    _refuse_names(path, names)
     kept = kinds.kept(names)
     _refuse_clashes(path, kept)
     _refuse_other(home, verdict)
@@ -100,7 +100,7 @@ def _refuse_place(to: Path | None) -> None:
         )
 
 
-def refuse_names(path: Path, names: Collection[str]) -> None:
+def _refuse_names(path: Path, names: Collection[str]) -> None:
     """Raise UserError if a name leads out of the folder or has hidden characters."""
     for name in sorted(names):
         if not plain_name(name):

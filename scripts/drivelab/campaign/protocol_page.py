@@ -1,4 +1,4 @@
-"""Describe protocols: on the terminal, as pages of docs/protocols, and as its index."""
+"""Describe protocols: what they do to a drive, and what they take."""
 
 from __future__ import annotations
 
@@ -29,10 +29,6 @@ from drivelab.virtual.model import VIRTUAL_DRIVES, model_among
 _WIDTH = 110
 _NEEDS = (("simultaneous", "its drives at the same time"), ("replays", "a trace"), ("takes_streams", "one trace"),
           ("applications", "an application"))  # fmt: skip
-_ESTIMATES = (
-    "Times and volumes are estimates: a lower bound, for a fast drive and an early steady state, and an upper bound."
-)
-_BEGIN, _END = "<!-- made by drivelab protocol {} --markdown; a test compares -->\n\n", "\n"
 
 
 def text(
@@ -94,48 +90,8 @@ def _wrapped(part: Part, width: int) -> Iterator[str]:
     yield f"      time {part.time}; written {part.written}"
 
 
-def page(protocol: Protocol, words: str, subject: Subject) -> str:
-    """Return Markdown: what the test answers, what it does to a drive, and the source of each parameter."""
-    body = protocol.body
-    lines = [f"# {protocol.name}", "", f"**{body['title']}**. After: {body['source']}.", "",
-             *textwrap.wrap(protocol.description.strip(), 118), ""]  # fmt: skip
-    if needs := list(_needs(protocol)):
-        lines += [f"It needs {' and '.join(needs)}; name them in the study.", ""]
-    lines += [f"In a study: `- {{protocol: {protocol.name}}}`. More: `./drivelab protocol show {protocol.name}`.", ""]
-    usual = protocol.usual_class
-    lines += ["## What it does", ""]
-    lines += [f"At full length, {usual} class, {_cache(protocol, usual)}, to {words}. {_ESTIMATES}", ""]
-    for variant in resolve(protocol, usual, None, {}, protocol.name):
-        if variant.variant is not None:
-            lines += [f"### {variant.variant}", ""]
-        parts = procedure(variant, subject)
-        lines += ["| part | time | written |", "|---|---|---|"]
-        lines += [f"| {_cell(part)} | {part.time} | {part.written} |" for part in (*parts, total(parts))]
-        lines.append("")
-    lines += ["## Sources of the parameters", "", "| parameter | source |", "|---|---|"]
-    lines += [f"| `{path}` | {source} |" for path, source in body["sources"].items()]
-    scales = ", ".join(f"`{name}`" for name in body.get("scale", {}))
-    lines += ["", f"Scales that shorten it (the results are then *reduced*): {scales or 'none'}."]
-    return _BEGIN.format(f"show {protocol.name}") + "\n".join(lines) + _END
-
-
 def _cache(protocol: Protocol, drive_class: str) -> str:
     return f"write cache {protocol.write_cache(drive_class)}"
-
-
-def _cell(part: Part) -> str:
-    return "<br>".join((part.words, *(textwrap.shorten(detail, 400, placeholder=" …") for detail in part.details)))
-
-
-def index(protocols: Sequence[Protocol]) -> str:
-    """Return Markdown: the index of all protocols."""
-    lines = ["# The protocols", "", "[How to write one](../protocols.md).", "", "| protocol | what | after |",
-             "|---|---|---|"]  # fmt: skip
-    lines += [
-        f"| [{protocol.name}]({protocol.name}.md) | {protocol.body['title']} | {protocol.body['source']} |"
-        for protocol in protocols
-    ]
-    return _BEGIN.format("list") + "\n".join(lines) + _END
 
 
 def _needs(protocol: Protocol) -> Iterator[str]:

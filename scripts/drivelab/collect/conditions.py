@@ -26,7 +26,7 @@ from drivelab.recording.writer import read_journal
 from drivelab.tables.schemas import SCHEMAS
 
 TEMPERATURE = "temperature"
-FULL_LENGTH = "no: full length"
+_FULL_LENGTH = "no: full length"
 _STEP_C = 5
 """Bin width of temperatures: one degree more or less is not a difference."""
 _DRIVE = {
@@ -156,7 +156,7 @@ def _of_protocol(
     facets = {
         "protocol": subject["protocol"],
         "steps": _digest([condition, subject["measure"]]),
-        "reduced": "; ".join(altered) or FULL_LENGTH,
+        "reduced": "; ".join(altered) or _FULL_LENGTH,
         "class": subject["class"]["name"],
         "active range": f"{100 * subject['class']['active_range']:g} %",
         "write cache": identity.get("drive_write_cache") or identity.get("write_cache"),

@@ -86,8 +86,8 @@ def unescaped(stream: TextIO) -> TextIO:
     return stream.unescaped if isinstance(stream, VisibleStream) else stream
 
 
-def console(*, stderr: bool = False, **options: Any) -> Console:
-    """Return a Rich console on stdout or stderr that sends its own control sequences and escapes those in texts.
+def console(*, stderr: bool = False, file: TextIO | None = None, **options: Any) -> Console:
+    """Return a Rich console, by default on stdout, that sends its own control sequences and escapes those in texts.
 
     Names such as `:new:` in texts stay unchanged: a selector FOLDER:DRIVE may end in a colon.
     """
@@ -99,7 +99,8 @@ def console(*, stderr: bool = False, **options: Any) -> Console:
             for segment in super().render(renderable, options):
                 yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
-    return VisibleConsole(file=unescaped(sys.stderr if stderr else sys.stdout), stderr=stderr, emoji=False, **options)
+    file = file or unescaped(sys.stderr if stderr else sys.stdout)
+    return VisibleConsole(file=file, stderr=stderr, emoji=False, **options)
 
 
 def say(text: str, *, stderr: bool = False) -> None:

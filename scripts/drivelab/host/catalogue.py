@@ -163,7 +163,6 @@ def _setting(entry: Mapping[str, Any], others: Reader, place: str) -> Setting:
     describe = entry.get("describe")
     return Setting(
         name=entry["name"],
-        guide=entry.get("guide", ""),
         effect=entry["effect"],
         how=entry["how"],
         read=reader,
@@ -171,16 +170,9 @@ def _setting(entry: Mapping[str, Any], others: Reader, place: str) -> Setting:
         synthetic=_wish(entry.get("both", entry.get("synthetic")), place),
         laptop=_wish(entry["laptop"], place) if "laptop" in entry else None,
         per_drive=entry.get("per_drive", False),
-        can_be_set=read == "swaps" or [*read] == ["timers"] or any(map(_has_target, entry.values())),
         describe=_named(describe, DESCRIPTIONS, f"{place}: description") if describe else in_words,
         empty=entry.get("empty", "none"),
     )
-
-
-def _has_target(node: Any) -> bool:
-    if not isinstance(node, dict):
-        return False
-    return "set" in node or "content_of" in node or ("rule" in node and RULES[node["rule"]][1] is not Wish.target)
 
 
 def _wish(node: Any, place: str) -> Wish:

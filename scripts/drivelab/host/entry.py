@@ -57,8 +57,6 @@ class Setting:
     """One row of `drivelab doctor`."""
 
     name: str
-    guide: str
-    """Section and rows of the Solidigm guide; empty for settings that only Linux has."""
     effect: str
     """Why it matters for measured IOPS and latency."""
     how: str
@@ -70,8 +68,6 @@ class Setting:
     laptop: Wish | None = None
     """What the guide wants on laptops in both scenarios, if different from desktops."""
     per_drive: bool = False
-    can_be_set: bool = False
-    """Whether `drivelab doctor --apply` sets it where a host has it."""
     describe: Callable[[Sequence[Part]], str] = in_words
     empty: str = "none"
     """State without parts."""

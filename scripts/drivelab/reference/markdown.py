@@ -7,6 +7,7 @@ import inspect
 import io
 import tokenize
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from types import ModuleType
 
 
@@ -45,18 +46,15 @@ def comments(module: ModuleType) -> dict[int, tuple[str, bool]]:
     return texts
 
 
-def docstrings(module: ModuleType, name: str | None = None) -> dict[str, str]:
-    """Return the docstring of each field of a class, or of each module constant."""
-    body = ast.parse(inspect.getsource(module)).body
-    if name is not None:
-        body = next(node.body for node in body if isinstance(node, ast.ClassDef) and node.name == name)
+def docstrings(module: ModuleType) -> dict[str, str]:
+    """Return the docstring of each module constant."""
     texts = {}
-    for node, after in zip(body, [*body[1:], None], strict=True):
-        targets: list[ast.expr] = []
-        if isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        elif isinstance(node, ast.Assign):
-            targets = node.targets
-        if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-            texts.update({target.id: after.value.value for target in targets if isinstance(target, ast.Name)})
+    for node, after in pairwise(ast.parse(inspect.getsource(module)).body):
+        if (
+            isinstance(node, ast.Assign)
+            and isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        ):
+            texts.update({target.id: after.value.value for target in node.targets if isinstance(target, ast.Name)})
     return texts

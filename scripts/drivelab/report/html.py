@@ -80,7 +80,7 @@ def _read(path: Path) -> str:
         raise UserError(f"{path}: cannot be read as a figure; delete it and run the study again") from None
 
 
-SCRIPTS = ("report.js", "charts.js")
+_SCRIPTS = ("report.js", "charts.js")
 """Templates that make up the one script of a report."""
 
 
@@ -92,34 +92,6 @@ def encoded(data: bytes) -> str:
 def packed(text: str) -> str:
     """Pack text as gzip in base64, for `DecompressionStream`; the result is deterministic."""
     return encoded(gzip.compress(text.encode(), mtime=0))
-
-
-def packed_json(data: Any) -> str:
-    """Pack data as JSON; see `packed`."""
-    return packed(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
-
-
-def hash_source(text: str) -> str:
-    """Return the content-security-policy source of a script or style."""
-    return f"'sha256-{encoded(hashlib.sha256(text.encode()).digest())}'"
-
-
-def own_script(names: Iterable[str] = SCRIPTS) -> str:
-    """Return drivelab's script from some of its files; it holds no data."""
-    return "".join((REPORT_TEMPLATES / name).read_text(encoding="utf-8") for name in names)
-
-
-def policy(script: str) -> str:
-    """Return a content security policy: no request, no form, and no script but the given one."""
-    return (
-        f"default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src {hash_source(script)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def report_policy() -> str:
-    """Return the content security policy that runs the script of this drivelab's reports and nothing else."""
-    return policy(own_script())
 
 
 MOST_BYTES = 16 << 10
@@ -208,21 +180,18 @@ def _parquet(table: pa.Table, name: str) -> bytes:
     return output.getvalue()
 
 
-REPORT_TEMPLATES = Path(__file__).parent / "templates"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
-def page(template: str, values: Mapping[str, Any], folder: Path | None = None) -> str:
-    """Return the HTML of a page without scripts, with all texts escaped and the style of reports.
-
-    `folder` has the template if it is not one of reports.
-    """
-    style = Markup((REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
-    return _environment(folder).get_template(template).render(style=style, **values)
+def page(template: str, values: Mapping[str, Any]) -> str:
+    """Return the HTML of a page without scripts, with all texts escaped and the style of reports."""
+    style = Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8"))  # drivelab's file, no data in it
+    return _environment().get_template(template).render(style=style, **values)
 
 
-def _environment(folder: Path | None = None) -> Environment:
+def _environment() -> Environment:
     return Environment(
-        loader=FileSystemLoader([*filter(None, [folder]), REPORT_TEMPLATES]),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -238,15 +207,16 @@ def render(report: Report, jobs: Mapping[str, str] | None = None) -> str:
     """
     environment = _environment()
     proofs = proofs_of(report)
-    script = own_script()
+    script = "".join((_TEMPLATES / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     environment.filters.update(packed=packed, encoded=encoded, shown=_shown, size=size)
     environment.globals.update(proofs=proofs, most_bytes=MOST_BYTES)
+    evidence = {"proofs": [_packed(proof, proofs) for proof in proofs], "jobs": dict(jobs or {})}
     return environment.get_template("report.html.j2").render(
         report=report,
-        style=Markup((REPORT_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
+        style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # drivelab's file, no data in it
         script=Markup(script),  # likewise
-        script_sources=hash_source(script),
-        evidence=packed_json({"proofs": [_packed(proof, proofs) for proof in proofs], "jobs": dict(jobs or {})}),
+        script_sources=f"'sha256-{encoded(hashlib.sha256(script.encode()).digest())}'",
+        evidence=packed(json.dumps(evidence, ensure_ascii=False, separators=(",", ":"))),
     )
 
 

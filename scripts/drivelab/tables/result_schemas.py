@@ -110,7 +110,7 @@ SATURATION = schema(
 EXCLUSIONS = schema(
     # Data excluded from every result, and why.
     "str: recording drive measurement place",  # place: "round 3, RND 4KiB 0/100", or "recording"
-    "str: fault",  # one of docs/reference/exclusions.md
+    "str: fault",  # one of FAULTS of scripts/drivelab/criteria/soundness.py
     "str: words",
 )
 

@@ -60,7 +60,7 @@ CELLS = schema(
     "bool: host_limited?",  # null: not known, or the question does not apply
     "str: host_limit?",  # why: "cause: description"; "; " separates several
     "str: directory",  # of fio's job, output and logs in the recording; slices of a soak share it
-    "str: unsound?",  # why the cell is excluded: fault (docs/reference/exclusions.md) and details
+    "str: unsound?",  # why the cell is excluded: fault, see table exclusions, and details
 )
 
 LATENCY_BINS = schema(

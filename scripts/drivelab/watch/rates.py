@@ -20,24 +20,13 @@ _SLOW_COUNTERS = tuple(name for name in COUNTERS if "thermal" in name or "temper
 class Point:
     """A drive's rates over about a second."""
 
-    at_s: float
-    """Unix time of its end; in simulated time, of the journal line that reports it."""
-    since_s: float
-    """Time since the measurement, or its preconditioning, began; in simulated time, only time with I/O."""
     iops: float
     """Requests completed, reads and writes together."""
     bandwidth_mib_s: float
     latency_us: float | None
     """Mean latency; None without I/O."""
-    tainted: bool = False
     conditioning: bool = False
     """Whether the point belongs to preconditioning."""
-
-    def to_list(self) -> list[float | None]:
-        """Return the rounded fields in their order, for the page."""
-        latency_us = None if self.latency_us is None else round(self.latency_us, 1)
-        return [round(self.at_s, 2), round(self.since_s, 2), round(self.iops, 1), round(self.bandwidth_mib_s, 2),
-                latency_us, int(self.tainted), int(self.conditioning)]  # fmt: skip
 
 
 class Rates:
@@ -52,10 +41,8 @@ class Rates:
         self._before: Mapping[str, float] | None = None
         self._slow: dict[str, float] = {}
         self._rises: dict[str, float] = {}
-        self.began_s: float | None = None
-        """When the telemetry began; by default with the first sample."""
         self.latest: dict[str, float] = {}
-        """Last value of each sampled field, and `load_pct`, `steal_pct` and `cpu_pct` of the last second."""
+        """Last value of each sampled field."""
         self.taints: list[str] = []
         """Reasons why the numbers of the last second are tainted."""
 
@@ -69,8 +56,6 @@ class Rates:
         self._note_slow(sample)
         if not all(name in sample for name in _NEEDED):
             return None
-        if self.began_s is None:
-            self.began_s = sample["at_s"]
         before = self._before
         if before is None or sample["at_s"] < before["at_s"]:
             self._before = sample
@@ -85,12 +70,9 @@ class Rates:
         self._judge(sample, before)
         requests = rise["reads"] + rise["writes"]
         return Point(
-            at_s=sample["at_s"],
-            since_s=sample["at_s"] - self.began_s,
             iops=requests / seconds,
             bandwidth_mib_s=(rise["sectors_read"] + rise["sectors_written"]) * SECTOR_BYTES / _MIB / seconds,
             latency_us=1000 * (rise["read_ms"] + rise["write_ms"]) / requests if requests else None,
-            tainted=bool(self.taints),
             conditioning=self._conditioning,
         )
 
@@ -107,6 +89,5 @@ class Rates:
         heat = {"temperature_max_c": "temperature_c", "temperature_limit_c": "temperature_limit_c",
                 "temperature_alarm": "temperature_alarm"}  # fmt: skip
         temperatures = {name: self.latest[field] for name, field in heat.items() if field in self.latest}
-        self.latest.update(shares)
         self.taints = taints({**shares, **temperatures, **self._rises}, self._limits)
         self._rises = {}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from drivelab.core.files import open_regular
 from drivelab.core.grouping import grouped
 from drivelab.core.units import format_amount
 from drivelab.criteria.taint import Limits, foreign_words, foreign_writes
@@ -97,9 +95,10 @@ def _loop_end(line: Mapping[str, Any]) -> str:
     return ""
 
 
-_MOST_LINE_BYTES = 1 << 20
 _MOST = 1e30
 """Limit of a counter's value."""
+SHOWN_S = 600
+"""Seconds that are shown at most: a terminal has fewer columns."""
 _SAMPLE_BYTES = 700
 """Generous length of a telemetry line."""
 Line = tuple[float, str]
@@ -116,11 +115,7 @@ class _Telemetry:
     rates: Rates
 
     def points(self, recording: Path) -> Iterator[Point]:
-        path = recording / self.place
-        samples = self.follower.objects(path)
-        if samples and self.rates.began_s is None:
-            self.rates.began_s = _first_s(path)
-        for sample in samples:
+        for sample in self.follower.objects(recording / self.place):
             if sample.get("event") == "begin":
                 self.rates.restart()
             elif "event" not in sample and (point := self.rates.add(_numbers(sample))) is not None:
@@ -130,14 +125,13 @@ class _Telemetry:
 class RecordingWatch:
     """Reads what is new in a recording, which may be renamed when complete, resumed, or set aside and restarted."""
 
-    def __init__(self, root: Path, name: str, history_s: float) -> None:
+    def __init__(self, root: Path, name: str) -> None:
         """Start; `root` is the results folder, `name` the recording's name, DRIVE/MEASUREMENT/DIGEST-runN."""
         self.name = name
-        self.drive, self.measurement, _ = name.split("/")
+        _, self.measurement, _ = name.split("/")
         self._final = root / "recordings" / name
         self._part = self._final.with_name(self._final.name + ".part")
         self._planned = root / "plans" / f"{name}.json"
-        self._history_s = history_s
         self.beginnings = 0
         """Number of starts; points and lines from before the last start are obsolete."""
         self._restart()
@@ -147,11 +141,8 @@ class RecordingWatch:
         self._journal_follower = Follower()
         self._journal: list[dict[str, Any]] = []
         self._plan: dict[str, Any] = {}
-        self._identity: dict[str, Any] = {}
         self._telemetry: list[_Telemetry] = []
         """In the order of time; empty until the plan is read, which has the limits."""
-        self._simulated_s = {True: 0.0, False: 0.0}
-        """Time with I/O so far in preconditioning (True) and in the measurement (False)."""
         self._progress: dict[str, Any] | None = None
 
     @property
@@ -181,7 +172,6 @@ class RecordingWatch:
             self._restart()
             return self.poll()
         self._plan = self._plan or read_object(folder / "plan.json") or read_object(self._planned)
-        self._identity = self._identity or read_object(folder / "identity.json")
         if lines:
             self._journal += lines
             self._progress = loop_progress(self.subject, self._journal)
@@ -191,9 +181,7 @@ class RecordingWatch:
         if not self._telemetry and self._plan:
             limits = Limits.from_mapping(self._plan.get("context", {}).get("taint", {}))
             self._telemetry = [
-                _Telemetry(
-                    place, Follower(tail_bytes=int(self._history_s * _SAMPLE_BYTES)), Rates(limits, conditioning)
-                )
+                _Telemetry(place, Follower(tail_bytes=SHOWN_S * _SAMPLE_BYTES), Rates(limits, conditioning))
                 for place, conditioning in ((f"{FOLDER}/{NAME}", True), (NAME, False))
             ]
         if self.is_simulated:
@@ -208,50 +196,34 @@ class RecordingWatch:
         if "directory" not in line or line.get("event") == "soak-begins":
             return
         conditioning = line["event"] == "fill" or line.get("stage") == "precondition"
-        began_s = self._simulated_s[conditioning]
         seconds = grouped(read_series(folder / line["directory"]).rows, lambda row: row["time_s"])
-        for time_s, rows in sorted(seconds.items()):
+        for _, rows in sorted(seconds.items()):
             iops = sum(row["iops"] for row in rows)
             latencies = [(row["iops"], row["mean_latency_us"]) for row in rows if row["mean_latency_us"] is not None]
             weight = sum(rate for rate, _ in latencies)
             yield Point(
-                at_s=at_s(line),
-                since_s=began_s + time_s,
                 iops=iops,
                 bandwidth_mib_s=sum(row["bandwidth_mib_s"] for row in rows),
                 latency_us=sum(rate * latency for rate, latency in latencies) / weight if weight else None,
                 conditioning=conditioning,
             )
-        whole_s = max(seconds, default=0.0)
         if not seconds and line.get("event") == "cell":  # shorter than a second
-            whole_s = line["io_ended_s"] - line["io_started_s"]
             metrics = line["metrics"]
-            yield Point(at_s(line), began_s + whole_s, metrics["iops"], metrics["bandwidth_mib_s"],
-                        metrics["mean_latency_us"])  # fmt: skip
-        self._simulated_s[conditioning] += whole_s
+            yield Point(metrics["iops"], metrics["bandwidth_mib_s"], metrics["mean_latency_us"])
 
     def drive_facts(self) -> dict[str, Any]:
         """Return the known facts of the drive, which its other recordings share."""
-        facts: dict[str, Any] = {
-            key: _text(self._identity[key]) for key in ("model", "firmware") if key in self._identity
-        }
-        if self.subject:
-            facts |= {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
-        return facts
+        if not self.subject:
+            return {}
+        return {"simulated": self.is_simulated, "virtual": "virtual" in self.subject.get("drive", {})}
 
     def state(self) -> dict[str, Any]:
-        """Return the recording's present state for JSON."""
+        """Return the recording's present state."""
         rates = next((telemetry.rates for telemetry in reversed(self._telemetry) if telemetry.rates.latest), None)
-        latest = rates.latest if rates is not None else {}
-        keys = ("temperature_c", "temperature_limit_c", "load_pct", "steal_pct", "cpu_pct", "in_flight",
-                "drive_power_w", "meter_power_w", "percentage_used_pct")  # fmt: skip
         return {
             "recording": self.name,
             "measurement": self.measurement,
-            "run": _text(self._plan.get("context", {}).get("run")),
-            "protocol": _text(self.subject.get("protocol")),
             "progress": self._progress,
-            "telemetry": {key: round(latest[key], 2) for key in keys if key in latest},
             "taints": rates.taints if rates is not None else [],
             "failure": self._failure(),
         }
@@ -262,13 +234,6 @@ class RecordingWatch:
         return str(last["reason"]) if last.get("event") == "failed" else None
 
 
-def _first_s(telemetry: Path) -> float | None:
-    """Return when a recording's telemetry began."""
-    with open_regular(telemetry) as file:
-        first = json.loads(file.readline(_MOST_LINE_BYTES))
-    return float(first["at_s"])
-
-
 def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:
     """Return the numeric fields of a telemetry line: a drive or a file may contain any value."""
     return {
@@ -276,7 +241,3 @@ def _numbers(sample: Mapping[str, Any]) -> dict[str, float]:
         for name, value in sample.items()
         if isinstance(value, int | float) and abs(value) < _MOST and not isinstance(value, bool)
     }
-
-
-def _text(value: Any) -> str | int | None:
-    return value if value is None or isinstance(value, str | int) else str(value)

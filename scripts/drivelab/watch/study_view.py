@@ -11,11 +11,8 @@ from typing import Any
 
 from drivelab.recording.folders import home
 from drivelab.recording.writer import MANIFEST
-from drivelab.watch.drive_view import RUNNING, WAITING, DriveWatch, News
+from drivelab.watch.drive_view import RUNNING, WAITING, DriveWatch
 
-_MOST_POINTS = 200_000
-"""Points kept for all drives together: a newly opened page gets all of them."""
-_MOST_SECONDS = 3600
 _LINES = 200
 """Log lines that are kept."""
 _PAUSE_S = 120.0
@@ -54,27 +51,24 @@ class StudyWatch:
     def __init__(self, facts: StudyFacts, clock_s: Callable[[], float] = time.time) -> None:
         self.facts = facts
         self._clock_s = clock_s
-        most = max(min(_MOST_SECONDS, _MOST_POINTS // max(len(facts.drives), 1)), 60)
         names: dict[str, list[str]] = {drive: [] for drive in facts.drives}
         for name in facts.recordings:
             names[name.split("/")[0]].append(name)
         self._names = names
-        self.drives = {drive: DriveWatch(facts.results, drive, names[drive], most) for drive in facts.drives}
+        self.drives = {drive: DriveWatch(facts.results, drive) for drive in facts.drives}
         self.lines: deque[tuple[float, str, str]] = deque(maxlen=_LINES)
         """Log lines: time, drive, sentence."""
         self._measured: set[str] = set()
         self._looked_s = 0.0
 
-    def poll(self) -> dict[str, News]:
-        """Return what is new, by drive; drives without news are left out."""
+    def poll(self) -> None:
+        """Read what is new."""
         self._look()
         polled = {drive: watch.poll() for drive, watch in self.drives.items()}
-        new = sorted((at_s, drive, text) for drive, news in polled.items() for at_s, text in news.lines)
-        self.lines.extend(new)
-        return {drive: news for drive, news in polled.items() if news.points or news.lines or news.restarted}
+        self.lines.extend(sorted((at_s, drive, text) for drive, lines in polled.items() for at_s, text in lines))
 
     def state(self) -> dict[str, Any]:
-        """Return the present state of the study and its drives for JSON."""
+        """Return the present state of the study and its drives."""
         now_s = self._clock_s()
         drives = [self._drive_state(watch, now_s) for watch in self.drives.values()]  # this also updates self._measured
         done, wanted = len(self._measured), len(self.facts.recordings)
@@ -82,7 +76,6 @@ class StudyWatch:
         return {
             "name": self.facts.name,
             "title": self.facts.title,
-            "results": str(self.facts.results),
             "standing": standing,
             "done": done,
             "recordings": wanted,
@@ -100,10 +93,7 @@ class StudyWatch:
             state["standing"] = "between"
         elif state["standing"] in ("between", WAITING) and 0 < len(wanted) == done:  # its status is lost or outdated
             state["standing"] = "measured"
-        counted = recording in self._measured or recording not in self.facts.recordings
-        share = (done + watch.share(done=counted)) / len(wanted) if wanted else 0.0
-        reduced = self.facts.recordings.get(recording, False)
-        return {**state, "done": done, "recordings": len(wanted), "share": round(share, 4), "reduced": reduced}
+        return {**state, "reduced": self.facts.recordings.get(recording, False)}
 
     def _look(self) -> None:
         """Update the set of complete recordings; in a fleet, each started drive has its own results folder."""

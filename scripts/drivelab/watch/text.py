@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -13,6 +15,8 @@ from rich.text import Text
 from drivelab.core.terminal import NO_REDIRECTION, console, strip
 from drivelab.core.units import format_duration
 from drivelab.watch.drive_view import RUNNING, STANDINGS, WAITING
+from drivelab.watch.page import COLUMNS, write_page
+from drivelab.watch.rates import Point
 from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
 
@@ -23,29 +27,30 @@ _STYLES = {RUNNING: "green", "failed": "bold red", "interrupted": "red", "silent
 _ENDED = ("finished", "failed", "stopped")
 
 
-def show(studies: Sequence[StudyWatch], period_s: float = 1.0) -> None:
-    """Show the live view until interrupted; in a pipe, until all studies have ended."""
+def show(studies: Sequence[StudyWatch], page: Path | None = None, period_s: float = 1.0) -> None:
+    """Show the live view until interrupted; in a pipe, until all studies have ended. `page` gets the view as HTML."""
     terminal = console()
-    if terminal.is_terminal:
-        with Live(console=terminal, auto_refresh=False, **NO_REDIRECTION) as live:
-            while True:
-                _poll(studies)
-                live.update(screen(studies, terminal.width), refresh=True)
-                time.sleep(period_s)
+    live = Live(console=terminal, auto_refresh=False, **NO_REDIRECTION) if terminal.is_terminal else None
     previous: dict[str, tuple[str, float]] = {}
-    while True:
-        _poll(studies)
-        states = [study.state() for study in studies]
-        for line in changes(states, previous, time.monotonic()):
-            print(line, flush=True)
-        if all(state["standing"] in _ENDED for state in states):
-            return
-        time.sleep(period_s)
-
-
-def _poll(studies: Sequence[StudyWatch]) -> None:
-    for study in studies:
-        study.poll()
+    try:
+        with live or nullcontext():
+            while True:
+                for study in studies:
+                    study.poll()
+                if page is not None:
+                    write_page(screen(studies, COLUMNS), page, reloads=True)
+                if live is not None:
+                    live.update(screen(studies, terminal.width), refresh=True)
+                else:
+                    states = [study.state() for study in studies]
+                    for line in changes(states, previous, time.monotonic()):
+                        print(line, flush=True)
+                    if all(state["standing"] in _ENDED for state in states):
+                        return
+                time.sleep(period_s)
+    finally:
+        if page is not None:
+            write_page(screen(studies, COLUMNS), page, reloads=False)
 
 
 def changes(states: Sequence[Mapping[str, Any]], previous: dict[str, tuple[str, float]], now_s: float) -> Iterator[str]:
@@ -99,10 +104,8 @@ def _drive_lines(study: StudyWatch, state: Mapping[str, Any], columns: int) -> I
         if labels := label_words(drive):
             yield Text(f"{name} [{labels}]", style="bold", no_wrap=True, overflow="ellipsis")
             name = ""
-        latest = drive.get("latest")
-        shown = [f"{latest[2]:,.0f} IOPS", f"{latest[3]:,.1f} MiB/s", latency_words(latest[4])] if latest else []
-        line = f"{name:<{width}}" + "".join(f"{rate:>15}" for rate in shown)
-        rates = [point.iops for series in study.drives[drive["drive"]].history.values() for point in series]
+        line = f"{name:<{width}}" + "".join(f"{rate:>15}" for rate in _rates(drive.get("latest")))
+        rates = [point.iops for point in study.drives[drive["drive"]].points]
         room = max(columns - len(line) - 3, 1)
         sparks = strip(rates[-room:], room)
         yield Text(f"{line}  {sparks}", style="bold", no_wrap=True, overflow="crop")
@@ -149,7 +152,7 @@ def doing_words(drive: Mapping[str, Any]) -> str:
 
 
 def _left_words(drive: Mapping[str, Any]) -> str:
-    """Return the time left of the stage, in the same words as the page; a stop rule may end it earlier."""
+    """Return the time left of the stage; a stop rule may end it earlier."""
     if not drive["left_s"]:
         return ""
     progress = drive.get("progress")
@@ -159,16 +162,15 @@ def _left_words(drive: Mapping[str, Any]) -> str:
 
 def _steady_words(drive: Mapping[str, Any]) -> str:
     """Return how many tracked variables are steady in their last rounds."""
-    variables = (drive.get("progress") or {}).get("variables", ())
-    return (
-        f"{sum(variable.get('steady', False) for variable in variables)} of {len(variables)} steady"
-        if variables
-        else ""
-    )
+    steady = (drive.get("progress") or {}).get("steady", ())
+    return f"{sum(steady)} of {len(steady)} steady" if steady else ""
 
 
 def _rate_words(drive: Mapping[str, Any]) -> str:
-    latest = drive.get("latest")
-    if not latest:
-        return ""
-    return f", {latest[2]:,.0f} IOPS, {latest[3]:,.1f} MiB/s, {latency_words(latest[4])}"
+    return "".join(f", {rate}" for rate in _rates(drive.get("latest")))
+
+
+def _rates(latest: Point | None) -> tuple[str, ...]:
+    if latest is None:
+        return ()
+    return f"{latest.iops:,.0f} IOPS", f"{latest.bandwidth_mib_s:,.1f} MiB/s", latency_words(latest.latency_us)

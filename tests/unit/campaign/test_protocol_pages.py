@@ -1,4 +1,4 @@
-"""Descriptions of protocols: the terminal, the pages of docs/protocols, and the example in docs/protocols.md."""
+"""Descriptions of protocols, and the example in docs/protocols.md."""
 
 from __future__ import annotations
 
@@ -37,19 +37,12 @@ def example() -> str:
 
 
 @pytest.mark.parametrize("path", PROTOCOLS, ids=lambda path: path.stem)
-def test_every_protocol_has_its_page(path: Path) -> None:
-    page = ROOT / f"docs/protocols/{path.stem}.md"
-    assert page.read_text() == protocol_page.page(load(path), WORDS, SUBJECT), (
-        f"regenerate it: ./drivelab protocol show {path.stem} --markdown > {page.relative_to(ROOT)}"
-    )
-
-
-def test_the_index_names_every_protocol() -> None:
-    assert (ROOT / "docs/protocols/README.md").read_text() == protocol_page.index([load(path) for path in PROTOCOLS])
-    assert {page.stem for page in (ROOT / "docs/protocols").glob("*.md")} == {
-        "README",
-        *(path.stem for path in PROTOCOLS),
-    }
+def test_every_protocol_is_described(path: Path) -> None:
+    protocol = load(path)
+    resolved = resolve(protocol, protocol.usual_class, None, {}, protocol.name)
+    lines = protocol_page.text(protocol, resolved, WORDS, SUBJECT, protocol.usual_class, None).splitlines()
+    assert lines[0] == f"{protocol.name}: {protocol.body['title']}"
+    assert sum(line.startswith("  total") for line in lines) == len(resolved)
 
 
 def test_a_new_protocol_needs_only_a_file(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -285,7 +285,7 @@ def test_results_of_another_study_are_refused(
     monkeypatch.setattr("drivelab.cli.measure.run.ROOT", Path.cwd())
     Path("results").mkdir()
     Path("results/study.txt").write_text("theirs\n")
-    for command in (["study", "status"], ["watch", "--text"]):
+    for command in (["study", "status"], ["watch"]):
         assert main([*command, "config/mine.yaml"]) == 2
         assert "key 'results' is results, which belongs to study 'theirs'; name" in capsys.readouterr().err
 
@@ -296,7 +296,7 @@ def test_two_studies_of_one_name_are_refused(
     folder = Path.cwd()
     monkeypatch.setattr("drivelab.cli.measure.run.ROOT", folder)
     Path("config/other.yaml").write_text(STUDY.replace("results: results", "results: results/other"))
-    for command in (["study", "status", "--json"], ["watch", "--text"]):
+    for command in (["study", "status", "--json"], ["watch"]):
         monkeypatch.chdir(folder / "config")
         assert main([*command, "mine.yaml", "other.yaml"]) == 2
         output = capsys.readouterr()

@@ -101,7 +101,7 @@ def test_import_of_a_tkperf_file(tmp_path: Path, capsys: pytest.CaptureFixture[s
     ],
     ids=["name", "title", "key", "drive", "protocol"],
 )
-@pytest.mark.parametrize("command", [["study", "check"], ["study", "status"], ["plan"], ["watch", "--text"]])
+@pytest.mark.parametrize("command", [["study", "check"], ["study", "status"], ["plan"], ["watch"]])
 def test_errors_in_a_study(own: Path, capsys: pytest.CaptureFixture[str], command: list[str], text: str) -> None:
     Path("config/mine.yaml").write_text(text)
     assert main([*command, "config/mine.yaml"]) == 2
@@ -115,7 +115,7 @@ def test_a_title_of_a_study(own: Path, capsys: pytest.CaptureFixture[str], monke
     for command in (["study", "check"], ["study", "status"], ["plan", "--commands"]):
         main([*command, "config/mine.yaml"])
     with pytest.raises(pytest.fail.Exception):
-        main(["watch", "--text", "config/mine.yaml"])
+        main(["watch", "config/mine.yaml"])
     assert r"\x1b[2J" in shown(capsys)
 
 
@@ -183,7 +183,7 @@ def test_a_status_on_the_live_view(
     monkeypatch.setattr(StudyFacts, "load", lambda path: facts(own / "results", made))
     monkeypatch.setattr(os, "nice", lambda by: 0)
     study("a title")
-    assert main(["watch", "--text", "config/mine.yaml"]) == 0
+    assert main(["watch", "config/mine.yaml"]) == 0
     assert r"\x1b]0;owned\x07" in shown(capsys)
 
 

@@ -17,7 +17,7 @@ import pytest
 from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
 
-from drivelab.analysis.verdict import FASTER_BEYOND, IN_RECORDINGS, SLOWER_BEYOND
+from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER_BEYOND
 from drivelab.cli.look.compare import _facets, headline
 from drivelab.cli.main import main
 from drivelab.collect.collect import collect
@@ -31,8 +31,6 @@ from drivelab.run.condition import precondition, purge
 from drivelab.run.measure import measure
 from drivelab.tables import io
 from drivelab.tables.windows import windows_table
-from drivelab.trend.trend import Terms as TrendTerms
-from drivelab.trend.trend import trend
 
 READ = {"pattern": "random", "read_share": 100, "block_size_bytes": 4096, "threads": 1, "queue_depth": 1,
         "runtime_s": 0.2}  # fmt: skip
@@ -640,14 +638,3 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert "kernel (" in out
     assert main([*arguments, "--margin", "120%"]) == 2
     assert "--margin" in capsys.readouterr().err
-
-
-def test_a_trend_reads_the_recordings_of_a_results_folder(results: Path) -> None:
-    first = recording_of(results, "slow")
-    for run in (2, 3):
-        copied(first, results, run=run, identity={"firmware": "F2"})
-    found = trend([results], TrendTerms(by="firmware", drive="slow", model=None))
-    (group,) = found.groups
-    assert [(point.name == "F2", len(point.recordings)) for point in group.points] == [(False, 1), (True, 2)]
-    assert {test.outcome for test in found.tests} == {IN_RECORDINGS}
-    assert {name.rpartition(", ")[2].partition("/")[0]: why for name, why in found.left_out.items()}.keys() == {"fast"}

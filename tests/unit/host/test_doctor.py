@@ -110,18 +110,6 @@ def test_unknown_device_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert "there is no block device nosuchdrive" in capsys.readouterr().err
 
 
-def test_the_catalogue_says_what_apply_sets(build: Build) -> None:
-    hosts = [(VM, []), (LAPTOP, []), (SERVER, ["nvme0n1", "sda"])]
-    timers = "apt-daily.timer fstrim.timer man-db.timer snapper-timeline.timer logrotate.timer backup.timer"
-    rows = [
-        row
-        for host, drives in hosts
-        for scenario in ("real-world", "synthetic")
-        for row in settings.snapshot(drives, scenario, build(host, timers))
-    ]
-    assert {row["name"] for row in rows if row["settable"]} == {entry.name for entry in catalogue() if entry.can_be_set}
-
-
 def test_names_are_unique_and_fit_the_journal() -> None:
     names = [setting.name for setting in catalogue()]
     assert len(set(names)) == len(names)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import import_origins as origins
 import pytest
-from output_schemas import follows_schema
 
 from drivelab.cli.main import main
 from drivelab.imported.tables import NAMES
@@ -48,7 +47,6 @@ def test_counts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = GOLDEN / "solidigm_p41_plus.csv"
     assert main(["import", "values", str(path), "--drive", "p41", "-o", str(tmp_path), "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
-    follows_schema(summary, "import")
     assert summary["recordings"][0] == "p41-512gb/imported-values/solidigm-p41-plus"
     assert summary["rows"]["summary"] == len(io.read(tmp_path / "tables/summary.parquet", "summary")) == 36
 

@@ -34,34 +34,24 @@ def test_before_the_first_cell_there_is_no_progress() -> None:
 
 def test_progress_within_a_loop() -> None:
     progress = progress_of([*rounds([100, 110]), line(3, 0, 105)])
-    assert (progress["round"], progress["rounds"], progress["cell"], progress["cells"]) == (3, 25, 2, 2)
-    assert progress["workload"] == "RND 4KiB 100/0 T2Q8"
+    assert (progress["round"], progress["rounds"]) == (3, 25)
     assert not progress["fixed"]
     assert progress["ended"] is None
 
 
-def test_a_variable_shows_the_steady_state_determination() -> None:
-    values = [500.0, 100.0, 110.0, 120.0, 100.0, 105.0]
-    (variable,) = progress_of(rounds(values))["variables"]
+@pytest.mark.parametrize("last", [105.0, 150.0])
+def test_a_variable_is_steady_as_determined_at_the_end(last: float) -> None:
+    values = [500.0, 100.0, 110.0, 120.0, 100.0, last]
     state = determine(values, window=5, data_excursion=0.2, slope_excursion=0.1)
-    assert variable["name"] == "RND 4KiB 0/100 T2Q8"
-    assert (variable["first_round"], variable["from_round"], variable["values"]) == (1, 2, values)
-    assert variable["average"] == pytest.approx(state.average)
-    assert variable["band"] == pytest.approx([0.9 * state.average, 1.1 * state.average])
-    assert variable["line"] == pytest.approx([state.intercept + state.slope * n for n in (2, 6)])
-    assert variable["data_pct"] == pytest.approx(100 * 20 / 107)
-    assert variable["steady"] is state.steady is True
+    assert progress_of(rounds(values))["steady"] == [state.steady] == [last == 105.0]
 
 
 def test_a_window_lies_wholly_after_an_interruption() -> None:
     journal = [*rounds([100, 100, 100]), line(4, 0, 100), {"event": "gap"}, line(4, 1, 100)]
     journal += [line(number, cell, 100) for number in (5, 6, 7) for cell in (0, 1)]
-    (variable,) = progress_of(journal)["variables"]
-    assert variable["from_round"] == 5
-    assert not variable["steady"]
+    assert progress_of(journal)["steady"] == [False]
     journal += [line(number, cell, 100) for number in (8, 9) for cell in (0, 1)]
-    (variable,) = progress_of(journal)["variables"]
-    assert variable["steady"]
+    assert progress_of(journal)["steady"] == [True]
 
 
 def test_cold_rounds_are_marked_and_never_in_the_window() -> None:
@@ -69,7 +59,9 @@ def test_cold_rounds_are_marked_and_never_in_the_window() -> None:
     assert (progress["cold"], progress["round"], progress["rounds"]) == (True, 1, 1)
     progress = progress_of(rounds([900, 100, 100]), cold_rounds=1)
     assert (progress["cold"], progress["round"], progress["rounds"]) == (False, 3, 25)
-    assert progress["variables"][0]["values"] == [100, 100]
+    wide = {**UNTIL, "window": 3, "max_rounds": 25}
+    assert progress_of(rounds([900, 100, 100]), cold_rounds=1, until=wide)["steady"] == [False], "two rounds count"
+    assert progress_of(rounds([900, 100, 100, 100]), cold_rounds=1, until=wide)["steady"] == [True]
 
 
 def test_an_ended_loop_shows_its_outcome() -> None:
@@ -79,4 +71,4 @@ def test_an_ended_loop_shows_its_outcome() -> None:
 
 def test_a_fixed_number_of_rounds_has_no_variables() -> None:
     progress = progress_of(rounds([100]), until={"rounds": 3})
-    assert (progress["fixed"], progress["rounds"], progress["variables"]) == (True, 3, [])
+    assert (progress["fixed"], progress["rounds"], progress["steady"]) == (True, 3, [])

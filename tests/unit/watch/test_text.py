@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 from watched import MadeDrive, facts
 
+from drivelab.watch.page import COLUMNS, write_page
 from drivelab.watch.recording_view import latency_words
 from drivelab.watch.study_view import StudyWatch
-from drivelab.watch.text import changes, doing_words, screen
+from drivelab.watch.text import changes, doing_words, screen, show
 
 
 def running(folder: Path) -> tuple[MadeDrive, StudyWatch]:
@@ -141,3 +144,34 @@ def test_latency_has_a_suitable_unit() -> None:
         "1.5 ms",
         "1.2 s",
     ]
+
+
+def test_the_page_has_the_view_and_reloads_until_the_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drive = MadeDrive(tmp_path, "op7").begin()
+    drive.second()
+    drive.second(1500)
+    drive.status()
+    watch = StudyWatch(replace(facts(tmp_path, drive), title="<b>\x1b[2J"))
+    watch.poll()
+    page = tmp_path / "pages/watch.html"
+    write_page(screen([watch], COLUMNS), page, reloads=True)
+    html = page.read_text()
+    assert '<meta http-equiv="refresh"' in html
+    for words in ("1,500 IOPS", "█", "reduced protocol", r"&lt;b&gt;\x1b[2J: running", "reloads every"):
+        assert words in html
+    drive.complete()
+    show([watch], page)
+    assert "1 of 1 measurements done" in capsys.readouterr().out
+    html = page.read_text()
+    assert "finished, 1 of 1" in html
+    assert "watch ended" in html
+    assert "refresh" not in html
+    assert [path.name for path in page.parent.iterdir()] == ["watch.html"]
+
+
+def test_the_page_of_an_interrupted_watch_does_not_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, watch = running(tmp_path / "results")
+    monkeypatch.setattr("drivelab.watch.text.time.sleep", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        show([watch], tmp_path / "watch.html")
+    assert "watch ended" in (tmp_path / "watch.html").read_text()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -65,7 +64,6 @@ def deltas_table(
     unintended: str = "show",
     started: Mapping[str, str] | None = None,
     workloads: pd.DataFrame | None = None,
-    same_units: bool = False,
 ) -> pd.DataFrame:
     """Make table `deltas`: every drive of table `summary` against the drive `basis`.
 
@@ -88,9 +86,7 @@ def deltas_table(
 
     `started` has the start of recordings (ISO 8601): two drives are compared within runs if each run of both began
     after the one before. `workloads` has the columns of WORKLOAD_FACETS for the rows of the summary (same index), null
-    where a facet does not apply: values that differ in a facet are in doubt. With `same_units`, a name in `recordings`
-    is that of a unit that several "drives" of the summary share, such as a drive at two dates: if both sides have the
-    same units, they are compared within units, see `paired`. Raises ValueError when the summary has
+    where a facet does not apply: values that differ in a facet are in doubt. Raises ValueError when the summary has
     rows but none of `basis`, and for values that are not positive.
     """
     if workloads is not None:
@@ -99,9 +95,8 @@ def deltas_table(
     if reference.empty and not summary.empty:
         raise ValueError(f"the summary has no drive '{basis}', which is the basis")
     pairs = _pairs(reference, summary[summary["drive"] != basis])
-    is_paired = paired if same_units else partial(_in_blocks, started=started or {})
-    recordings = (pairs[f"recordings_{side}"] for side in _SIDES)
-    pairs = pairs.assign(paired=[is_paired(*of_sides) for of_sides in zip(*recordings, strict=True)])
+    sides = zip(*(pairs[f"recordings_{side}"] for side in _SIDES), strict=True)
+    pairs = pairs.assign(paired=[_in_blocks(one, other, started or {}) for one, other in sides])
     if pairs.empty:
         return pd.DataFrame(columns=SCHEMAS["deltas"].names)
     unaccepted = _unaccepted(pairs, differences if unintended == "forbid" else None)
@@ -164,11 +159,6 @@ def _pairs(reference: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
     return pairs.assign(alike=alike)
 
 
-def paired(basis: Sequence[str], comparison: Sequence[str]) -> bool:
-    """Return whether both sides have the same units in the same order, so that what they share cancels."""
-    return len(basis) > 0 and list(basis) == list(comparison)
-
-
 def _in_blocks(basis: Sequence[str], comparison: Sequence[str], started: Mapping[str, str]) -> bool:
     """Return whether both sides have the same runs, and each run of both began after the one before had begun on both.
 
@@ -176,7 +166,8 @@ def _in_blocks(basis: Sequence[str], comparison: Sequence[str], started: Mapping
     """
     if not all(name in started for name in (*basis, *comparison)):
         return False
-    if not paired(*([str(name).rpartition("-run")[2] for name in names] for names in (basis, comparison))):
+    runs, others = ([str(name).rpartition("-run")[2] for name in names] for names in (basis, comparison))
+    if not runs or runs != others:
         return False
     times = [sorted((started[one], started[other])) for one, other in zip(basis, comparison, strict=True)]
     return all(before[1] < after[0] for before, after in pairwise(times))

@@ -79,7 +79,7 @@ NOT_SETTLED_BY_MORE = (DIFFERENT_STATISTICS, SCATTER_UNKNOWN)
 OVER_RECORDINGS = re.compile(r", (?:geometric )?mean of \d+ recordings")
 """What a statistic over several recordings adds to that of one."""
 _SIDES = ("basis", "comparison")
-OTHER_CONDITIONS = (
+_OTHER_CONDITIONS = (
     ("reduced", "only one of them is reduced"),
     ("virtual", "only one of the drives is virtual"),
     ("clock", "one ran on the wall clock, one on the virtual clock"),
@@ -102,7 +102,7 @@ def doubts(pair: Pair) -> list[str]:
         f"{pair[f'drive_{side}']}: {doubt}" for side in _SIDES if (doubt := _host_limited(pair, side)) is not None
     ]
     doubts_found += [
-        doubt for column, doubt in OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]
+        doubt for column, doubt in _OTHER_CONDITIONS if pair[f"{column}_basis"] != pair[f"{column}_comparison"]
     ]
     if pair["kind"] == "time" and (doubt := _different_point_loads(pair)):
         doubts_found.append(doubt)  # latency rises with the load, so this is another workload

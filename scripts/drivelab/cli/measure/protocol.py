@@ -31,9 +31,9 @@ def add_parser(commands: Any) -> None:
 
     parser = actions.add_parser("list", help="list the protocols, with the time and bytes they take")
     _add_drive(parser)
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the list as JSON; times in seconds, volumes in bytes")
-    form.add_argument("--markdown", action="store_true", help="print the index page of docs/protocols")
+    parser.add_argument(
+        "--json", action="store_true", help="print the list as JSON; times in seconds, volumes in bytes"
+    )
     parser.set_defaults(handler=_list)
 
     parser = actions.add_parser(
@@ -51,9 +51,9 @@ def add_parser(commands: Any) -> None:
         help="class of the drive (default: the usual one of the protocol)",
     )
     _add_drive(parser)
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the same as JSON; times in seconds, volumes in bytes")
-    form.add_argument("--markdown", action="store_true", help="print its page of docs/protocols")
+    parser.add_argument(
+        "--json", action="store_true", help="print the same as JSON; times in seconds, volumes in bytes"
+    )
     parser.set_defaults(handler=_show)
 
     parser = actions.add_parser(
@@ -107,9 +107,6 @@ def _list(options: argparse.Namespace) -> int:
     from drivelab.plan.grammar import PROTOCOLS, load
 
     protocols = [load(path) for path in sorted((ROOT / PROTOCOLS).glob("*.yaml"))]
-    if options.markdown:
-        print(protocol_page.index(protocols), end="")
-        return 0
     words, subject = _subject(options)
     listed = protocol_page.entries(protocols, subject)
     if options.json:
@@ -152,8 +149,6 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         shown = protocol_page.as_mapping(protocol, resolved, subject, drive_class, options.scale)
         print(json.dumps(shown, indent=1, ensure_ascii=False))
-    elif options.markdown:
-        print(protocol_page.page(protocol, description, subject), end="")
     else:
         print(protocol_page.text(protocol, resolved, description, subject, drive_class, options.scale), end="")
     return 0

@@ -73,7 +73,7 @@ def _quick(options: argparse.Namespace) -> int:
     here = Path.cwd()
     os.chdir(project)
     planned = plan_looks(rows, time_s, size_bytes)
-    screen = console(stderr=options.json, highlight=False, **({} if sys.stdout.isatty() else {"width": _NO_LIMIT}))
+    screen = console(stderr=options.json, highlight=False, width=None if sys.stdout.isatty() else _NO_LIMIT)
     for line in announcement(planned):
         screen.print(line, markup=False)
     agree(planned, options.yes)

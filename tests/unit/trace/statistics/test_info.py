@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from output_schemas import follows_schema
 
 from drivelab.cli.traces import trace_info
 from drivelab.core.errors import UserError
@@ -48,7 +47,6 @@ def test_json_has_all_tables(model: ModuleType, tmp_path: Path, capsys: pytest.C
     path = write(model, tmp_path / "t.parquet", rows, backend="ftrace", lost={"overrun": 2})
     assert info(path, "--json") == 0
     body = json.loads(capsys.readouterr().out)
-    follows_schema(body, "trace info")
     assert body["provenance"]["lost"] == {"overrun": 2}
     assert set(body["tables"]) == set(TRACE_TABLES)
     assert body["tables"]["trace_overview"][0]["marks"] == ["lossy"]

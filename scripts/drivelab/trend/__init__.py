@@ -1,1 +1,0 @@
-"""The trend of a drive model: values over dates, firmwares or hosts, against a baseline, with changes of level."""
