@@ -41,8 +41,6 @@ ALONE = [
     "protocol show pts-latency",
     "protocol show trace-replay --scale demo",
     "publish one.tar.gz two.tar.gz -o site",
-    "steady-state 1 1 1 1 1.01",
-    "steady-state --csv rounds.csv",
     "trace formats",
     "trace info boot-read",
     "trace list",
@@ -102,7 +100,6 @@ def test_other_output_follows_its_schema(
         (tmp_path / name).symlink_to(ROOT / name)
     for day, name in enumerate(("one", "two"), start=1):
         made_archive(tmp_path / f"{name}.tar.gz", Result(date=f"2026-01-0{day}", recordings=3, seed=name))
-    (tmp_path / "rounds.csv").write_text("a,b\n" + "1,2\n" * 5)
     validated(command, capsys)
 
 
