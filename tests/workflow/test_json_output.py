@@ -13,19 +13,11 @@ from output_schemas import NAMES, follows_schema, schema_of
 from drivelab.cli.introspection import arguments_of, subcommands
 from drivelab.cli.main import main, parser
 
-RATINGS = """\
-model: drivelab virtual drive
-source: example
-values:
-  - {iops: 2000, pattern: random, read_share: 0, block_size: 4KiB, queue_depth: 16}
-  - {mean_latency: 250us, pattern: random, read_share: 100, block_size: 1MiB, queue_depth: 1}
-"""
 OF_STUDY = [
     "plan config/mini.yaml",
     "study check config/mini.yaml",
     "study status config/mini.yaml",
     "compare op7 op28",
-    "datasheet --ratings ratings.yaml",
     "evidence drive=op7 measurement=pts-iops metric=iops",
     "export -o paper --figures none",
     "query summary",
@@ -81,12 +73,11 @@ def validated(command: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("command", OF_STUDY)
 def test_output_of_a_study_follows_its_schema(command: str, finished: Project) -> None:
-    (finished.folder / "ratings.yaml").write_text(RATINGS)
     words = command.split()
     if command.startswith("evidence"):
         words.append("cell_label=RND 4KiB 0/100")
     done = finished.drivelab(*words, "--json")
-    assert done.returncode == 0 or command.startswith("datasheet"), done.stderr
+    assert done.returncode == 0, done.stderr
     follows_schema(json.loads(done.stdout), command)
 
 

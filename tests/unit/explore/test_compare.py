@@ -642,6 +642,28 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert "--margin" in capsys.readouterr().err
 
 
+def test_a_data_sheet_is_compared_with_each_selector(
+    repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "rated.yaml"
+    reads = "pattern: random, read_share: 100, block_size: 4KiB, queue_depth: 1"
+    sheet.write_text(f"model: '*'\nsource: made up\nvalues:\n  - {{mean_latency: 300us, {reads}}}\n")
+    rated = ["--datasheet", str(sheet), "--results", str(repeated)]
+    assert main(["compare", "fast", *rated]) == 0
+    assert re.match(r"fast \(.*\): 1 pass, 0 fail, 0 cannot tell; virtual\n", capsys.readouterr().out)
+    assert main(["compare", "fast", "slow,run=1", *rated, "--json"]) == 4
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["drive"], row["verdict"]) for row in rows] == [("fast", "pass"), ("slow,run=1", "cannot tell")]
+    assert main(["compare", "fast", "slow", *rated]) == 3
+    assert main(["compare", "fast", *rated, "--fail-on", "slower"]) == 2
+    assert "--fail-on is for two selectors" in capsys.readouterr().err
+    sheet.write_text(sheet.read_text().replace("'*'", "other"))
+    assert main(["compare", "fast", *rated]) == 2
+    assert "rates the model 'other', but 'fast' is of the model" in capsys.readouterr().err
+    assert main(["compare", "fast", "--results", str(repeated)]) == 2
+    assert "give two selectors" in capsys.readouterr().err
+
+
 def test_a_trend_reads_the_recordings_of_a_results_folder(results: Path) -> None:
     first = recording_of(results, "slow")
     for run in (2, 3):

@@ -22,6 +22,10 @@ DIFFERENCES_FORBIDDEN = 3
 """Exit status if something differs unintentionally and --forbid-differences is given."""
 FAILED = {"slower": 4, "different": 5, "undecided": 6}
 """Exit status by what --fail-on refuses; the lowest one counts."""
+RATED_FAILED, RATED_UNDECIDED = 3, 4
+"""Exit statuses of --datasheet if a value fails, and if none fails but drivelab cannot tell for some."""
+_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "all", "conditions", "forbid_differences")
+"""Options that --datasheet does not take."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
 _LONGEST_NAME = 16
@@ -39,8 +43,17 @@ def add_parser(commands: Any) -> None:
         "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
         "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
     )
-    for name, letter, words in (("basis", "A", "the basis"), ("comparison", "B", "the recordings to compare with it")):
-        completed_by(parser.add_argument(name, metavar=letter, help=f"selector of {words}"), drives)
+    selectors = parser.add_argument("selectors", nargs="+", metavar="SELECTOR", help="the basis, then the other side")
+    completed_by(selectors, drives)
+    parser.add_argument(
+        "--datasheet",
+        type=Path,
+        metavar="FILE",
+        help="compare each selector with the rated values in FILE instead, such as config/ratings/MODEL.yaml: pass if "
+        "the whole 95 %% interval is within the rated value and its tolerance, fail if none of it is, else cannot "
+        f"tell. Exit status {RATED_FAILED} if a value fails, {RATED_UNDECIDED} if none fails but drivelab cannot tell "
+        "for some",
+    )
     parser.add_argument(
         "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
     )
@@ -80,7 +93,11 @@ def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
-    comparison = compare(parse(options.basis), parse(options.comparison), results, terms)
+    if options.datasheet is not None:
+        return _compare_with_data_sheet(options, results)
+    if len(options.selectors) != 2:
+        raise UserError("give two selectors, the basis first; or one with --datasheet FILE")
+    comparison = compare(*map(parse, options.selectors), results, terms)
     if options.json:
         json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
         print()
@@ -96,6 +113,25 @@ def _compare(options: argparse.Namespace) -> int:
     for key, count in found.items():
         print(f"drivelab: {counted(count, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
+
+
+def _compare_with_data_sheet(options: argparse.Namespace, results: Path) -> int:
+    from drivelab.explore.datasheet import CANNOT_TELL, FAIL, data_sheet_check, print_check
+    from drivelab.explore.row_selection import parse
+    from drivelab.plan.ratings import load_data_sheet
+
+    for name in _OF_SELECTORS:
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')} is for two selectors; leave it out with --datasheet")
+    sheet = load_data_sheet(options.datasheet)
+    checked = data_sheet_check(results, sheet, [parse(text) for text in options.selectors])
+    if options.json:
+        json.dump(json.loads(checked.to_json(orient="records", double_precision=15)), sys.stdout, indent=1)
+        print()
+    else:
+        print_check(checked)
+    verdicts = set(checked["verdict"])
+    return RATED_FAILED if FAIL in verdicts else RATED_UNDECIDED if CANNOT_TELL in verdicts else 0
 
 
 def outcomes(text: str) -> list[str]:
