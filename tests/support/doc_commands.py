@@ -29,7 +29,6 @@ NOT_RUN = (
     (r"drivelab compare .*(until=|op7,firmware=)", "tests/unit/explore", "recordings of other days and firmwares"),
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
     (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
-    (r"drivelab evidence metric=p99", "tests/workflow/test_evidence.py", "a measurement that the demo does not have"),
     (r"drivelab .*(config/many.yaml|results/many)", "tests/workflow/test_fleet.py", "takes a fleet"),
     (r"drivelab (study new fs|run config/fs.yaml|compare .*config/fs.yaml)", "tests/drives/test_file_systems_page.py",
      "mounts file systems"),

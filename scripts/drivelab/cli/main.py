@@ -24,7 +24,7 @@ _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR,
 def parser() -> RootParser:
     """Return the parser with all subcommands; the modules of the folders register theirs."""
     from drivelab.cli import completion
-    from drivelab.cli.look import compare, evidence, query, report, trend
+    from drivelab.cli.look import compare, query, report, trend
     from drivelab.cli.maintain import testing, verify
     from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
@@ -40,7 +40,7 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, bench_host, capture, check_data, compare, completion, doctor, drives, evidence, export,
+        archive, bench_host, capture, check_data, compare, completion, doctor, drives, export,
         import_results, init, plan, protocol, publish, query, quick, replay, report, run, stage, study, testing,
         trace, trend, verify, virtual, watch,
     ):  # fmt: skip

@@ -15,7 +15,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "init", "demo", "drives", "doctor", "bench-host"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay", "check-data"),
-    "look": ("report", "compare", "trend", "query", "evidence"),
+    "look": ("report", "compare", "trend", "query"),
     "share": ("archive", "publish", "export", "import"),
     "maintain": ("verify", "completion", "test"),
 }

@@ -71,6 +71,10 @@ class Comparison:
     """What limits the numbers of a side, such as `reduced`."""
     loads: Mapping[tuple[str, str], str]
     """Threads and queue depth, such as `T1Q8`, by measurement and cell label; without unknown and different ones."""
+    values: pd.DataFrame
+    """Table `summary` of both sides; `drive` is the side."""
+    folders: Mapping[str, Path]
+    """The results folder of each side."""
 
     @property
     def counts(self) -> dict[str, int]:
@@ -160,6 +164,8 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         paired,
         _labels(summary.merge(deltas[_PLACE].drop_duplicates()), known),
         loads_of(pd.concat([side.cells for side in sides])),
+        summary,
+        {selector.text: folder for selector, folder in chosen},
     )
 
 

@@ -24,7 +24,7 @@ FAILED = {"slower": 4, "different": 5, "undecided": 6}
 """Exit status by what --fail-on refuses; the lowest one counts."""
 RATED_FAILED, RATED_UNDECIDED = 3, 4
 """Exit statuses of --datasheet if a value fails, and if none fails but drivelab cannot tell for some."""
-_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "all", "conditions", "forbid_differences")
+_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "all", "conditions", "origin", "forbid_differences")
 """Options that --datasheet does not take."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
@@ -79,6 +79,11 @@ def add_parser(commands: Any) -> None:
         help="list every condition that differs or is not recorded, with the values of both sides",
     )
     parser.add_argument(
+        "--origin",
+        action="store_true",
+        help="list where each value comes from: statistic, recordings, cells, and fio's job",
+    )
+    parser.add_argument(
         "--forbid-differences",
         action="store_true",
         help=f"if anything differs that the selectors do not name, do not compare and exit with status "
@@ -99,12 +104,12 @@ def _compare(options: argparse.Namespace) -> int:
         raise UserError("give two selectors, the basis first; or one with --datasheet FILE")
     comparison = compare(*map(parse, options.selectors), results, terms)
     if options.json:
-        json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
+        json.dump(as_mapping(comparison, origin=options.origin), sys.stdout, indent=1, ensure_ascii=False)
         print()
     elif options.markdown:
         print(markdown(comparison, headline(comparison), every=options.all), end="")
     else:
-        _show(comparison, conditions=options.conditions, every=options.all)
+        _show(comparison, conditions=options.conditions, every=options.all, origin=options.origin)
     if options.junit is not None:
         options.junit.write_text(junit(comparison, options.fail_on), encoding="utf-8")
     if terms.forbid and comparison.forbidden:
@@ -174,9 +179,13 @@ def margin_pct(text: str) -> float:
     return 100 * share
 
 
-def as_mapping(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for JSON, with `counts` by outcome and every condition that differs or is not recorded."""
+def as_mapping(comparison: Comparison, *, origin: bool) -> dict[str, Any]:
+    """Return a comparison for JSON, with `counts` by outcome and every condition that differs or is not recorded.
+
+    With `origin`, it also has the rows of table `summary` of both sides.
+    """
     from drivelab.analysis.deltas.differences import known_differences
+    from drivelab.explore.origin import origins
 
     return {
         "basis": comparison.basis,
@@ -194,7 +203,8 @@ def as_mapping(comparison: Comparison) -> dict[str, Any]:
             name: json.loads(table.to_json(orient="records", double_precision=15))
             for name, table in (("differences", known_differences(comparison.differences)),
                                 ("not_recorded", comparison.not_recorded),
-                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas))
+                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas),
+                                *([("origin", origins(comparison))] if origin else []))
         },
     }  # fmt: skip
 
@@ -222,7 +232,7 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
+def _show(comparison: Comparison, *, conditions: bool, every: bool, origin: bool) -> None:
     from rich.markup import escape
 
     from drivelab.core.terminal import wide_console
@@ -252,6 +262,17 @@ def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
         console.print(escape(f"Note: {note}."), style="dim")
     if conditions:
         _conditions(comparison, short, console)
+    if origin:
+        _show_origin(comparison)
+
+
+def _show_origin(comparison: Comparison) -> None:
+    from drivelab.core.terminal import say
+    from drivelab.explore.origin import origin_lines
+
+    say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
+    for line in origin_lines(comparison):
+        say(line)
 
 
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
