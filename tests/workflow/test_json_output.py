@@ -18,7 +18,6 @@ OF_STUDY = [
     "study check config/mini.yaml",
     "study status config/mini.yaml",
     "compare op7 op28",
-    "export -o paper --figures none",
     "query summary",
     "study new another --drives op7 op28",
     "verify results/recordings",

@@ -16,7 +16,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay", "check-data"),
     "look": ("report", "compare", "trend", "query"),
-    "share": ("archive", "publish", "export", "import"),
+    "share": ("archive", "publish", "import"),
     "maintain": ("verify", "completion", "test"),
 }
 """Commands by what users want. Others are stages that the workflow calls; `--help` does not list them."""

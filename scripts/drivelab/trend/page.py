@@ -10,8 +10,8 @@ import pandas as pd
 
 from drivelab.analysis.verdict import direction
 from drivelab.core.units import format_percentage
-from drivelab.figures.base.paper import Paper, drawn_for
-from drivelab.figures.base.style import TEXT_PT, WIDTH_IN, svg
+from drivelab.figures.base.paper import drawn_for
+from drivelab.figures.base.style import WIDTH_IN, svg
 from drivelab.figures.kinds.drives.trend_line import trend_line
 from drivelab.report.html import page, picture
 from drivelab.report.numbers import capital, number, unit_of
@@ -94,7 +94,7 @@ def _picture(test: Test, group: Group, found: Trend, width_in: float) -> Figure:
         "recordings": [len(point.recordings) for point in test.points],
         "level": levels if starts else math.nan,
     })  # fmt: skip
-    with drawn_for(Paper((width_in,), TEXT_PT, titled=False)):
+    with drawn_for(width_in):
         figure = trend_line(
             points,
             [(change.point, f"{format_percentage(change.change_pct, signed=True)} %") for change in test.changes
