@@ -26,7 +26,7 @@ NOT_RUN = (
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
     (r"drivelab run results/quick", "tests/unit/quick", "looks of another time"),
     (r"drivelab test\b", "tests", "these tests"),
-    (r"drivelab compare .*(until=|op7,firmware=)", "tests/unit/explore", "recordings of other days and firmwares"),
+    (r"drivelab compare .*(until=|date=|op7,firmware=)", "tests/unit/explore", "recordings of other days"),
     (r"drivelab compare results/old:op7", "tests/unit/explore", "results of another time"),
     (r"drivelab run config/mine.yaml", "tests/drives/faults", "takes real drives, and a day"),
     (r"drivelab .*(config/many.yaml|results/many)", "tests/workflow/test_fleet.py", "takes a fleet"),

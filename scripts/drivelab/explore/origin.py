@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,10 @@ def origins(comparison: Comparison) -> pd.DataFrame:
     return values[_COLUMNS].assign(**paths)
 
 
-def origin_lines(comparison: Comparison) -> Iterator[str]:
+def origin_lines(comparisons: Sequence[Comparison]) -> Iterator[str]:
     """Yield lines for each cell: of each side the statistics, the recordings, their cells and the first one's job."""
-    rows = origins(comparison).to_dict("records")
+    values = pd.concat([origins(comparison) for comparison in comparisons])
+    rows = values.drop_duplicates(["drive", *_CELL, "metric"]).to_dict("records")
     for (measurement, label), of_cell in grouped(rows, lambda row: (row["measurement"], row["cell_label"])).items():
         yield f"{measurement}, {label}"
         for side, of_side in grouped(of_cell, lambda row: row["drive"]).items():

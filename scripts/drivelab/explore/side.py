@@ -101,6 +101,8 @@ class Side:
     """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
     cells: pd.DataFrame
     """Table `cells` of the recordings that count."""
+    folder: Path
+    """The results folder."""
 
 
 def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_threshold_pct: float = THRESHOLD_PCT) -> Side:
@@ -119,7 +121,9 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
         cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
         cells = cells[cells["recording"].isin(names)]
         workloads = workload_facets(summary, cells, known, measured=False)
-        return Side(name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells)
+        return Side(
+            name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells, results
+        )
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
     paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
@@ -149,7 +153,9 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     folders = [home(results, recording) / "recordings" / recording for recording in counted]
     known = conditions(folders, altered, tables["cells"])
     workloads = workload_facets(summary, tables["cells"], known, measured=True)
-    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"])
+    return Side(
+        name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"], results
+    )
 
 
 def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:

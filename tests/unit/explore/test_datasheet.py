@@ -41,7 +41,7 @@ def side(metric: str = "iops", low: float = 90, high: float = 110, runs: int = 3
     others = [{**cell, "queue_depth": 2}, {**cell, "cell_label": "other", "entropy": 0.5}]
     facets = [{"recording": name, "facet": "write cache", "value": "on"} for name in recordings]
     return Side("d", pd.DataFrame([row]), pd.DataFrame(facets), pd.DataFrame(), pd.DataFrame(),
-                pd.DataFrame([cell, *others]))  # fmt: skip
+                pd.DataFrame([cell, *others]), Path())  # fmt: skip
 
 
 @pytest.mark.parametrize(

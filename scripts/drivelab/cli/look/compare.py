@@ -1,4 +1,4 @@
-"""`drivelab compare`: compare any two groups of recordings."""
+"""`drivelab compare`: compare groups of recordings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, drives
@@ -38,12 +40,13 @@ def add_parser(commands: Any) -> None:
     """Register `compare`."""
     parser = commands.add_parser(
         "compare",
-        help="compare any two drives, hosts, firmwares or dates",
-        description="Compares the recordings of two selectors; the first is the basis. A selector is a drive (op7, "
-        "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
-        "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
+        help="compare any drives, hosts, firmwares or dates",
+        description="Compares the recordings of each selector with those of the first, the basis. A selector is a "
+        "drive (op7, op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, "
+        "measurement, run, date, since, until, recording. FOLDER:SELECTOR selects from another results folder, or from "
+        "imported results.",
     )
-    selectors = parser.add_argument("selectors", nargs="+", metavar="SELECTOR", help="the basis, then the other side")
+    selectors = parser.add_argument("selectors", nargs="+", metavar="SELECTOR", help="the basis, then the other sides")
     completed_by(selectors, drives)
     parser.add_argument(
         "--datasheet",
@@ -100,23 +103,24 @@ def _compare(options: argparse.Namespace) -> int:
     results, terms = _terms(options)
     if options.datasheet is not None:
         return _compare_with_data_sheet(options, results)
-    if len(options.selectors) != 2:
-        raise UserError("give two selectors, the basis first; or one with --datasheet FILE")
-    comparison = compare(*map(parse, options.selectors), results, terms)
+    if len(options.selectors) < 2:
+        raise UserError("give two selectors or more, the basis first; or one with --datasheet FILE")
+    comparisons = compare([parse(text) for text in options.selectors], results, terms)
     if options.json:
-        json.dump(as_mapping(comparison, origin=options.origin), sys.stdout, indent=1, ensure_ascii=False)
+        bodies = [as_mapping(comparison, origin=options.origin) for comparison in comparisons]
+        json.dump(bodies if len(bodies) > 1 else bodies[0], sys.stdout, indent=1, ensure_ascii=False)
         print()
     elif options.markdown:
-        print(markdown(comparison, headline(comparison), every=options.all), end="")
+        print(markdown(comparisons, list(map(headline, comparisons)), every=options.all), end="")
     else:
-        _show(comparison, conditions=options.conditions, every=options.all, origin=options.origin)
+        _show(comparisons, conditions=options.conditions, every=options.all, origin=options.origin)
     if options.junit is not None:
-        options.junit.write_text(junit(comparison, options.fail_on), encoding="utf-8")
-    if terms.forbid and comparison.forbidden:
+        options.junit.write_text(junit(comparisons, options.fail_on), encoding="utf-8")
+    if terms.forbid and any(comparison.forbidden for comparison in comparisons):
         return DIFFERENCES_FORBIDDEN
-    found = failing(comparison, options.fail_on)
-    for key, count in found.items():
-        print(f"drivelab: {counted(count, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
+    found = failing(comparisons, options.fail_on)
+    for key, number in found.items():
+        print(f"drivelab: {counted(number, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
 
 
@@ -127,7 +131,7 @@ def _compare_with_data_sheet(options: argparse.Namespace, results: Path) -> int:
 
     for name in _OF_SELECTORS:
         if getattr(options, name):
-            raise UserError(f"--{name.replace('_', '-')} is for two selectors; leave it out with --datasheet")
+            raise UserError(f"--{name.replace('_', '-')} is not for --datasheet; leave it out")
     sheet = load_data_sheet(options.datasheet)
     checked = data_sheet_check(results, sheet, [parse(text) for text in options.selectors])
     if options.json:
@@ -232,18 +236,49 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _show(comparison: Comparison, *, conditions: bool, every: bool, origin: bool) -> None:
+def _show(comparisons: Sequence[Comparison], *, conditions: bool, every: bool, origin: bool) -> None:
+    import pandas as pd
     from rich.markup import escape
 
-    from drivelab.core.terminal import wide_console
+    from drivelab.core.terminal import say, wide_console
     from drivelab.explore.comparison_lines import print_values
+    from drivelab.explore.origin import origin_lines
 
     console = wide_console()
-    console.print(f"[bold]{escape(headline(comparison))}[/]")
-    names = (comparison.basis, comparison.comparison)
-    short = names if max(map(len, names)) <= _LONGEST_NAME else ("A", "B")
-    if short != names:
-        console.print(escape(f"A: {comparison.basis} (basis)\nB: {comparison.comparison}"))
+    for comparison in comparisons:
+        console.print(f"[bold]{escape(headline(comparison))}[/]")
+    sides = [comparisons[0].basis, *(comparison.comparison for comparison in comparisons)]
+    names = dict(zip(sides, sides if max(map(len, sides)) <= _LONGEST_NAME else _letters(), strict=False))
+    for side, name in names.items():
+        if name != side:
+            console.print(escape(f"{name}: {side}{' (basis)' if side == comparisons[0].basis else ''}"))
+    for comparison in comparisons:
+        if len(comparisons) > 1:
+            console.print(f"[bold]{escape(names[comparison.comparison])}[/]")
+        _show_conditions(comparison, console)
+    for row in pd.concat([comparison.exclusions for comparison in comparisons]).drop_duplicates().itertuples():
+        console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
+    print_values(comparisons, names, console, every=every)
+    remarks = [note for comparison in comparisons for row in comparison.deltas["remarks"] for note in row]
+    for note in dict.fromkeys(remarks):
+        console.print(escape(f"Note: {note}."), style="dim")
+    for comparison in comparisons if conditions else ():
+        _conditions(comparison, (names[comparison.basis], names[comparison.comparison]), console)
+    if origin:
+        say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
+        for line in origin_lines(comparisons):
+            say(line)
+
+
+def _letters() -> Iterator[str]:
+    """Yield A to Z, then A1 to Z1, and so on."""
+    return (f"{letter}{number or ''}" for number in count() for letter in ascii_uppercase)
+
+
+def _show_conditions(comparison: Comparison, console: Console) -> None:
+    """Print what differs, the labels of the data, and what only one side has."""
+    from rich.markup import escape
+
     for line, style in _condition_lines(comparison):
         console.print(escape(line), style=style)
     if comparison.labels:
@@ -255,24 +290,6 @@ def _show(comparison: Comparison, *, conditions: bool, every: bool, origin: bool
         if values:
             cells = _first(tuple(dict.fromkeys(value.rpartition(" ")[0] for value in values)), "--json")
             console.print(escape(f"Only in {side}: {counted(len(values), 'value')} of {cells}"))
-    for row in comparison.exclusions.itertuples():
-        console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    print_values(comparison, short, console, every=every)
-    for note in dict.fromkeys(note for row in comparison.deltas["remarks"] for note in row):
-        console.print(escape(f"Note: {note}."), style="dim")
-    if conditions:
-        _conditions(comparison, short, console)
-    if origin:
-        _show_origin(comparison)
-
-
-def _show_origin(comparison: Comparison) -> None:
-    from drivelab.core.terminal import say
-    from drivelab.explore.origin import origin_lines
-
-    say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
-    for line in origin_lines(comparison):
-        say(line)
 
 
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:
