@@ -59,9 +59,11 @@ def fitting(draw: Callable[[], Figure]) -> tuple[Figure, float]:
 def save(figure: Figure, path: Path) -> None:
     """Write a figure in the format of the path's ending: pdf with TrueType fonts, which IEEE requires, svg or png."""
     form = path.suffix[1:]
-    of_png = {"dpi": _PNG_DPI * _SCALE, "pil_kwargs": {"dpi": (_PNG_DPI, _PNG_DPI)}} if form == "png" else {}
+    options: dict[str, Any] = {"format": form, "metadata": _METADATA[form]}
+    if form == "png":
+        options |= {"dpi": _PNG_DPI * _SCALE, "pil_kwargs": {"dpi": (_PNG_DPI, _PNG_DPI)}}
     with matplotlib.rc_context({"pdf.fonttype": 42}):
-        figure.savefig(path, format=form, metadata=_METADATA[form], **of_png)
+        figure.savefig(path, **options)
 
 
 def _is_crowded(figure: Figure) -> bool:
