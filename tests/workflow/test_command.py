@@ -53,7 +53,6 @@ def test_the_plan_writes_nothing(tmp_path: Path) -> None:
     [
         (("run", "config/nothing.yaml"), "config/nothing.yaml: the file does not exist"),
         (("measure", "nothing.json", "--after", "x"), "nothing.json: the plan does not exist"),
-        (("steady-state", "1", "2", "x"), "x"),
         (("virtual", "start", "nothing"), "nothing"),
         (("capture-trace", "config/mini.yaml", "sqlite", "-o", "x"), "traces.sqlite"),
         (("test", "nothing"), "the tests are in the source of drivelab"),

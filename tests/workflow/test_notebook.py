@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mini_project import ROOT, Project
 from pypdf import PdfReader
 
-from drivelab.cli.main import main
+from drivelab.explore import paper
 from drivelab.explore.redrawing import places, redraw
 from drivelab.figures.base.style import svg
 from drivelab.figures.base.svg import without_values
@@ -60,34 +60,35 @@ def test_figures_are_drawn_again_as_they_are(finished: Project) -> None:
 
 
 def test_a_paper_gets_figures_tables_and_captions(
-    finished: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    results, paper = str(finished.folder / "results"), tmp_path / "paper"
-    arguments = ["export", "--results", results, "-o", str(paper), "--select", "comparison/pts-iops/comparison"]
-    assert main(arguments) == 0
-    (figure,) = paper.glob("figures/*.pdf")
+    results, of_study = finished.folder / "results", tmp_path / "paper"
+    monkeypatch.setattr(paper, "places", lambda _: ["comparison/pts-iops/comparison"])
+    figure, *tables, captions = paper.write_for_paper(results, of_study, "pdf", "latex")
+    assert figure == of_study / "figures/comparison-pts-iops-comparison.pdf"
     page = PdfReader(figure).pages[0]
-    assert float(page.mediabox.width) / 72 in (pytest.approx(3.5), pytest.approx(7.16))
     fonts = page["/Resources"]["/Font"].values()
     assert {font.get_object()["/Subtype"] for font in fonts} <= {"/Type0", "/TrueType"}, "no Type 3 fonts"
     assert "REDUCED protocol" in page.extract_text()
-    table = (paper / "tables/comparison.tex").read_text(encoding="utf-8")
+    assert [path.name for path in tables] == ["values.tex", "comparison.tex"]
+    table = tables[1].read_text(encoding="utf-8")
     rows = [line for line in table.splitlines() if line.endswith(r"\\")]
     assert len({line.replace(r"\&", "").count("&") for line in rows}) == 1
     assert table.isascii()
-    for text in (table, (paper / "figures.tex").read_text(), (paper / "README.md").read_text()):
+    for text in (table, captions.read_text(encoding="utf-8")):
         assert "reduced" in text
         assert "SHA-256" in text
-    assert "redraw(results, 'comparison/pts-iops/comparison')" in (paper / "redraw.py").read_text()
-    capsys.readouterr()
-    assert main([*arguments, "--figures", "svg", "--tables", "csv", "--style", "report", "--json"]) == 0
-    about = json.loads(capsys.readouterr().out)
-    assert [entry["file"] for entry in about["tables"]] == ["tables/values.csv", "tables/comparison.csv"]
-    assert not list(paper.glob("**/*.pdf")), "the earlier export is replaced"
-    values = pd.read_csv(paper / "tables/values.csv")
+    for form, begin in (("png", b"\x89PNG"), ("svg", b"<?xml")):
+        path, _ = paper.write_for_paper(results, of_study, form, None)
+        assert path.read_bytes().startswith(begin)
+
+
+def test_the_report_command_writes_tables_for_a_paper(copy: Project) -> None:
+    done = copy.drivelab("report", "config/mini.yaml", "--tables", "csv")
+    assert done.returncode == 0, done.stderr
+    assert "results/report/captions.md" in done.stdout
+    values = pd.read_csv(copy.folder / "results/report/tables/values.csv")
     assert {"value", "verdict", "reduced"} <= set(values)
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/thesis.txt").write_text("")
-    assert main(["export", "--results", results, "-o", str(tmp_path / "mine")]) == 2
-    assert main(["export", "--results", results, "-o", str(tmp_path / "new"), "--select", "nothing"]) == 2
-    assert "matches no figure" in capsys.readouterr().err
+    refused = copy.drivelab("report", "config/mini.yaml", "--output", "elsewhere")
+    assert refused.returncode == 2
+    assert "--output needs --figures or --tables" in refused.stderr

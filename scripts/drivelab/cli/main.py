@@ -24,11 +24,11 @@ _PLACES = (errno.ENOENT, errno.EACCES, errno.EPERM, errno.ENOTDIR, errno.EISDIR,
 def parser() -> RootParser:
     """Return the parser with all subcommands; the modules of the folders register theirs."""
     from drivelab.cli import completion
-    from drivelab.cli.look import compare, datasheet, evidence, query, report, steady_state
+    from drivelab.cli.look import compare, query, report
     from drivelab.cli.maintain import testing, verify
     from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
-    from drivelab.cli.share import archive, export, import_results
+    from drivelab.cli.share import archive, import_results
     from drivelab.cli.start import bench_host, doctor, drives, init, quick
     from drivelab.cli.traces import capture, check_data, replay, trace
 
@@ -40,9 +40,8 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, bench_host, capture, check_data, compare, completion, datasheet, doctor, drives, evidence, export,
-        import_results, init, plan, protocol, query, quick, replay, report, run, stage, steady_state, study,
-        testing, trace, verify, virtual, watch,
+        archive, bench_host, capture, check_data, compare, completion, doctor, drives, import_results, init, plan,
+        protocol, query, quick, replay, report, run, stage, study, testing, trace, verify, virtual, watch,
     ):  # fmt: skip
         module.add_parser(root.commands)
     return root

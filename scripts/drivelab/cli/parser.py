@@ -15,8 +15,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "init", "demo", "drives", "doctor", "bench-host"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay", "check-data"),
-    "look": ("report", "compare", "query", "evidence", "steady-state", "datasheet"),
-    "share": ("archive", "export", "import"),
+    "look": ("report", "compare", "query"),
+    "share": ("archive", "import"),
     "maintain": ("verify", "completion", "test"),
 }
 """Commands by what users want. Others are stages that the workflow calls; `--help` does not list them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,8 @@ from drivelab.analysis.deltas.differences import (
     not_recorded,
 )
 from drivelab.analysis.deltas.doubts import LOAD, without_replication
-from drivelab.analysis.deltas.inference import one_of_each
+from drivelab.analysis.deltas.inference import adjusted, one_of_each
+from drivelab.analysis.deltas.judging import judged
 from drivelab.analysis.limits import limited
 from drivelab.analysis.verdict import CANNOT_TELL, DELTA_VERDICTS, IN_RECORDINGS
 from drivelab.core.errors import UserError
@@ -30,7 +31,8 @@ from drivelab.tables.labels import loads_of
 
 _MEANT: Mapping[str, tuple[str, ...]] = {
     "drive": ("drive",), "host": ("host", "setting"), "firmware": ("firmware",), "kernel": ("kernel",),
-    "fio": ("fio",), "measurement": ("protocol",), "since": ("time",), "until": ("time",), "run": ("time",),
+    "fio": ("fio",), "measurement": ("protocol",), "date": ("time",), "since": ("time",), "until": ("time",),
+    "run": ("time",),
 }  # fmt: skip
 """Kinds and facets that are meant to differ if the selectors differ in a key."""
 _PLACE = ["measurement", "cell_label", "metric"]
@@ -71,17 +73,18 @@ class Comparison:
     """What limits the numbers of a side, such as `reduced`."""
     loads: Mapping[tuple[str, str], str]
     """Threads and queue depth, such as `T1Q8`, by measurement and cell label; without unknown and different ones."""
+    values: pd.DataFrame
+    """Table `summary` of both sides; `drive` is the side."""
+    folders: Mapping[str, Path]
+    """The results folder of each side."""
+    tested: int
+    """Number of comparisons that p-values are adjusted for, with those of other sides with the same basis."""
 
     @property
     def counts(self) -> dict[str, int]:
         """Return the number of comparisons by outcome; twins count once, see `drivelab.analysis.deltas.inference`."""
         counts = _once_each(self.deltas)["outcome"].value_counts()
         return {outcome: int(counts[outcome]) for outcome in (*DELTA_VERDICTS, IN_RECORDINGS) if outcome in counts}
-
-    @property
-    def tested(self) -> int:
-        """Return the number of comparisons that p-values are adjusted for."""
-        return len(_once_each(self.deltas[self.deltas["p_adjusted"].notna()]))
 
     @property
     def intended(self) -> pd.DataFrame:
@@ -111,31 +114,50 @@ def _once_each(deltas: pd.DataFrame) -> pd.DataFrame:
     return deltas.iloc[one_of_each(zip(*(deltas[name] for name in _PLACE), strict=True))]
 
 
-def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) -> Comparison:
-    """Compare what two selectors select, in `results` unless they name a folder.
+def compare(selectors: Sequence[Selector], results: Path, terms: Terms) -> list[Comparison]:
+    """Compare what each selector selects with the first, the basis, in `results` unless a selector names a folder.
 
     Each side is pooled as in the table `summary`; of a measurement, only recordings by the latest plan count. Values
-    are compared measurement by measurement. If each side has a single measurement, these are compared cell by cell,
-    whatever their names. Raises UserError if a side is empty, both sides are the same, or they share no value.
+    are compared measurement by measurement. If both sides have a single measurement, these are compared cell by cell,
+    whatever their names. With several selectors, p-values are adjusted for all comparisons together. Raises UserError
+    if a side is empty, two selectors are the same, or a side shares recordings, or no value, with the basis.
     """
-    if basis.text == comparison.text:
-        raise UserError(f"'{basis.text}' is on both sides; choose something else for one side")
-    chosen = [(selector, selector.folder or results) for selector in (basis, comparison)]
+    texts = [selector.text for selector in selectors]
+    if repeated := next((text for text in texts if texts.count(text) > 1), None):
+        raise UserError(f"'{repeated}' is on both sides; choose something else for one side")
+    chosen = [(selector, selector.folder or results) for selector in selectors]
     rows = [select(catalogue(folder), selector) for selector, folder in chosen]
-    shared = set(rows[0]["digests"].explode()) & set(rows[1]["digests"].explode())
-    if shared:
-        name = rows[0].loc[[bool(shared & set(digests)) for digests in rows[0]["digests"]], "recording"].iloc[0]
-        raise UserError(f"both sides have the recording {name}; narrow one of them, for instance by measurement or run")
+    for text, others in zip(texts[1:], rows[1:], strict=True):
+        _refuse_shared([texts[0], text], rows[0], others)
     sides = [
         side_of(selector, folder, recordings, terms.rse_threshold_pct)
         for (selector, folder), recordings in zip(chosen, rows, strict=True)
     ]
+    comparisons = [
+        _compared([sides[0], side], meant_to_differ(selectors[0], selector), terms)
+        for selector, side in zip(selectors[1:], sides[1:], strict=True)
+    ]
+    return comparisons if len(comparisons) == 1 else _judged_together(comparisons, terms.confidence_pct)
+
+
+def _refuse_shared(names: Sequence[str], basis: pd.DataFrame, others: pd.DataFrame) -> None:
+    """Raise UserError if both sides have a recording."""
+    shared = set(basis["digests"].explode()) & set(others["digests"].explode())
+    if shared:
+        name = basis.loc[[bool(shared & set(digests)) for digests in basis["digests"]], "recording"].iloc[0]
+        raise UserError(
+            f"'{names[0]}' and '{names[1]}' both have the recording {name}; narrow one of them, for instance by "
+            "measurement or run"
+        )
+
+
+def _compared(sides: list[Side], meant: tuple[str, ...], terms: Terms) -> Comparison:
+    """Compare two sides, the basis first; `meant` are the kinds and facets that differ by intention."""
     measurements = {side.name: sorted(set(side.summary["measurement"])) for side in sides}
     sides = _named_alike(_of_one_measurement(sides))
-    meant = meant_to_differ(basis, comparison)
     known = pd.concat([side.conditions for side in sides], ignore_index=True)
     facets = {*known["facet"], *known["kind"], "time", "drive", "host", "setting", "protocol"}
-    names = (basis.text, comparison.text)
+    names = (sides[0].name, sides[1].name)
     differences = differences_table(known, [names], [facet for facet in meant if facet in facets])
     loads = differing_loads(
         *((side.name, side.summary, side.workloads) for side in sides), intended="protocol" in meant
@@ -145,14 +167,15 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
     paired = _paired(measurements)
     workloads = pd.concat([side.workloads for side in sides], ignore_index=True)
     # within one measurement, the table of differences already has the other facets, and `forbid` applies to them
-    deltas = _deltas(summary, basis.text, terms, differences, workloads if paired else workloads[[LOAD]])
+    deltas = _deltas(summary, sides[0].name, terms, differences, workloads if paired else workloads[[LOAD]])
     if deltas.empty:
         raise UserError(_nothing_in_common(sides))
+    deltas = _with_outcomes(deltas)
     return Comparison(
         *names,
         terms,
         meant,
-        deltas.assign(outcome=[_outcome(row) for row in deltas.itertuples()]),
+        deltas,
         differences,
         pd.concat([side.exclusions for side in sides], ignore_index=True),
         {side.name: tuple(dict.fromkeys(side.summary["recordings"].explode())) for side in sides},
@@ -160,7 +183,31 @@ def compare(basis: Selector, comparison: Selector, results: Path, terms: Terms) 
         paired,
         _labels(summary.merge(deltas[_PLACE].drop_duplicates()), known),
         loads_of(pd.concat([side.cells for side in sides])),
+        summary,
+        {side.name: side.folder for side in sides},
+        _tested(deltas),
     )
+
+
+def _judged_together(comparisons: Sequence[Comparison], confidence_pct: float) -> list[Comparison]:
+    """Return comparisons with verdicts by p-values that are adjusted for all of them."""
+    deltas = pd.concat([comparison.deltas for comparison in comparisons], ignore_index=True)
+    testable, alpha = deltas["p_adjusted"].notna(), 1 - confidence_pct / 100
+    cells = [deltas[name] for name in ("comparison", "measurement", "cell_label")]
+    difference, equivalence = (
+        adjusted(deltas[name].where(testable).astype(float), cells, deltas["metric"], level)
+        for name, level in (("p_value", alpha), ("equivalence_p", alpha / 2))
+    )
+    deltas = _with_outcomes(judged(deltas, difference, equivalence, confidence_pct))
+    tested = sum(comparison.tested for comparison in comparisons)
+    return [
+        replace(
+            comparison,
+            deltas=deltas[deltas["comparison"] == comparison.comparison].reset_index(drop=True),
+            tested=tested,
+        )
+        for comparison in comparisons
+    ]
 
 
 def _labels(values: pd.DataFrame, conditions: pd.DataFrame) -> tuple[str, ...]:
@@ -181,6 +228,14 @@ def meant_to_differ(basis: Selector, comparison: Selector) -> tuple[str, ...]:
         elif values[0] != values[1]:
             meant |= dict.fromkeys(facets)
     return tuple(meant)
+
+
+def _tested(deltas: pd.DataFrame) -> int:
+    return len(_once_each(deltas[deltas["p_adjusted"].notna()]))
+
+
+def _with_outcomes(deltas: pd.DataFrame) -> pd.DataFrame:
+    return deltas.assign(outcome=[_outcome(row) for row in deltas.itertuples()])
 
 
 def _outcome(delta: Any) -> str:

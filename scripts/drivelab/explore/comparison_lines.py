@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from xml.etree import ElementTree
@@ -34,6 +34,8 @@ FAIL_ON: Mapping[str, tuple[str, ...]] = {
 class Line:
     """One value of both sides."""
 
+    side: str
+    """The selector that is compared with the basis."""
     measurement: str
     workload: str
     """In words, with the metric unless the unit says it."""
@@ -49,6 +51,8 @@ class Line:
     """Numbers of the reasons that weaken the verdict, from 1; those of all values are left out."""
     continues: bool
     """Whether the line above has the same workload."""
+    repeats: bool
+    """Whether the line above has the same value of another side."""
 
 
 @dataclass(frozen=True)
@@ -62,29 +66,45 @@ class Lines:
     """The others; the first is number 1."""
 
 
-def lines(comparison: Comparison, *, every: bool) -> Lines:
-    """Return the lines of a comparison.
+def lines(comparisons: Sequence[Comparison], *, every: bool) -> Lines:
+    """Return the lines of comparisons with the same basis; those of a value follow each other.
 
     Metrics that say the same (IOPS, throughput, mean latency) have one line unless `every`.
     """
-    deltas = comparison.deltas
+    deltas = pd.concat([comparison.deltas for comparison in comparisons], ignore_index=True)
+    loads = {comparison.comparison: comparison.loads for comparison in comparisons}
     marks, reasons = numbered(list(map(str, doubts)) for doubts in deltas["doubts"])
     of_all = sorted(set.intersection(*map(set, marks)))
     others = [note for note in range(1, len(reasons) + 1) if note not in of_all]
     marks = [tuple(others.index(note) + 1 for note in of_row if note not in of_all) for of_row in marks]
     found: list[Line] = []
-    place = None
-    for position in range(len(deltas)) if every else _main(deltas, marks):
+    above: tuple[str, str, str] = ("", "", "")
+    for position in _by_value(deltas, range(len(deltas)) if every else _main(deltas, marks)):
         row = next(deltas.iloc[[position]].itertuples())
-        again, place = place == (row.measurement, row.cell_label), (row.measurement, row.cell_label)
-        found.append(_line(row, comparison.loads.get(place), marks[position], again=again))
+        place = (row.measurement, row.cell_label, row.metric)
+        line = _line(row, loads[row.comparison].get(place[:2]), marks[position])
+        found.append(replace(line, continues=place[:2] == above[:2], repeats=place == above))
+        above = place
     return Lines(tuple(found), tuple(reasons[note - 1] for note in of_all), tuple(reasons[note - 1] for note in others))
 
 
-def _line(delta: Any, load: str | None, reasons: tuple[int, ...], *, again: bool) -> Line:
+def _by_value(deltas: pd.DataFrame, positions: Iterable[int]) -> list[int]:
+    """Sort positions so that those of a cell, and of a value, follow each other, in the order of the first ones."""
+    cells: dict[tuple[str, str], int] = {}
+    values: dict[tuple[str, str, str], int] = {}
+    places = {}
+    for position in positions:
+        cell, metric = tuple(deltas[name].iloc[position] for name in ("measurement", "cell_label")), deltas["metric"]
+        value = (*cell, metric.iloc[position])
+        places[position] = (cells.setdefault(cell, len(cells)), values.setdefault(value, len(values)))
+    return sorted(places, key=places.__getitem__)
+
+
+def _line(delta: Any, load: str | None, reasons: tuple[int, ...]) -> Line:
     values = [float("nan") if is_missing(value) else value for value in (delta.basis_value, delta.comparison_value)]
     values, unit = scaled(values, unit_of(delta.metric, delta.unit))
     return Line(
+        delta.comparison,
         delta.measurement,
         capital(value_words(delta.cell_label, delta.metric, load)),
         metric_name(delta.metric),
@@ -95,7 +115,8 @@ def _line(delta: Any, load: str | None, reasons: tuple[int, ...], *, again: bool
         interval(delta.interval_low_pct, delta.interval_high_pct),
         delta.outcome,
         reasons,
-        again,
+        continues=False,
+        repeats=False,
     )
 
 
@@ -105,9 +126,10 @@ def _shown(value: float) -> str:
 
 def _main(deltas: pd.DataFrame, marks: Sequence[tuple[int, ...]]) -> list[int]:
     """Return the positions of the values without twins that say the same."""
-    rows = zip(deltas["measurement"], deltas["cell_label"], deltas["metric"], deltas["outcome"], marks, strict=True)
-    return list(main_values([Value(place, label, metric, (outcome, of_row))
-                             for place, label, metric, outcome, of_row in rows]))  # fmt: skip
+    names = ("comparison", "measurement", "cell_label", "metric", "outcome")
+    rows = zip(*(deltas[name] for name in names), marks, strict=True)
+    return list(main_values([Value((side, place), label, metric, (outcome, of_row))
+                             for side, place, label, metric, outcome, of_row in rows]))  # fmt: skip
 
 
 def interval(low_pct: float, high_pct: float) -> str:
@@ -130,7 +152,7 @@ def largest(comparison: Comparison) -> str:
     rows = deltas if decided.empty else decided
     ratios = np.log1p(rows["delta_pct"].clip(lower=-99.99) / 100)  # so that -50 % is as large as +100 %
     row = next(rows.loc[[ratios.abs().idxmax()]].itertuples())
-    line = _line(row, comparison.loads.get((row.measurement, row.cell_label)), (), again=False)
+    line = _line(row, comparison.loads.get((row.measurement, row.cell_label)), ())
     how_sure = ", ".join(filter(None, (line.interval, _p_words(row.p_adjusted))))
     return f"{line.workload}: {line.delta}{f' ({how_sure})' if how_sure else ''}"
 
@@ -141,9 +163,10 @@ def _p_words(p_value: float) -> str:
     return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
 
 
-def failing(comparison: Comparison, wanted: Sequence[str]) -> dict[str, int]:
+def failing(comparisons: Sequence[Comparison], wanted: Sequence[str]) -> dict[str, int]:
     """Return the number of values with a refused outcome, for each of `wanted` (keys of FAIL_ON) that has any."""
-    counts = {key: int(comparison.deltas["outcome"].isin(FAIL_ON[key]).sum()) for key in wanted}
+    outcomes = pd.concat([comparison.deltas["outcome"] for comparison in comparisons])
+    counts = {key: int(outcomes.isin(FAIL_ON[key]).sum()) for key in wanted}
     return {key: count for key, count in counts.items() if count}
 
 
@@ -151,15 +174,18 @@ _COLOURS = {**dict.fromkeys(BETTER, "green"), **dict.fromkeys(WORSE, "red")}
 _SPECIAL = str.maketrans({character: f"\\{character}" for character in r"\`*_[]|<>"})
 
 
-def print_values(comparison: Comparison, names: tuple[str, str], console: Console, *, every: bool) -> None:
-    """Print a line for each value, and the reasons that weaken its verdict; those of all values once."""
-    shown = lines(comparison, every=every)
+def print_values(comparisons: Sequence[Comparison], names: Mapping[str, str], console: Console, *, every: bool) -> None:
+    """Print a line for each value, and the reasons that weaken its verdict; those of all values once.
+
+    `names` has the heading of each side.
+    """
+    shown = lines(comparisons, every=every)
     columns, right = _columns(shown, names)
     table = Table(box=None, pad_edge=False)
     for column in columns:
         table.add_column(Text(column), justify="right" if column in right else "left")
     for line in shown.lines:
-        fields = _fields(shown, line)
+        fields = _fields(shown, line, names)
         styles = {line.outcome: _COLOURS.get(line.outcome, "")}
         table.add_row(*(Text(field, style=styles.get(field.partition(" [")[0], "")) for field in fields))
     print_table(table, console)
@@ -167,24 +193,38 @@ def print_values(comparison: Comparison, names: tuple[str, str], console: Consol
         console.print(reason, markup=False)
 
 
-def markdown(comparison: Comparison, headline: str, *, every: bool) -> str:
-    """Return a comparison as a table in Markdown, with its headline and all reasons."""
-    shown = lines(comparison, every=every)
-    columns, right = _columns(shown, (comparison.basis, comparison.comparison))
+def markdown(comparisons: Sequence[Comparison], headlines: Sequence[str], *, every: bool) -> str:
+    """Return comparisons as one table in Markdown, with the headline of each and all reasons."""
+    shown = lines(comparisons, every=every)
+    names = {side: side for comparison in comparisons for side in (comparison.basis, comparison.comparison)}
+    columns, right = _columns(shown, names)
     rows = [columns, ["--:" if column in right else ":--" for column in columns]]
     rows += [
-        [field.translate(_SPECIAL) for field in _fields(shown, replace(line, continues=False))] for line in shown.lines
+        [field.translate(_SPECIAL) for field in _fields(shown, replace(line, continues=False, repeats=False), names)]
+        for line in shown.lines
     ]
-    labels = [f"Labels: {', '.join(comparison.labels)}"] if comparison.labels else []
-    parts = (f"**{headline.translate(_SPECIAL)}**", *(label.translate(_SPECIAL) for label in labels))
+    of_data = dict.fromkeys(label for comparison in comparisons for label in comparison.labels)
+    labels = [f"Labels: {', '.join(of_data)}"] if of_data else []
+    parts = (*(f"**{headline.translate(_SPECIAL)}**" for headline in headlines),
+             *(label.translate(_SPECIAL) for label in labels))  # fmt: skip
     table = "\n".join(f"| {' | '.join(row)} |".replace("\n", " ") for row in rows)
     reasons = "\n".join(f"* {reason.translate(_SPECIAL)}" for reason in _reasons(shown))
     return visible("\n\n".join(filter(None, (*parts, table, reasons)))) + "\n"
 
 
-def junit(comparison: Comparison, fail_on: Sequence[str]) -> str:
-    """Return a comparison as JUnit XML: a test case for each value, which fails if its outcome is refused."""
-    shown = lines(comparison, every=True)
+def junit(comparisons: Sequence[Comparison], fail_on: Sequence[str]) -> str:
+    """Return comparisons as JUnit XML, a suite for each: a test case for each value, which fails if it is refused."""
+    suites = [_suite(comparison, fail_on) for comparison in comparisons]
+    root = suites[0]
+    if len(suites) > 1:
+        root = ElementTree.Element("testsuites")
+        root.extend(suites)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _suite(comparison: Comparison, fail_on: Sequence[str]) -> ElementTree.Element:
+    shown = lines([comparison], every=True)
     refused = {outcome for key in fail_on for outcome in FAIL_ON[key]}
     suite = ElementTree.Element("testsuite", name=visible(f"{comparison.comparison} against {comparison.basis}"))
     for line in shown.lines:
@@ -199,26 +239,32 @@ def junit(comparison: Comparison, fail_on: Sequence[str]) -> str:
             ElementTree.SubElement(case, "system-out").text = visible(words)
     counts = {"tests": "testcase", "failures": "testcase/failure", "skipped": "testcase/skipped"}
     suite.attrib.update({key: str(len(suite.findall(path))) for key, path in counts.items()})
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+    return suite
 
 
-def _columns(shown: Lines, names: tuple[str, str]) -> tuple[list[str], set[str]]:
-    """Return the headings, and those of numbers; without intervals there is no column for them."""
+def _columns(shown: Lines, names: Mapping[str, str]) -> tuple[list[str], set[str]]:
+    """Return the headings, and those of numbers; without intervals there is no column for them.
+
+    With several sides, the basis has a column, and each line names the side that it compares.
+    """
     several, intervals, unreplicated = _kinds(shown)
-    delta = "delta in\nthese recordings" if unreplicated else "delta"
-    numbers = [*names, delta, *(["interval"] if intervals else [])]
-    columns = [*(["test"] if several else []), "workload", *names, "unit", *numbers[2:]]
-    return [*columns, *([] if unreplicated else ["verdict"])], set(numbers)
+    basis, *sides = names.values()
+    numbers = [basis, sides[0] if len(sides) == 1 else "value"]
+    delta = ["delta in\nthese recordings" if unreplicated else "delta", *(["interval"] if intervals else [])]
+    columns = [
+        *(["test"] if several else []), "workload", basis, *(["compared"] if len(sides) > 1 else []), numbers[1],
+        "unit", *delta, *([] if unreplicated else ["verdict"]),
+    ]  # fmt: skip
+    return columns, {*numbers, *delta}
 
 
-def _fields(shown: Lines, line: Line) -> list[str]:
+def _fields(shown: Lines, line: Line, names: Mapping[str, str]) -> list[str]:
     several, intervals, unreplicated = _kinds(shown)
     reasons = mark(line.reasons)
     return [
         *(["" if line.continues else line.measurement] if several else []),
-        f"  {line.metric}" if line.continues else line.workload,
-        line.basis, line.comparison, line.unit,
+        "" if line.repeats else f"  {line.metric}" if line.continues else line.workload,
+        line.basis, *([names[line.side]] if len(names) > 2 else []), line.comparison, line.unit,
         line.delta + (reasons if unreplicated else ""),
         *([line.interval] if intervals else []),
         *([] if unreplicated else [line.outcome + reasons]),

@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
 
 from drivelab.analysis.verdict import FINE
 from drivelab.core.errors import UserError
-from drivelab.explore.row_selection import catalogue, parse, select
+from drivelab.core.terminal import print_table, wide_console
+from drivelab.explore.row_selection import Selector, catalogue, select
 from drivelab.explore.side import Side, side_of
 from drivelab.plan.ratings import DataSheet, Rating
-from drivelab.report.numbers import heading, metric_name
+from drivelab.report.numbers import heading, is_missing, metric_name, number
 
 PASS, FAIL, CANNOT_TELL = "pass", "fail", "cannot tell"
 VERDICTS = (PASS, FAIL, CANNOT_TELL)
@@ -26,27 +30,22 @@ tolerance, both in the unit of `heading`; `n` counts recordings; `reason` says w
 _FEWEST = 3
 
 
-def data_sheet_check(results: Path, sheets: Sequence[DataSheet], drive: str | None = None) -> pd.DataFrame:
-    """Return a table with COLUMNS for each drive in `results` (or for `drive`) whose model is in a data sheet.
+def data_sheet_check(results: Path, sheet: DataSheet, selectors: Sequence[Selector]) -> pd.DataFrame:
+    """Return a table with COLUMNS; `drive` is the text of a selector, `results` its folder unless it names one.
 
-    The model is that of the drive's recordings. Raises UserError if there is no such drive or no recording.
+    Raises UserError if a selector selects nothing, or recordings of another model.
     """
-    recordings = catalogue(results)
-    drives = [drive] if drive is not None else sorted(recordings["drive"].unique())
-    rows, models = [], {}
-    for name in drives:
-        selector = parse(f"drive={name}")
-        side = side_of(selector, results, select(recordings, selector))
-        models[name] = _model(side)
-        for sheet in sheets:
-            if sheet.is_of(models[name]):
-                rows += [{"drive": name, "model": models[name], **row} for row in check(side, sheet)]
-    if not rows:
-        known = ", ".join(f"{name} ({model})" for name, model in models.items())
-        raise UserError(
-            f"{results}: no data sheet is of a model of these drives: {known}; write config/ratings/NAME.yaml for "
-            "one (see docs/how-to/datasheet.md)"
-        )
+    rows = []
+    for selector in selectors:
+        folder = selector.folder or results
+        side = side_of(selector, folder, select(catalogue(folder), selector))
+        model = _model(side)
+        if not sheet.is_of(model):
+            raise UserError(
+                f"{sheet.path} rates the model '{sheet.model}', but '{selector.text}' is of the model '{model}'; name "
+                "a drive of that model, or write the data sheet of this one (see docs/how-to/datasheet.md)"
+            )
+        rows += [{"drive": selector.text, "model": model, **row} for row in check(side, sheet)]
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -127,9 +126,9 @@ def _verdict(value: dict[str, Any], rating: Rating) -> tuple[str, str]:
     """Return verdict and reason: the whole interval must be on one side of the limit."""
     if value["verdict"] not in FINE:
         return CANNOT_TELL, f"the value is unreliable: {value['verdict']}"
-    number = len(value["recordings"])
-    if number < _FEWEST:
-        return CANNOT_TELL, f"{number} of at least {_FEWEST} recordings, so the interval is unknown; raise 'runs'"
+    recordings = len(value["recordings"])
+    if recordings < _FEWEST:
+        return CANNOT_TELL, f"{recordings} of at least {_FEWEST} recordings, so the interval is unknown; raise 'runs'"
     low, high = value["interval_low"], value["interval_high"]
     if pd.isna(low):
         return CANNOT_TELL, "the value has no interval"
@@ -139,3 +138,43 @@ def _verdict(value: dict[str, Any], rating: Rating) -> tuple[str, str]:
     if low >= limit:
         return PASS, ""
     return (FAIL, "") if high < limit else (CANNOT_TELL, "the limit lies in the interval; raise 'runs'")
+
+
+def print_check(checked: pd.DataFrame) -> None:
+    """Print a result of `data_sheet_check`: a table for each selector."""
+    console = wide_console()
+    colours = {PASS: "green", FAIL: "bold red", CANNOT_TELL: "yellow"}
+    for (drive, model), rows in checked.groupby(["drive", "model"], sort=False):
+        counts = [f"{sum(rows['verdict'] == verdict)} {verdict}" for verdict in VERDICTS]
+        labels = [label for label in ("reduced", "virtual") if rows[label].any()]
+        how = f"; [yellow]{', '.join(labels)}[/]" if labels else ""
+        console.print(f"[bold]{escape(f'{drive} ({model}): ' + ', '.join(counts))}[/]{how}")
+        reasons = list(dict.fromkeys(reason for reason in rows["reason"] if reason))
+        shown = Table(box=None, pad_edge=False)
+        for name in ("workload", "value", "in"):
+            shown.add_column(name)
+        for name in ("rated", "limit", "measured", "95 % interval"):
+            shown.add_column(name, justify="right")
+        shown.add_column("verdict")
+        for row in rows.itertuples():
+            known = not is_missing(row.interval_low)
+            mark = f" [{reasons.index(row.reason) + 1}]" if row.reason else ""
+            shown.add_row(
+                row.rating,
+                row.heading,
+                "" if is_missing(row.measurement) else _place(row.measurement, row.cell_label, row.rating),
+                number(row.rated),
+                number(row.limit),
+                "" if is_missing(row.value) else number(row.value),
+                f"{number(row.interval_low)} to {number(row.interval_high)}" if known else "",
+                Text(f"{row.verdict}{mark}", style=colours[row.verdict]),
+            )
+        print_table(shown, console)
+        for place, reason in enumerate(reasons, start=1):
+            console.print(escape(f"[{place}] {reason}"))
+
+
+def _place(measurement: str, label: str, workload: str) -> str:
+    """Name the measurement, and the cell by what its label says beyond the workload, such as `soak`."""
+    more = label.removeprefix(workload.rpartition(" ")[0]).strip()
+    return f"{measurement}, {more}" if more else measurement

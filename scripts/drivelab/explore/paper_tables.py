@@ -1,4 +1,4 @@
-"""Tables of a study for papers: values and comparisons as LaTeX, CSV or Markdown."""
+"""Tables of a study for papers: values and comparisons as LaTeX or CSV."""
 
 from __future__ import annotations
 
@@ -91,15 +91,6 @@ def latex(table: PaperTable) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(table: PaperTable) -> str:
-    """Return a table in Markdown, with its caption above."""
-    rule = ["--:" if column in table.numeric else ":--" for column in table.columns]
-    lines = [table.caption, ""]
-    lines += [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
-              for row in (table.columns, rule, *table.rows)]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
 def comma_separated(table: PaperTable) -> str:
     """Return a table as CSV with all digits, under the names of drivelab's own columns; captions are beside it."""
     text = streams.StringIO()
@@ -110,7 +101,7 @@ def comma_separated(table: PaperTable) -> str:
 
 
 TABLE_FORMATS: Mapping[str, tuple[str, Callable[[PaperTable], str]]] = {
-    "latex": (".tex", latex), "csv": (".csv", comma_separated), "md": (".md", markdown),
+    "latex": (".tex", latex), "csv": (".csv", comma_separated),
 }  # fmt: skip
 """Ending of the file, and the function that writes it."""
 

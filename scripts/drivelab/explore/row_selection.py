@@ -104,8 +104,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 _FEW = 8
+_DATE = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
-KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "since", "until", "recording")
+KEYS = ("drive", "host", "firmware", "kernel", "fio", "measurement", "run", "date", "since", "until", "recording")
 COLUMNS = (
     "recording", "drive", "measurement", "run", "host", *VERSIONS, "started", "finished", "digest", "digests", "cells",
     "journalled",
@@ -138,6 +139,10 @@ def parse(text: str) -> Selector:
                 f"'{part}' in '{text}' is not a valid selector; give a drive, or KEY=VALUE once for each of "
                 f"{', '.join(KEYS)}"
             )
+        if key == "date" and not _DATE.fullmatch(value):
+            raise UserError(
+                f"'{value}' in '{text}' is not a date; write a year, month or day: 2026, 2026-05, 2026-05-01"
+            )
         wanted[key] = _time(value, text) if key in ("since", "until") else value
     if not (wanted or folder):
         raise UserError("the selector is empty; name a drive, such as op7")
@@ -168,7 +173,9 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
     """
     chosen = recordings
     for key, value in selector.wanted.items():
-        if key == "since":
+        if key == "date":
+            match = recordings["started"].astype(str).str.startswith(value)
+        elif key == "since":
             match = recordings["started"] >= value
         elif key == "until":
             match = recordings["started"] < _after(value)
@@ -195,7 +202,7 @@ def select(recordings: pd.DataFrame, selector: Selector) -> pd.DataFrame:
 
 def _existing(recordings: pd.DataFrame, key: str) -> str:
     """Say what a key can select: the first and last time, or the first few names."""
-    if key in ("since", "until"):
+    if key in ("date", "since", "until"):
         first, last = recordings["started"].min(), recordings["started"].max()
         return str(first) if first == last else f"{first} to {last}"
     return some(sorted(set(recordings[key].astype(str))), _FEW)

@@ -85,8 +85,8 @@ def differing_loads(basis: _Side, comparison: _Side, *, intended: bool) -> pd.Da
     return pd.DataFrame(rows, columns=SCHEMAS["differences"].names).astype({"intended": bool})
 
 
-SUMMARISED = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
-BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
+_SUMMARISED = ("cells", "steady_state", "replays", "replay_passes", "application_runs", "load_rates")
+_BIN_COLUMNS = ("recording", "step", "round", "part", "latency_ns", "count")
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,8 @@ class Side:
     """Columns of `drivelab.analysis.deltas.doubts.WORKLOAD_FACETS`, with the index of `summary`."""
     cells: pd.DataFrame
     """Table `cells` of the recordings that count."""
+    folder: Path
+    """The results folder."""
 
 
 def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_threshold_pct: float = THRESHOLD_PCT) -> Side:
@@ -119,11 +121,13 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
         cells = io.read([path for path in [results / "tables/cells.parquet"] if path.exists()], "cells")
         cells = cells[cells["recording"].isin(names)]
         workloads = workload_facets(summary, cells, known, measured=False)
-        return Side(name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells)
+        return Side(
+            name, summary.assign(drive=name), known.assign(drive=name), no_exclusions, workloads, cells, results
+        )
     other_plans = _by_other_plans(chosen)
     kept = chosen[~chosen["recording"].isin({row["recording"] for row in other_plans})]
     paths = {recording: home(results, recording) / "tables" / recording for recording in kept["recording"]}
-    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in SUMMARISED}
+    tables = {table: io.read([path / f"{table}.parquet" for path in paths.values()], table) for table in _SUMMARISED}
     exclusions = exclusions_table(
         tables["cells"],
         kept,
@@ -136,11 +140,11 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     bins = io.read_part(
         [paths[recording] / "latency_bins.parquet" for recording in counted],
         "latency_bins",
-        BIN_COLUMNS,
+        _BIN_COLUMNS,
         ("kind", "soak"),
     )
     scores = {
-        cell.measurement: score_of(cell.protocol)
+        cell.measurement: _score_of(cell.protocol)
         for cell in tables["cells"].drop_duplicates("measurement").itertuples()
     }
     summary = summary_table(**tables, rse_threshold_pct=rse_threshold_pct, soak_bins=bins, scores=scores)
@@ -149,7 +153,9 @@ def side_of(selector: Selector, results: Path, chosen: pd.DataFrame, rse_thresho
     folders = [home(results, recording) / "recordings" / recording for recording in counted]
     known = conditions(folders, altered, tables["cells"])
     workloads = workload_facets(summary, tables["cells"], known, measured=True)
-    return Side(name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"])
+    return Side(
+        name, summary.assign(drive=name), known.assign(drive=name), exclusions, workloads, tables["cells"], results
+    )
 
 
 def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
@@ -164,7 +170,7 @@ def _by_other_plans(chosen: pd.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def score_of(protocol: str) -> dict[str, str]:
+def _score_of(protocol: str) -> dict[str, str]:
     """Return the `analysis` key of a protocol. The result is empty if the protocol no longer exists."""
     path = ROOT / "config/protocols" / f"{protocol}.yaml"
     return dict(load_yaml(path).get("analysis", {})) if path.exists() else {}

@@ -14,7 +14,6 @@ from drivelab.plan.cell import Cell
 from drivelab.plan.schema import validate
 from drivelab.plan.yaml_file import load_yaml
 
-RATINGS = Path("config/ratings")
 _MIB = 1 << 20
 
 

@@ -155,12 +155,6 @@ def read(paths: Path | str | Sequence[Path | str], name: str) -> pd.DataFrame:
     return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *frames]))
 
 
-def as_read(tables: Sequence[pd.DataFrame], name: str) -> pd.DataFrame:
-    """Return parts of table `name` as `read` returns their files; errors as in `write`."""
-    parts = [checked(table, name).replace_schema_metadata(None) for table in tables]
-    return _frame(pa.concat_tables([SCHEMAS[name].empty_table(), *parts]))
-
-
 def read_part(paths: Sequence[Path | str], name: str, columns: Sequence[str], wanted: tuple[str, str]) -> pd.DataFrame:
     """Read some columns of the rows of table `name` where column `wanted[0]` equals `wanted[1]`.
 

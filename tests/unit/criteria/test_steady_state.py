@@ -215,6 +215,6 @@ def test_variables_must_have_the_same_rounds() -> None:
 
 def test_steady_state_does_not_import_pandas() -> None:
     code = (
-        "import sys, drivelab.cli.look.steady_state; sys.exit(bool({'pandas', 'numpy', 'pyarrow'} & set(sys.modules)))"
+        "import sys, drivelab.criteria.steady_state; sys.exit(bool({'pandas', 'numpy', 'pyarrow'} & set(sys.modules)))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

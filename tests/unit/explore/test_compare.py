@@ -16,6 +16,7 @@ import pandas as pd
 import pytest
 from made_plans import made_plan
 from made_recordings import FILL, another_run, change_journal
+from scipy.stats import false_discovery_control
 
 from drivelab.analysis.verdict import FASTER_BEYOND, SLOWER_BEYOND
 from drivelab.cli.look.compare import _facets, headline
@@ -101,7 +102,11 @@ def repeated(results: Path) -> Path:
 
 
 def against(results: Path, basis: str, comparison: str, **terms: Any) -> Comparison:
-    return compare(parse(basis), parse(comparison), results, Terms(**terms))
+    return compare([parse(basis), parse(comparison)], results, Terms(**terms))[0]
+
+
+def one_of(deltas: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return deltas[deltas["metric"] == metric]
 
 
 def recording_of(results: Path, drive: str, run: int = 1) -> Path:
@@ -283,7 +288,7 @@ def test_facets_recorded_by_neither_import_are_one_count_that_unfolds(
 ) -> None:
     source = import_origins.tkperf(tmp_path / "s4600.xml", tests=("iops",))
     sides = [imported(tmp_path, "tkperf", source, name) for name in ("old", "new")]
-    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    result = compare(list(map(parse, sides)), tmp_path, Terms())[0]
     assert result.unintended.empty
     unknown = list(result.not_recorded["facet"])
     assert {"purge", "CPU", "temperature"} <= set(unknown)
@@ -314,7 +319,7 @@ def test_two_fio_results_give_the_difference_and_why_it_is_no_verdict(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sides = [imported(tmp_path, "fio-json", fio_run(tmp_path / f"run{iops}", iops), f"of{iops}") for iops in (100, 120)]
-    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    result = compare(list(map(parse, sides)), tmp_path, Terms())[0]
     speed = result.deltas.set_index("metric").loc["iops"]
     assert (speed["basis_value"], speed["comparison_value"]) == (100, 120)
     assert speed["delta_pct"] == pytest.approx(20)
@@ -344,7 +349,7 @@ def test_a_workload_at_several_loads_on_one_side_only_is_matched_by_its_load(tmp
         fio_run(several / depth, iops, second=second, iodepth=depth)
     sides = [imported(tmp_path, "fio-json", several, "old")]
     sides.append(imported(tmp_path, "fio-json", fio_run(tmp_path / "one", 1000, iodepth="32"), "new"))
-    result = compare(*(parse(side) for side in sorted(sides, reverse=swapped)), tmp_path, Terms())
+    result = compare([parse(side) for side in sorted(sides, reverse=swapped)], tmp_path, Terms())[0]
     rows = result.deltas.set_index("metric").loc[["iops"]]
     assert list(rows["cell_label"]) == ["RND 4KiB 100/0 T1Q32"]
     assert {*rows["basis_value"], *rows["comparison_value"]} == {900, 1000}
@@ -356,7 +361,7 @@ def test_sides_without_a_common_workload_are_named_with_what_they_have(tmp_path:
     old = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100), "old")
     new = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 100, rw="read", bs="1m"), "new")
     with pytest.raises(UserError, match=rf"'{old}' has RND 4KiB 100/0 iops.*'{new}' has SEQ 1024KiB 100/0 iops"):
-        compare(parse(old), parse(new), tmp_path, Terms())
+        compare([parse(old), parse(new)], tmp_path, Terms())
 
 
 def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics(results: Path, tmp_path: Path) -> None:
@@ -372,7 +377,7 @@ def test_a_fio_result_and_a_measurement_give_the_difference_of_unlike_statistics
 def test_io_through_the_page_cache_is_another_condition(tmp_path: Path) -> None:
     direct = imported(tmp_path, "fio-json", fio_run(tmp_path / "run1", 100.0), "direct")
     cached = imported(tmp_path, "fio-json", fio_run(tmp_path / "run2", 900.0, direct="0"), "cached")
-    result = compare(parse(direct), parse(cached), tmp_path, Terms())
+    result = compare([parse(direct), parse(cached)], tmp_path, Terms())[0]
     row = result.unintended.set_index("facet").loc["I/O path"]
     assert (row["basis_value"], row["comparison_value"]) == ("direct", "page cache")
 
@@ -384,7 +389,7 @@ def test_a_printed_value_is_a_doubt(tmp_path: Path) -> None:
         source.parent.mkdir()
         source.write_text(f"block_size,read_iops\n4k,{value}\n")
         sides.append(imported(tmp_path / name, "values", source, "out"))
-    result = compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+    result = compare(list(map(parse, sides)), tmp_path, Terms())[0]
     assert result.deltas["verdict"].tolist() == ["cannot tell"]
     assert result.deltas["delta_pct"].tolist() == [pytest.approx(100)]
     assert result.deltas["doubts"].tolist() == [["a printed value: its scatter is not known"]]
@@ -414,7 +419,7 @@ def test_a_measurement_by_different_protocols_is_refused(results: Path, tmp_path
     path = tmp_path / "new/tables/summary.parquet"
     io.write(io.read(path, "summary").assign(protocol="another"), path, "summary")
     with pytest.raises(UserError, match="by different protocols, imported tkperf and another; choose one measurement"):
-        compare(parse(sides[0]), parse(sides[1]), tmp_path, Terms())
+        compare(list(map(parse, sides)), tmp_path, Terms())
 
 
 def test_an_import_of_several_tests_is_refused_with_a_hint(tmp_path: Path, results: Path) -> None:
@@ -497,7 +502,7 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
     ("basis", "comparison", "words"),
     [
         ("slow", "slow", "is on both sides"),
-        ("slow", "drive=slow", "both sides have the recording slow/reads"),
+        ("slow", "drive=slow", "both have the recording slow/reads"),
         ("slow", "missing", "no recording has drive missing; there is fast, slow"),
         ("slow", "fast,run=7", "no recording has run 7; there is 1"),
         ("slow", "fast,since=2999-01-01", r"no recording has since 2999-01-01; there is \S+Z? to \S+$"),
@@ -507,6 +512,8 @@ def test_one_drive_at_two_dates(results: Path, capsys: pytest.CaptureFixture[str
         ("slow", "fast,since=yesterdayish", "is not a date"),
         ("slow", "fast,since=01/01/2030", "'01/01/2030' in .* is not a date; write it as 2026-05-01"),
         ("slow", "fast,until=NaT", "is not a date"),
+        ("slow", "fast,date=2999-01", r"no recording has date 2999-01; there is \S+Z? to \S+$"),
+        ("slow", "fast,date=5/2026", "'5/2026' in .* is not a date; write a year, month or day"),
         ("slow", "", "the selector is empty"),
         ("slow", "nowhere:fast", "has no finished recordings"),
     ],
@@ -611,8 +618,8 @@ def test_markdown_and_junit_have_every_value_and_escape_names(
     assert (suite.get("tests"), suite.get("failures")) == ("6", "6")
     comparison = against(repeated, "slow", "fast")
     hostile = replace(comparison, basis="<b>|x_y\x1b")
-    assert r"\<b\>\|x\_y\x1b" in markdown(hostile, headline(hostile), every=False)
-    assert ElementTree.fromstring(junit(hostile, ())).get("name", "").endswith(r"<b>|x_y\x1b")
+    assert r"\<b\>\|x\_y\x1b" in markdown([hostile], [headline(hostile)], every=False)
+    assert ElementTree.fromstring(junit([hostile], ())).get("name", "").endswith(r"<b>|x_y\x1b")
 
 
 def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -638,3 +645,87 @@ def test_the_command_prints_everything_and_its_exit_status(repeated: Path, capsy
     assert "kernel (" in out
     assert main([*arguments, "--margin", "120%"]) == 2
     assert "--margin" in capsys.readouterr().err
+
+
+@pytest.fixture
+def of_dates(repeated: Path) -> tuple[str, ...]:
+    """Return selectors of three recordings each: slow, fast, and slow in 2034 to 2036."""
+    for run in (4, 5, 6):
+        copied(recording_of(repeated, "slow"), repeated, run=run)
+    return ("slow,until=2033-12-31", "fast", "slow,since=2034-01-01")
+
+
+def test_several_sides_are_compared_with_the_first(repeated: Path, of_dates: tuple[str, ...]) -> None:
+    fast, later = compare(list(map(parse, of_dates)), repeated, Terms())
+    assert (fast.comparison, later.comparison) == of_dates[1:]
+    assert set(fast.deltas["verdict"]) == {FASTER_BEYOND}
+    assert not {FASTER_BEYOND, SLOWER_BEYOND} & set(later.deltas["verdict"])
+    assert (later.deltas["delta_pct"] == 0).all()
+    alone = [against(repeated, of_dates[0], side) for side in of_dates[1:]]
+    assert fast.tested == later.tested == sum(comparison.tested for comparison in alone)
+    for together, pair in zip((fast, later), alone, strict=True):
+        assert together.meant == pair.meant
+        same = ["measurement", "cell_label", "metric", "basis_value", "comparison_value", "delta_pct", "p_value"]
+        pd.testing.assert_frame_equal(together.deltas[same], pair.deltas[same])
+
+
+def test_p_values_of_several_sides_are_adjusted_together(repeated: Path, of_dates: tuple[str, ...]) -> None:
+    both = compare(list(map(parse, of_dates)), repeated, Terms())
+    rows = pd.concat([one_of(comparison.deltas, "iops") for comparison in both])
+    p = sorted(rows["p_value"])
+    assert sorted(rows["p_adjusted"]) == pytest.approx(false_discovery_control(p)), "one workload, so two comparisons"
+
+
+def test_several_sides_have_a_line_each(
+    repeated: Path, of_dates: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["compare", *of_dates, "--results", str(repeated)]
+    path = tmp_path / "results.xml"
+    assert main([*arguments, "--junit", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    headlines = [f"{side} against {of_dates[0]}" for side in of_dates[1:]]
+    assert [line.partition(":")[0] for line in lines[:5]] == [*headlines, "A", "B", "C"]
+    head = next(place for place, line in enumerate(lines) if line.startswith("workload"))
+    assert lines[head].split()[1:5] == ["A", "compared", "value", "unit"]
+    assert re.match(r"Random read 4 KiB, QD1 +\S+ +B +", lines[head + 1])
+    assert re.match(r" +\S+ +C +", lines[head + 2])
+    assert lines.count("B") == lines.count("C") == 1, "what differs is listed for each side"
+    assert [suite.get("tests") for suite in ElementTree.parse(path).getroot()] == ["6", "6"]
+    assert main([*arguments, "--json", "--origin"]) == 0
+    bodies = json.loads(capsys.readouterr().out)
+    assert [(body["basis"], body["comparison"]) for body in bodies] == [(of_dates[0], side) for side in of_dates[1:]]
+    assert all(row["recordings"] for body in bodies for row in body["origin"])
+    assert main([*arguments, "--markdown"]) == 0
+    assert capsys.readouterr().out.count("| Random read 4 KiB, QD1 |") == 2
+
+
+def test_a_date_selects_a_year_month_or_day(repeated: Path) -> None:
+    recordings = catalogue(repeated)
+    for drive, date, runs in (("slow", "2032", [2]), ("fast", "2033", [3])):
+        chosen = select(recordings, parse(f"{drive},date={date}"))
+        assert list(chosen["run"]) == runs
+        day = chosen["started"].iloc[0][:10]
+        for part in (day, day[:7]):
+            assert list(select(recordings, parse(f"{drive},date={part}"))["run"]) == runs
+
+
+def test_a_data_sheet_is_compared_with_each_selector(
+    repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "rated.yaml"
+    reads = "pattern: random, read_share: 100, block_size: 4KiB, queue_depth: 1"
+    sheet.write_text(f"model: '*'\nsource: made up\nvalues:\n  - {{mean_latency: 300us, {reads}}}\n")
+    rated = ["--datasheet", str(sheet), "--results", str(repeated)]
+    assert main(["compare", "fast", *rated]) == 0
+    assert re.match(r"fast \(.*\): 1 pass, 0 fail, 0 cannot tell; virtual\n", capsys.readouterr().out)
+    assert main(["compare", "fast", "slow,run=1", *rated, "--json"]) == 4
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["drive"], row["verdict"]) for row in rows] == [("fast", "pass"), ("slow,run=1", "cannot tell")]
+    assert main(["compare", "fast", "slow", *rated]) == 3
+    assert main(["compare", "fast", *rated, "--fail-on", "slower"]) == 2
+    assert "--fail-on is not for --datasheet" in capsys.readouterr().err
+    sheet.write_text(sheet.read_text().replace("'*'", "other"))
+    assert main(["compare", "fast", *rated]) == 2
+    assert "rates the model 'other', but 'fast' is of the model" in capsys.readouterr().err
+    assert main(["compare", "fast", "--results", str(repeated)]) == 2
+    assert "give two selectors or more" in capsys.readouterr().err

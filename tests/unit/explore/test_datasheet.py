@@ -12,7 +12,7 @@ from drivelab.core.errors import UserError
 from drivelab.explore.datasheet import CANNOT_TELL, FAIL, PASS, check
 from drivelab.explore.side import Side
 from drivelab.plan.places import ROOT
-from drivelab.plan.ratings import RATINGS, DataSheet, Rating, load_data_sheet
+from drivelab.plan.ratings import DataSheet, Rating, load_data_sheet
 
 READS = {"pattern": "random", "read_share": 100, "block_size": "4KiB", "queue_depth": 1}
 PLAIN = {"alignment_offset_bytes": 0, "block_size_max_bytes": None, "rate_iops": None, "entropy": None, "beside": None,
@@ -41,7 +41,7 @@ def side(metric: str = "iops", low: float = 90, high: float = 110, runs: int = 3
     others = [{**cell, "queue_depth": 2}, {**cell, "cell_label": "other", "entropy": 0.5}]
     facets = [{"recording": name, "facet": "write cache", "value": "on"} for name in recordings]
     return Side("d", pd.DataFrame([row]), pd.DataFrame(facets), pd.DataFrame(), pd.DataFrame(),
-                pd.DataFrame([cell, *others]))  # fmt: skip
+                pd.DataFrame([cell, *others]), Path())  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,6 @@ def test_a_mistake_is_named_with_its_key(tmp_path: Path, entry: dict[str, Any], 
 
 
 def test_the_shipped_ratings_are_readable() -> None:
-    sheets = [load_data_sheet(path) for path in sorted((ROOT / RATINGS).glob("*.yaml"))]
+    sheets = [load_data_sheet(path) for path in sorted((ROOT / "config/ratings").glob("*.yaml"))]
     assert sheets
     assert all(rating.limit <= rating.rated for made in sheets for rating in made.ratings if rating.is_minimum)

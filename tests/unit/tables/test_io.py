@@ -244,12 +244,6 @@ def test_an_edited_table_is_refused(tmp_path: Path) -> None:
     assert io.version_of(path) == VERSION
 
 
-def test_parts_are_as_read_from_files(tmp_path: Path) -> None:
-    write(drives(), tmp_path / "d", "drives")
-    pd.testing.assert_frame_equal(io.as_read([drives(), drives()], "drives"), read([tmp_path / "d"] * 2, "drives"))
-    assert io.as_read([], "drives").empty
-
-
 def test_tables_of_recordings_start_with_the_same_key() -> None:
     for name in ("cells", "latency_bins", "series", "steady_state", "replays"):
         assert tuple(SCHEMAS[name].names[: len(KEY)]) == KEY

@@ -1,4 +1,4 @@
-"""`drivelab compare`: compare any two groups of recordings."""
+"""`drivelab compare`: compare groups of recordings."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from drivelab.cli.completion import completed_by, drives
@@ -22,6 +24,10 @@ DIFFERENCES_FORBIDDEN = 3
 """Exit status if something differs unintentionally and --forbid-differences is given."""
 FAILED = {"slower": 4, "different": 5, "undecided": 6}
 """Exit status by what --fail-on refuses; the lowest one counts."""
+RATED_FAILED, RATED_UNDECIDED = 3, 4
+"""Exit statuses of --datasheet if a value fails, and if none fails but drivelab cannot tell for some."""
+_OF_SELECTORS = ("margin", "markdown", "junit", "fail_on", "all", "conditions", "origin", "forbid_differences")
+"""Options that --datasheet does not take."""
 _STEPS = "the steps of the protocol"
 """Shown instead of the digest that the table `conditions` holds."""
 _LONGEST_NAME = 16
@@ -34,13 +40,23 @@ def add_parser(commands: Any) -> None:
     """Register `compare`."""
     parser = commands.add_parser(
         "compare",
-        help="compare any two drives, hosts, firmwares or dates",
-        description="Compares the recordings of two selectors; the first is the basis. A selector is a drive (op7, "
-        "op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, measurement, run, "
-        "since, until, recording. FOLDER:SELECTOR selects from another results folder, or from imported results.",
+        help="compare any drives, hosts, firmwares or dates",
+        description="Compares the recordings of each selector with those of the first, the basis. A selector is a "
+        "drive (op7, op7@platform) or KEY=VALUE parts joined by commas: drive, host, firmware, kernel, fio, "
+        "measurement, run, date, since, until, recording. FOLDER:SELECTOR selects from another results folder, or from "
+        "imported results.",
     )
-    for name, letter, words in (("basis", "A", "the basis"), ("comparison", "B", "the recordings to compare with it")):
-        completed_by(parser.add_argument(name, metavar=letter, help=f"selector of {words}"), drives)
+    selectors = parser.add_argument("selectors", nargs="+", metavar="SELECTOR", help="the basis, then the other sides")
+    completed_by(selectors, drives)
+    parser.add_argument(
+        "--datasheet",
+        type=Path,
+        metavar="FILE",
+        help="compare each selector with the rated values in FILE instead, such as config/ratings/MODEL.yaml: pass if "
+        "the whole 95 %% interval is within the rated value and its tolerance, fail if none of it is, else cannot "
+        f"tell. Exit status {RATED_FAILED} if a value fails, {RATED_UNDECIDED} if none fails but drivelab cannot tell "
+        "for some",
+    )
     parser.add_argument(
         "--study", type=Path, metavar="FILE", help="study file to take results folder, margin and confidence from"
     )
@@ -66,6 +82,11 @@ def add_parser(commands: Any) -> None:
         help="list every condition that differs or is not recorded, with the values of both sides",
     )
     parser.add_argument(
+        "--origin",
+        action="store_true",
+        help="list where each value comes from: statistic, recordings, cells, and fio's job",
+    )
+    parser.add_argument(
         "--forbid-differences",
         action="store_true",
         help=f"if anything differs that the selectors do not name, do not compare and exit with status "
@@ -80,22 +101,46 @@ def _compare(options: argparse.Namespace) -> int:
     from drivelab.explore.row_selection import parse
 
     results, terms = _terms(options)
-    comparison = compare(parse(options.basis), parse(options.comparison), results, terms)
+    if options.datasheet is not None:
+        return _compare_with_data_sheet(options, results)
+    if len(options.selectors) < 2:
+        raise UserError("give two selectors or more, the basis first; or one with --datasheet FILE")
+    comparisons = compare([parse(text) for text in options.selectors], results, terms)
     if options.json:
-        json.dump(as_mapping(comparison), sys.stdout, indent=1, ensure_ascii=False)
+        bodies = [as_mapping(comparison, origin=options.origin) for comparison in comparisons]
+        json.dump(bodies if len(bodies) > 1 else bodies[0], sys.stdout, indent=1, ensure_ascii=False)
         print()
     elif options.markdown:
-        print(markdown(comparison, headline(comparison), every=options.all), end="")
+        print(markdown(comparisons, list(map(headline, comparisons)), every=options.all), end="")
     else:
-        _show(comparison, conditions=options.conditions, every=options.all)
+        _show(comparisons, conditions=options.conditions, every=options.all, origin=options.origin)
     if options.junit is not None:
-        options.junit.write_text(junit(comparison, options.fail_on), encoding="utf-8")
-    if terms.forbid and comparison.forbidden:
+        options.junit.write_text(junit(comparisons, options.fail_on), encoding="utf-8")
+    if terms.forbid and any(comparison.forbidden for comparison in comparisons):
         return DIFFERENCES_FORBIDDEN
-    found = failing(comparison, options.fail_on)
-    for key, count in found.items():
-        print(f"drivelab: {counted(count, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
+    found = failing(comparisons, options.fail_on)
+    for key, number in found.items():
+        print(f"drivelab: {counted(number, 'value')} {key}, which --fail-on refuses", file=sys.stderr)
     return min((FAILED[key] for key in found), default=0)
+
+
+def _compare_with_data_sheet(options: argparse.Namespace, results: Path) -> int:
+    from drivelab.explore.datasheet import CANNOT_TELL, FAIL, data_sheet_check, print_check
+    from drivelab.explore.row_selection import parse
+    from drivelab.plan.ratings import load_data_sheet
+
+    for name in _OF_SELECTORS:
+        if getattr(options, name):
+            raise UserError(f"--{name.replace('_', '-')} is not for --datasheet; leave it out")
+    sheet = load_data_sheet(options.datasheet)
+    checked = data_sheet_check(results, sheet, [parse(text) for text in options.selectors])
+    if options.json:
+        json.dump(json.loads(checked.to_json(orient="records", double_precision=15)), sys.stdout, indent=1)
+        print()
+    else:
+        print_check(checked)
+    verdicts = set(checked["verdict"])
+    return RATED_FAILED if FAIL in verdicts else RATED_UNDECIDED if CANNOT_TELL in verdicts else 0
 
 
 def outcomes(text: str) -> list[str]:
@@ -138,9 +183,13 @@ def margin_pct(text: str) -> float:
     return 100 * share
 
 
-def as_mapping(comparison: Comparison) -> dict[str, Any]:
-    """Return a comparison for JSON, with `counts` by outcome and every condition that differs or is not recorded."""
+def as_mapping(comparison: Comparison, *, origin: bool) -> dict[str, Any]:
+    """Return a comparison for JSON, with `counts` by outcome and every condition that differs or is not recorded.
+
+    With `origin`, it also has the rows of table `summary` of both sides.
+    """
     from drivelab.analysis.deltas.differences import known_differences
+    from drivelab.explore.origin import origins
 
     return {
         "basis": comparison.basis,
@@ -158,7 +207,8 @@ def as_mapping(comparison: Comparison) -> dict[str, Any]:
             name: json.loads(table.to_json(orient="records", double_precision=15))
             for name, table in (("differences", known_differences(comparison.differences)),
                                 ("not_recorded", comparison.not_recorded),
-                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas))
+                                ("exclusions", comparison.exclusions), ("deltas", comparison.deltas),
+                                *([("origin", origins(comparison))] if origin else []))
         },
     }  # fmt: skip
 
@@ -186,18 +236,49 @@ def headline(comparison: Comparison) -> str:
     )
 
 
-def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
+def _show(comparisons: Sequence[Comparison], *, conditions: bool, every: bool, origin: bool) -> None:
+    import pandas as pd
     from rich.markup import escape
 
-    from drivelab.core.terminal import wide_console
+    from drivelab.core.terminal import say, wide_console
     from drivelab.explore.comparison_lines import print_values
+    from drivelab.explore.origin import origin_lines
 
     console = wide_console()
-    console.print(f"[bold]{escape(headline(comparison))}[/]")
-    names = (comparison.basis, comparison.comparison)
-    short = names if max(map(len, names)) <= _LONGEST_NAME else ("A", "B")
-    if short != names:
-        console.print(escape(f"A: {comparison.basis} (basis)\nB: {comparison.comparison}"))
+    for comparison in comparisons:
+        console.print(f"[bold]{escape(headline(comparison))}[/]")
+    sides = [comparisons[0].basis, *(comparison.comparison for comparison in comparisons)]
+    names = dict(zip(sides, sides if max(map(len, sides)) <= _LONGEST_NAME else _letters(), strict=False))
+    for side, name in names.items():
+        if name != side:
+            console.print(escape(f"{name}: {side}{' (basis)' if side == comparisons[0].basis else ''}"))
+    for comparison in comparisons:
+        if len(comparisons) > 1:
+            console.print(f"[bold]{escape(names[comparison.comparison])}[/]")
+        _show_conditions(comparison, console)
+    for row in pd.concat([comparison.exclusions for comparison in comparisons]).drop_duplicates().itertuples():
+        console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
+    print_values(comparisons, names, console, every=every)
+    remarks = [note for comparison in comparisons for row in comparison.deltas["remarks"] for note in row]
+    for note in dict.fromkeys(remarks):
+        console.print(escape(f"Note: {note}."), style="dim")
+    for comparison in comparisons if conditions else ():
+        _conditions(comparison, (names[comparison.basis], names[comparison.comparison]), console)
+    if origin:
+        say("\nWhere the values come from; 'drivelab verify RECORDING' checks a recording:")
+        for line in origin_lines(comparisons):
+            say(line)
+
+
+def _letters() -> Iterator[str]:
+    """Yield A to Z, then A1 to Z1, and so on."""
+    return (f"{letter}{number or ''}" for number in count() for letter in ascii_uppercase)
+
+
+def _show_conditions(comparison: Comparison, console: Console) -> None:
+    """Print what differs, the labels of the data, and what only one side has."""
+    from rich.markup import escape
+
     for line, style in _condition_lines(comparison):
         console.print(escape(line), style=style)
     if comparison.labels:
@@ -209,13 +290,6 @@ def _show(comparison: Comparison, *, conditions: bool, every: bool) -> None:
         if values:
             cells = _first(tuple(dict.fromkeys(value.rpartition(" ")[0] for value in values)), "--json")
             console.print(escape(f"Only in {side}: {counted(len(values), 'value')} of {cells}"))
-    for row in comparison.exclusions.itertuples():
-        console.print(escape(f"Left out: {row.recording}, {row.place}: {row.fault}, {row.words}"), style="yellow")
-    print_values(comparison, short, console, every=every)
-    for note in dict.fromkeys(note for row in comparison.deltas["remarks"] for note in row):
-        console.print(escape(f"Note: {note}."), style="dim")
-    if conditions:
-        _conditions(comparison, short, console)
 
 
 def _condition_lines(comparison: Comparison) -> Iterator[tuple[str, str]]:

@@ -1,57 +1,39 @@
-"""Figures for papers: as wide as a column, with the font size of the paper, and embedded fonts.
+"""Figures for papers: as wide as a column, without a title, with embedded fonts.
 
-A figure is drawn larger and then made smaller as a whole, so that all of its texts get the size of the paper and keep
-their proportions to lines, ticks and marks.
+A figure is drawn larger than its column. Made as wide as the column as a whole, all of its texts have the size of the
+paper and keep their proportions to lines, ticks and marks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 from matplotlib.axes import Axes
-from matplotlib.backends import backend_pdf
-from matplotlib.backends.backend_mixed import MixedModeRenderer
 from matplotlib.figure import Figure
 
 from drivelab.figures.base import style
 
-PNG_DPI = 600
+WIDTHS_IN = (3.5, 7.16)
+"""Widths of one column and of two columns (IEEE Author Center, "Resolution and size")."""
+_SCALE = 8.0 / style.TEXT_PT
+"""Size in print as a share of the drawn size, for texts of 8 pt."""
+_PNG_DPI = 600
+_METADATA: dict[str, dict[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+"""By format; without dates, equal figures give equal files."""
 _SLACK_PX = 1.5
 _LEAST_PANEL = 0.4
 """Smallest share of the figure's width that its panels must have."""
 
 
-@dataclass(frozen=True)
-class Paper:
-    """The columns of a paper, and the size of its texts."""
-
-    widths_in: tuple[float, ...]
-    """Widths of one column and of two columns."""
-    text_pt: float
-    titled: bool
-
-    @property
-    def scale(self) -> float:
-        """Return the size of a printed figure as a share of the drawn one."""
-        return self.text_pt / style.TEXT_PT
-
-
-PAPERS = {
-    "ieee": Paper((3.5, 7.16), 8.0, titled=False),  # IEEE Author Center, "Resolution and size": 3.5 and 7.16 inches
-    "report": Paper((style.WIDTH_IN,), style.TEXT_PT, titled=True),
-}
-
-
 @contextmanager
-def drawn_for(paper: Paper, column: int = 0) -> Iterator[None]:
-    """Make new figures as wide as a column of a paper, before they are made smaller."""
-    token = style.page.set(style.Page(paper.widths_in[column] / paper.scale, paper.titled))
+def drawn_for(width_in: float) -> Iterator[None]:
+    """Make new figures this wide, without a title."""
+    token = style.page.set(style.Page(width_in, titled=False))
     try:
         yield
     finally:
@@ -59,55 +41,29 @@ def drawn_for(paper: Paper, column: int = 0) -> Iterator[None]:
 
 
 @style.styled
-def fitting(draw: Callable[[], Figure], paper: Paper) -> tuple[Figure, float]:
-    """Return a figure for the narrowest column in which no text is cut or overlaps, and its printed width in inches."""
-    last = len(paper.widths_in) - 1
-    for column in range(last + 1):
-        with drawn_for(paper, column):
+def fitting(draw: Callable[[], Figure]) -> tuple[Figure, float]:
+    """Return a figure for the narrowest column in which no text is cut or overlaps, and the column's width in inches.
+
+    The figure is wider: its texts have 8 pt if it is made as wide as the column.
+    """
+    for width_in in WIDTHS_IN:
+        with drawn_for(width_in / _SCALE):
             figure = draw()
             style.settle(figure)
-        if column == last or not _is_crowded(figure):
+        if not _is_crowded(figure):
             break
-    return figure, paper.widths_in[column]
+    return figure, width_in
 
 
 @style.styled
-def save(figure: Figure, path: Path, paper: Paper) -> None:
-    """Write a figure in the format of the path's ending, in the size of the paper; equal figures give equal bytes.
-
-    PDF files embed TrueType fonts (Type 42), as IEEE PDF eXpress requires.
-    """
-    if path.suffix == ".pdf":
-        style.settle(figure)
-        _save_pdf(figure, path, paper.scale)
-    elif path.suffix == ".png":
-        style.settle(figure)
-        figure.savefig(path, format="png", dpi=PNG_DPI * paper.scale, pil_kwargs={"dpi": (PNG_DPI, PNG_DPI)})
-    else:
-        width, height = (72 * paper.scale * side for side in figure.get_size_inches())
-        head, tag, rest = style.svg(figure).partition("<svg ")
-        attributes, end, body = rest.partition(">")
-        sized = " ".join(part for part in attributes.split(" ") if not part.startswith(("width=", "height=")))
-        path.write_text(f'{head}{tag}width="{width:.3f}pt" height="{height:.3f}pt" {sized}{end}{body}', "utf-8")
-
-
-def _save_pdf(figure: Figure, path: Path, scale: float) -> None:
-    """Write a page that is smaller than its drawing; matplotlib's own canvas cannot."""
-    width, height = figure.get_size_inches()
-    pdf: Any = backend_pdf  # without types
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure in the format of the path's ending: pdf with TrueType fonts, which IEEE requires, svg or png."""
+    form = path.suffix[1:]
+    options: dict[str, Any] = {"format": form, "metadata": _METADATA[form]}
+    if form == "png":
+        options |= {"dpi": _PNG_DPI * _SCALE, "pil_kwargs": {"dpi": (_PNG_DPI, _PNG_DPI)}}
     with matplotlib.rc_context({"pdf.fonttype": 42}):
-        file = pdf.PdfFile(str(path), metadata={"CreationDate": None, "Creator": "drivelab", "Producer": "matplotlib"})
-        try:
-            file.newPage(width * scale, height * scale)
-            file.width, file.height = width, height  # paths are cut there
-            file.output(scale, 0, 0, scale, 0, 0, pdf.Op.concat_matrix)
-            mixed: Any = MixedModeRenderer
-            renderer = mixed(figure, width, height, 72, pdf.RendererPdf(file, 72, height, width))
-            figure.draw(renderer)
-            renderer.finalize()
-            file.finalize()
-        finally:
-            file.close()
+        figure.savefig(path, **options)
 
 
 def _is_crowded(figure: Figure) -> bool:
