@@ -22,7 +22,6 @@ NOT_RUN = (
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "needs a drive that is missing here"),
-    (r"drivelab bench-host", "tests/unit/run/test_bench_host.py", "makes a device of this machine"),
     (r"drivelab quick\b", "tests/drives/test_quick.py", "measures a folder or device of this machine, for minutes"),
     (r"drivelab run results/quick", "tests/unit/quick", "looks of another time"),
     (r"drivelab test\b", "tests", "these tests"),

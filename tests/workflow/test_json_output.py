@@ -63,7 +63,6 @@ OF_TRACES = [
     "trace volumes text.txt",
 ]
 ELSEWHERE = {
-    "bench-host": "unit/run/test_bench_host.py",
     "capture": "drives/test_capture.py",
     "import": "unit/imported/test_cli_import.py",
     "quick": "unit/quick/test_quick_command.py",

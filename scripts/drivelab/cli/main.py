@@ -29,7 +29,7 @@ def parser() -> RootParser:
     from drivelab.cli.measure import plan, protocol, run, stage, study, virtual, watch
     from drivelab.cli.parser import RootParser
     from drivelab.cli.share import archive, export, import_results, publish
-    from drivelab.cli.start import bench_host, doctor, drives, init, quick
+    from drivelab.cli.start import doctor, drives, init, quick
     from drivelab.cli.traces import capture, check_data, replay, trace
 
     root = RootParser(
@@ -40,7 +40,7 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, bench_host, capture, check_data, compare, completion, datasheet, doctor, drives, evidence, export,
+        archive, capture, check_data, compare, completion, datasheet, doctor, drives, evidence, export,
         import_results, init, plan, protocol, publish, query, quick, replay, report, run, stage, steady_state, study,
         testing, trace, trend, verify, virtual, watch,
     ):  # fmt: skip

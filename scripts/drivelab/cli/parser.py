@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 from drivelab.core.errors import suggestion
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "start": ("quick", "init", "demo", "drives", "doctor", "bench-host"),
+    "start": ("quick", "init", "demo", "drives", "doctor"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
     "traces": ("capture", "trace", "replay", "check-data"),
     "look": ("report", "compare", "trend", "query", "evidence", "steady-state", "datasheet"),

@@ -142,8 +142,7 @@ def run_composite(
     """Run the streams of a cell for its runtime, issued by one thread.
 
     Threads times queue depth I/Os are in flight. `engine.json` beside the evidence says whether the request buffers
-    were registered or plain, and whether the issuing thread executed I/Os itself, one at a time (zram). Raises
-    CellFailed when the engine ends early or an I/O fails.
+    were registered or plain. Raises CellFailed when the engine ends early or an I/O fails.
     """
     assert cell.runtime_s is not None
     most = int(FASTEST_IOPS * cell.runtime_s)
@@ -168,7 +167,7 @@ def run_composite(
                 f"the replay engine ended in state '{outcome['state']}'; "
                 f"{outcome['failed']} of {outcome['issued']} I/Os failed"
             )
-        kept = {name: outcome[name] for name in ("buffers", "synchronous")}
+        kept = {"buffers": outcome["buffers"]}
         write_json(directory / "engine.json", {"engine": "native", **kept})
         text = composite_text(cell, target.path, NATIVE_VERSION, *place, seed)
         write_rows(directory, completed_rows(schedule, directory / RESULTS), start_us=0.0, threads=(1,), job=text,

@@ -98,7 +98,6 @@ RESULTS_HEADER = np.dtype(
         ("polled", "<u4"),  # 1: the driver was polled for completions
         ("kernel_thread", "<u4"),  # 1: a thread of the kernel submitted
         ("nvme", "<u4"),  # 1: requests were NVMe commands, past the block layer
-        ("synchronous", "<u4"),  # 1: issuing threads executed short requests themselves, without io_uring
     ]
 )
 NOT_ISSUED, ISSUED, COMPLETED = range(3)

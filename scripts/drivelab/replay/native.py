@@ -95,17 +95,6 @@ def possible() -> str | None:
     return None if done.returncode == 0 else _words(done.stderr)
 
 
-def wakeups_ns() -> dict[str, int]:
-    """Return how late this host wakes a thread that sleeps in the ring, in ns: p50, p95, p99 and max; takes 0.1 s.
-
-    Raises UserError where io_uring cannot be used.
-    """
-    done = programs.run([str(built_engine_path()), "--wakeups"])
-    if done.returncode != 0:
-        raise UserError(f"wake-ups cannot be measured: {_words(done.stderr)}")
-    return dict(zip(("p50", "p95", "p99", "max"), map(int, done.stdout.split()), strict=True))
-
-
 def command(
     target_path: str,
     identity: str,
@@ -263,7 +252,6 @@ def engine_report(directory: Path) -> dict[str, Any]:
         "polled": bool(header["polled"]),
         "kernel_thread": bool(header["kernel_thread"]),
         "nvme": bool(header["nvme"]),
-        "synchronous": bool(header["synchronous"]),
         "buffers": "plain" if header["plain_buffers"] else "registered",
     }
 

@@ -244,8 +244,7 @@ _LIMITS = {
     limits.HOST_LIMITED: _Limit(
         "host-limited", "Limited by the host",
         "In these tests the host, not the drive, may be the limit: the drive is at least as fast as the numbers say. "
-        "'drivelab bench-host' shows what the host gives and what to change. Compare drives at lower loads or on a "
-        "faster host.",
+        "Compare drives at lower loads or on a faster host.",
         disturbances.host_limited,
     ),
     limits.FEW_RECORDINGS: _Limit(

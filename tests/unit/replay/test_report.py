@@ -72,8 +72,8 @@ def test_plain_buffers_are_reported(tmp_path: Path) -> None:
 
 def test_the_report_says_how_requests_were_issued(tmp_path: Path) -> None:
     assert reported(tmp_path, WHOLE, threads=1)["issued_by"] == "1 thread"
-    words = reported(tmp_path, WHOLE, threads=2, synchronous=1)["issued_by"]
-    assert words == "2 threads, short ones by system calls of these or the kernel's threads (zram)"
+    words = reported(tmp_path, WHOLE, threads=2, polled=1)["issued_by"]
+    assert words == "2 threads, polled"
 
 
 def test_asap_reports_throughput(tmp_path: Path) -> None:

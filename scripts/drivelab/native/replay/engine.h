@@ -43,7 +43,6 @@ struct engine {
     uint64_t total;   /* requests to issue */
     sigset_t signals; /* that the main thread blocks when it issues requests */
     bool refused;     /* a thread could not begin */
-    bool may_execute; /* issuing threads may execute requests by system calls, see synchronous.c */
 
     /* Stored and read by all threads, atomically: */
     OWN_LINE uint64_t taken;     /* requests taken from the file: issued, parked, or the next of a thread */
@@ -96,9 +95,6 @@ struct issuer {
     uint64_t batch[MOST_TOGETHER];
     struct job jobs[MOST_TOGETHER];
     uint32_t job_count;
-    uint32_t executed, most_executed; /* by the thread itself and not yet counted, and most in flight with them */
-    int64_t executed_ns;              /* completion of the last one */
-    bool hands_over;                  /* requests that it could execute, until enough of them are in flight */
     uint64_t ended; /* read from the threads' eventfd */
 
     struct slot slots[MOST_IN_FLIGHT];
@@ -161,21 +157,8 @@ void issue_submit(struct issuer *);
    watchdog and heartbeat keep working. */
 bool issue_submit_rest(struct issuer *);
 
-/* Return whether issuing threads may execute requests: whether all targets are zram devices. */
-bool may_execute(const struct engine *);
-/* Choose whether a thread executes its next request, which has this depth limit, or submits it. */
-bool execute_next(struct issuer *, const struct schedule_record *, uint32_t limit);
-/* Execute the prepared request in this slot. */
-void execute(struct issuer *, uint32_t slot, uint32_t limit);
-/* Add the executed requests to the results' header. */
-void count_executed(struct issuer *);
-
 /* Process all available completions; return their number. */
 uint32_t reap(struct issuer *);
-/* Record the completion of the request in a slot, and free the slot. */
-void complete(struct issuer *, uint32_t slot, int32_t outcome, int64_t at);
-/* Add requests whose completions were found at `now`, the last of them complete at `last`, to the results' header. */
-void count_completed(struct issuer *, uint32_t count, int64_t last, int64_t now);
 /* Find out where the next block that a read returned came from; false if all are known. */
 bool look_at_data(struct issuer *);
 /* Listen for ended jobs of the threads. */

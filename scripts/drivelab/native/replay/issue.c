@@ -5,8 +5,6 @@
 
 /* Number of dependent requests to park before completions are checked again. */
 #define MOST_PARKED_TOGETHER 256
-/* Number of requests to execute while others are in flight before completions are checked again. */
-#define MOST_BESIDE 4
 /* Delay before looking again for what another thread frees. */
 #define LOOK_AGAIN_NS 20000
 
@@ -152,10 +150,8 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     io_uring_sqe_set_data64(sqe, (uint64_t)(slot - issuer->slots));
 }
 
-/* Prepare a request in the next free slot, to execute or to submit it; false if there is no memory for its data until
-   other requests complete. */
-static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due,
-                    bool executes)
+/* Prepare a request in the next free slot; false if there is no memory for its data until other requests complete. */
+static bool prepare(struct issuer *issuer, const struct schedule_record *record, uint64_t index, uint64_t due)
 {
     struct engine *engine = issuer->engine;
     struct slot *slot = &issuer->slots[issuer->free_slots[issuer->in_flight]];
@@ -172,7 +168,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
             .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation,
             .target = (uint8_t)target_of(record)};
-    else if (!executes)
+    else
         put_into_ring(issuer, record, slot);
 
     struct result_record *result = &engine->results->records[index];
@@ -182,8 +178,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     issuer->places--;
     issuer->in_flight++;
     result->in_flight = (uint16_t)(__atomic_load_n(&engine->in_flight, __ATOMIC_RELAXED) - issuer->places);
-    if (!executes)
-        issuer->batch[issuer->prepared++] = index;
+    issuer->batch[issuer->prepared++] = index;
     return true;
 }
 
@@ -199,7 +194,7 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
     struct engine *engine = issuer->engine;
     const struct due *first = NULL;
     bool dependencies = engine->schedule->dependencies;
-    for (unsigned parked = 0; issuer->prepared + issuer->executed < MOST_TOGETHER;) {
+    for (unsigned parked = 0; issuer->prepared < MOST_TOGETHER;) {
         const struct schedule_record *next = NULL;
         if (issuer->next < issuer->taken_to || take(issuer, now))
             next = engine_record(engine, issuer->next);
@@ -230,13 +225,8 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
         if (now < (int64_t)due)
             return (int64_t)due;
         const struct schedule_record *record = from_parked ? engine_record(engine, index) : next;
-        uint32_t limit = limit_of(engine, record);
-        bool executes = execute_next(issuer, record, limit);
-        if (executes && issuer->prepared) /* submit the earlier ones first */
-            return now;
-        bool place = has_place(issuer, limit,
-                               from_parked || executes ? 1 : (uint32_t)(issuer->taken_to - issuer->next));
-        if (!place || !prepare(issuer, record, index, due, executes)) {
+        uint32_t wished = from_parked ? 1 : (uint32_t)(issuer->taken_to - issuer->next);
+        if (!has_place(issuer, limit_of(engine, record), wished) || !prepare(issuer, record, index, due)) {
             issuer->blocked = true;
             int64_t again = look_again(issuer, now);
             /* `first` may have another depth limit */
@@ -246,12 +236,6 @@ static int64_t prepare_due(struct issuer *issuer, int64_t now)
             due_take_first(&issuer->due);
         else
             issuer->next++;
-        if (executes) { /* may make other requests due */
-            execute(issuer, issuer->free_slots[issuer->in_flight - 1], limit);
-            bool look = issuer->in_flight && issuer->executed == MOST_BESIDE;
-            if (look || engine_state(engine) != RUNNING || asked_to_stop)
-                return now;
-        }
     }
     return now;
 }
@@ -260,8 +244,6 @@ int64_t issue_due(struct issuer *issuer, int64_t now)
 {
     issuer->blocked = false;
     int64_t next = prepare_due(issuer, now);
-    if (issuer->executed)
-        count_executed(issuer);
     give_back_places(issuer);
     if (!issuer->blocked)
         tell_shortage(issuer, false);

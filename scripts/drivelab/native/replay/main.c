@@ -1,7 +1,6 @@
 /* Replay a schedule on a target with io_uring and record the result of each request.
    Usage: see options.c. Only drivelab/replay/native.py calls this program. */
 #include <errno.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +67,6 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
                       refusal) ||
         (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
         return false;
-    engine->may_execute = may_execute(engine);
     if (options->origins && options->requests > engine->schedule->header.count)
         return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
     if (!options->origins)
@@ -222,14 +220,6 @@ static bool replay(struct engine *engine, struct refusal *refusal)
     return true;
 }
 
-/* Print in ns how late this host wakes a sleeping thread, as the replay finds out before its first request. */
-static void print_wakeups(struct io_uring *ring)
-{
-    prctl(PR_SET_TIMERSLACK, 1UL);
-    struct wakeups late = measure_wakeups(ring);
-    printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", late.p50_ns, late.p95_ns, late.p99_ns, late.max_ns);
-}
-
 int main(int argc, char **argv)
 {
     static struct options options;
@@ -247,8 +237,6 @@ int main(int argc, char **argv)
         fprintf(stderr, "drivelab-replay: %s\n", refusal.message);
         return (int)refusal.status;
     }
-    if (options.wakeups)
-        print_wakeups(&ring);
     if (options.possible)
         return ORDERLY;
     uint32_t state = engine_state(&engine);

@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, START, POSSIBLE, WAKEUPS };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, START, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -21,7 +21,7 @@ static const struct option known[] = {
     {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
-    {"wakeups", no_argument, NULL, WAKEUPS},         {"exact", no_argument, NULL, EXACT},
+    {"exact", no_argument, NULL, EXACT},
     {"origins", required_argument, NULL, ORIGINS},   {"first-index", required_argument, NULL, FIRST_INDEX},
     {"prefilled", required_argument, NULL, PREFILLED}, {"start-ns", required_argument, NULL, START},
     {NULL, 0, NULL, 0},
@@ -109,7 +109,6 @@ static bool take(struct options *options, int option, const char *name, struct r
     case PREFILLED: return whole(&options->prefilled, 0, UINT64_C(1) << 45, name, refusal);
     case START: return whole(&options->start_ns, 1, INT64_MAX, name, refusal);
     case POSSIBLE: options->possible = true; return true;
-    case WAKEUPS: options->possible = options->wakeups = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
     }
 }

@@ -20,7 +20,7 @@ struct options {
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;
-    bool go_on, has_seed, has_spin, exact, possible, wakeups; /* possible, wakeups: only look at this host */
+    bool go_on, has_seed, has_spin, exact, possible; /* possible: only look at this host */
     bool polled, kernel_thread; /* completions are polled in the driver; a kernel thread submits (SQPOLL) */
 };
 

@@ -44,7 +44,8 @@ bool look_at_data(struct issuer *issuer)
     return true;
 }
 
-void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
+/* Record the completion of the request in a slot, and free the slot. */
+static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
 {
     struct slot *slot = &issuer->slots[number];
     struct result_record *result = &issuer->engine->results->records[slot->index];
@@ -67,7 +68,8 @@ static void count_for_trial(struct issuer *issuer, uint32_t slot, int64_t at)
     issuer->trial.requests[watches]++;
 }
 
-void count_completed(struct issuer *issuer, uint32_t count, int64_t last, int64_t now)
+/* Add requests whose completions were found at `now`, the last of them complete at `last`, to the results' header. */
+static void count_completed(struct issuer *issuer, uint32_t count, int64_t last, int64_t now)
 {
     struct results_header *header = issuer->engine->results->header;
     __atomic_fetch_add(&header->completed, count, __ATOMIC_RELAXED);

@@ -59,7 +59,7 @@ struct results_header {
     uint64_t wakeup_p50_ns, wakeup_p95_ns, wakeup_p99_ns, wakeup_max_ns, spin_ns;
     uint64_t plain_buffers;
     uint32_t threads, watching;
-    uint32_t polled, kernel_thread, nvme, synchronous;
+    uint32_t polled, kernel_thread, nvme;
 };
 
 enum request_state { NOT_ISSUED, ISSUED, COMPLETED };

@@ -254,8 +254,7 @@ def _issued_by(results: Mapping[str, Any] | None) -> str | None:
     """Return in words how drivelab's engine issued; None for other engines, and for versions that did not say it."""
     if results is None or not results.get("threads"):
         return None
-    ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread",
-            "synchronous": "short ones by system calls of these or the kernel's threads (zram)"}  # fmt: skip
+    ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread"}
     threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
     return ", ".join([threads, *(words for name, words in ways.items() if results.get(name))])
 
