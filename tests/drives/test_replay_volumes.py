@@ -17,7 +17,6 @@ from replay_commands import refusal, replay
 from drivelab.cli.main import main
 from drivelab.replay import native
 from drivelab.replay.outcome import read_outcome
-from drivelab.replay.verify.verification import wrong_blocks
 
 pytestmark = [pytest.mark.device, pytest.mark.single]
 pytest_plugins = ("capture_fixtures",)
@@ -169,30 +168,6 @@ def test_a_file_beside_a_device_has_no_view_of_the_kernel(
 def _seen(requests: int, length_bytes: int) -> dict[str, object]:
     count = {"requests": requests, "bytes": length_bytes}
     return {"planned": count, "issued": count, "seen": count, "matched": requests, "missing": 0, "extra": 0}
-
-
-def test_each_device_keeps_the_data_of_its_volume(
-    trace: Path, small: str, large: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "out.parquet"
-    report = replay(capsys, trace, *mapped(small, large), "-o", out, "--verify", "--prefill")
-    for name, device in (("log", small), ("data", large)):
-        checked = report["volumes"][name]["data_check"]
-        assert checked["required_blocks"] > 0
-        assert (checked["reads"]["checked_blocks"] > 0) == (name == "data"), "the other volume is only written"
-        assert checked["reads"]["required_blocks"] == checked["reads"]["checked_blocks"], "the prefill wrote them first"
-        assert not wrong_blocks(checked)
-        assert main(["check-data", str(out), "--target", device, "--volume", name]) == 0
-    every = [part["data_check"] for part in report["volumes"].values()]
-    assert report["data_check"]["required_blocks"] == sum(checked["required_blocks"] for checked in every)
-    assert report["data_check"]["reads"]["checked_blocks"] == sum(
-        checked["reads"]["checked_blocks"] for checked in every
-    )
-    capsys.readouterr()
-    assert main(["check-data", str(out), "--target", large, "--volume", "log"]) == 1, "the data is of the other volume"
-    assert "no data of the replay is there" in capsys.readouterr().out
-    assert main(["check-data", str(out), "--target", large]) == 2
-    assert "has these volumes: data, log" in capsys.readouterr().err
 
 
 def test_a_request_waits_for_the_other_volume(

@@ -66,7 +66,6 @@ ELSEWHERE = {
     "capture": "drives/test_capture.py",
     "import": "unit/imported/test_cli_import.py",
     "quick": "unit/quick/test_quick_command.py",
-    "check-data": "drives/test_replay_command.py",
     "replay": "drives/test_replay_command.py",
 }
 """Tests that check the JSON of commands which need a device or other results."""

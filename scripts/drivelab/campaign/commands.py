@@ -148,8 +148,6 @@ def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
     parts = [f"the {fields['engine']} engine, {choice}", _runs(fields)]
     if fields["prefill"] == "footprint":
         parts.append("blocks that the trace reads are written beforehand")
-    if fields.get("verify"):
-        parts.append("data is verified")
     if "phase" in fields:
         parts.append(f"phase {fields['phase']}, {fields['phase_pass']}")
     return f"replay of {names}", "; ".join(parts)

@@ -30,7 +30,7 @@ def parser() -> RootParser:
     from drivelab.cli.parser import RootParser
     from drivelab.cli.share import archive, export, import_results, publish
     from drivelab.cli.start import doctor, drives, init, quick
-    from drivelab.cli.traces import capture, check_data, replay, trace
+    from drivelab.cli.traces import capture, replay, trace
 
     root = RootParser(
         prog="drivelab",
@@ -40,7 +40,7 @@ def parser() -> RootParser:
     )
     root.add_argument("--version", action="version", version=f"drivelab {drivelab.__version__}")
     for module in (
-        archive, capture, check_data, compare, completion, datasheet, doctor, drives, evidence, export,
+        archive, capture, compare, completion, datasheet, doctor, drives, evidence, export,
         import_results, init, plan, protocol, publish, query, quick, replay, report, run, stage, steady_state, study,
         testing, trace, trend, verify, virtual, watch,
     ):  # fmt: skip

@@ -14,7 +14,7 @@ from drivelab.core.errors import suggestion
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "start": ("quick", "init", "demo", "drives", "doctor"),
     "measure": ("protocol", "study", "plan", "run", "watch", "virtual"),
-    "traces": ("capture", "trace", "replay", "check-data"),
+    "traces": ("capture", "trace", "replay"),
     "look": ("report", "compare", "trend", "query", "evidence", "steady-state", "datasheet"),
     "share": ("archive", "publish", "export", "import"),
     "maintain": ("verify", "completion", "test"),

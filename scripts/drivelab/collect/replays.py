@@ -14,13 +14,11 @@ import pyarrow as pa
 
 from drivelab.collect.soundness_of_runs import judged_report, uncounted
 from drivelab.core.errors import UserError
-from drivelab.criteria.taint import told, wrong_data
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.evaluation.fidelity import issue_error_bins, latency_bins
 from drivelab.replay.evaluation.over_time import over_time
 from drivelab.replay.evaluation.passes import passes
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, read_outcome
-from drivelab.replay.verify.verification import first_example, verified_blocks, wrong_blocks
 from drivelab.tables.replay_schemas import REPLAY_TABLES
 
 
@@ -102,7 +100,7 @@ def replay_tables(
         directory = recording / line["directory"]
         report, unsound = judged_report(_report(directory / REPORT_FILE))
         run = {**key, **{name: line.get(name) for name in ("step", "phase", "phase_pass", "trace", "repeat")}}
-        measured = _with_data(telemetry(line), report)
+        measured = telemetry(line)
         measured = {**measured, **uncounted(unsound, bool(line["warm"]), measured.get("taint_reason"))}
         counted = {"counted": measured["counted"]}
         replay = {**run, "warm": line["warm"], **_replay(line, report), **measured}
@@ -173,7 +171,6 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **_late(report["lateness_by"]),
         **_in_flight(report),
         **_overlapping(report),
-        **_data(report),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
         **_kernel(report),
         "read_bytes": _count(report["completed"], "read", "bytes"),
@@ -200,30 +197,6 @@ def _overlapping(report: Mapping[str, Any]) -> Columns:
     """Return numbers of overlapping requests; null for an older report without them."""
     counts = report.get("overlaps") or {}
     return {"overlapping_requests": counts.get("replay"), "trace_overlapping_requests": counts.get("trace")}
-
-
-def _data(report: Mapping[str, Any]) -> Columns:
-    """Return the result of a verified replay; null for others, and for an older report."""
-    checked = report.get("data_check")
-    if not checked:
-        return dict.fromkeys(("verified_blocks", "wrong_blocks", "wrong_data"))
-    return {
-        "verified_blocks": verified_blocks(checked),
-        "wrong_blocks": wrong_blocks(checked),
-        "wrong_data": first_example(checked),
-    }
-
-
-def _with_data(measured: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
-    """Return the telemetry columns; wrong data taints a replay, which still counts."""
-    reasons = wrong_data(wrong_blocks(report.get("data_check") or {}))
-    if not reasons:
-        return dict(measured)
-    return {
-        **measured,
-        "tainted": True,
-        "taint_reason": told([*reasons, *filter(None, [measured.get("taint_reason")])]),
-    }
 
 
 def _late(lateness_by: Mapping[str, Any] | None) -> Columns:

@@ -67,12 +67,6 @@ def refuse_clock(plan: Plan, reason: str | None, study: Path) -> None:
             f"{study}: '{plan.drive}' is a file system, but virtual drives run on the virtual clock here ({reason}). "
             f"No kernel takes part in simulated time, so nothing can be mounted. {remedy}."
         )
-    if any(step.get("replay", {}).get("verify") for step in plan.subject["measure"]):
-        raise UserError(
-            f"{study}: the replay of {plan.measurement} verifies its data, but virtual drives run on the virtual clock "
-            f"here ({reason}). Simulated drives store no data. {remedy}, or set 'replay: {{verify: false}}' in the "
-            "measurement."
-        )
 
 
 def refuse_kind(plan: Plan) -> None:

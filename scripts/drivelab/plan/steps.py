@@ -29,8 +29,7 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
     engine, on_error = fields.get("engine", "native"), fields.get("on_error", "stop")
     beyond_fio = {"dependencies": dependencies != "none", "order of conflicts": conflicts == "ordered",
                   "continuing after an error": on_error != "stop", "depth limit": "depth_limit" in fields,
-                  "another way to issue": "issued" in fields,
-                  "verification": fields.get("verify", False)}  # fmt: skip
+                  "another way to issue": "issued" in fields}  # fmt: skip
     if engine == "fio" and any(beyond_fio.values()):
         feature = next(name for name, used in beyond_fio.items() if used)
         raise MisfitError(f"fio's replay does not support {feature}; use engine native or remove it", ("engine",))
@@ -52,7 +51,6 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],
         "until": until,
-        **({"verify": True} if fields.get("verify") else {}),
         **({"issued": sorted(fields["issued"])} if "issued" in fields else {}),
         **({"least_written_bytes": round(parse_amount(fields["least_written"]))} if "least_written" in fields else {}),
     }

@@ -18,7 +18,6 @@ from drivelab.drives.nvme import can_crash, character_name
 from drivelab.native import built_engine_path
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay.engine_records import PREPARED, RUNNING, STATES, make_results, open_results, open_schedule
-from drivelab.replay.verify.read_origins import ORIGINS, make_origins
 
 RESULTS = "results.bin"
 MOST_THREADS = 64
@@ -52,15 +51,8 @@ class EngineOptions:
     realtime_priority: int | None = None
     """SCHED_FIFO, 1 to 99; a spinning engine then occupies its CPU alone."""
     seed: int | None = None
-    """Seed of the written data. None: a new seed each time, so that the data is new to every drive."""
-    exact_data: bool = False
-    """All written data follows from the seed, for any number of threads; see drivelab.replay.verify.written_data.
-    Otherwise only the first 8 bytes of each block do, because to write every word takes CPU time for each request. The
-    engine then also finds out which write the data of each read came from: see drivelab.replay.verify.read_check."""
-    first_index: int = 0
-    """Added to the indexes of requests in exact data, so that a prefill's follow those of its replay."""
-    prefilled: int = 0
-    """Requests of the prefill with the same seed; their data in a read is known, as that of the replay's own writes."""
+    """Seed of the first 8 bytes of each written block. None: a new seed each time, so that the data is new to every
+    drive."""
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
@@ -102,19 +94,16 @@ def command(
     results: Path,
     options: EngineOptions,
     others: Sequence[tuple[str, str]] = (),
-    origins: Path | None = None,
 ) -> list[str]:
     """Return the engine's command line; `identity` is the approved target's.
 
-    `others` are path and identity of the schedule's further targets. See target.h. `origins`: the file for the origins
-    of what reads return; only with exact data.
+    `others` are path and identity of the schedule's further targets. See target.h.
     """
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
             "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
     for path, approved in [(target_path, identity), *others]:
         argv += ["--target", path, "--identity", approved]
-    flags = {"--go-on": options.go_on, "--exact": options.exact_data, "--polled": options.polled,
-             "--kernel-thread": options.kernel_thread}  # fmt: skip
+    flags = {"--go-on": options.go_on, "--polled": options.polled, "--kernel-thread": options.kernel_thread}
     argv += [flag for flag, wanted in flags.items() if wanted]
     argv += ["--nvme", nvme_node(target_path)] if options.nvme else []
     for option, value in (
@@ -126,9 +115,6 @@ def command(
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
         ("--start-ns", options.start_ns),
-        ("--origins", origins),
-        ("--first-index", options.first_index or None),
-        ("--prefilled", options.prefilled or None),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -168,8 +154,7 @@ def run_engine(
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code; with exact data also origins.bin. `others`:
-    as for `command`.
+    The files are results.bin, command.json, stdout, stderr and exit_code. `others`: as for `command`.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -187,13 +172,9 @@ def run_engine(
             f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
             "thread, or no polling. Nothing was written"
         )
-    origins = (directory / ORIGINS).absolute() if options.exact_data else None
-    if origins:
-        make_origins(origins, schedule)
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others, origins)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others)
     # The recording may be published: paths from its folder, without the user's home.
-    files = filter(None, (schedule.absolute(), results.absolute(), origins))
-    names = {str(path): os.path.relpath(path, directory) for path in files}
+    names = {str(path): os.path.relpath(path, directory) for path in (schedule.absolute(), results.absolute())}
     recorded = [Path(argv[0]).name, *(names.get(word, word) for word in argv[1:])]
     (directory / "command.json").write_text(json.dumps(recorded))
     watchdog = _Watchdog(results, options.watchdog_s)

@@ -22,15 +22,11 @@ from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, outcome_about, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.thread_choice import issuing
-from drivelab.replay.verify.data_requests import DATA
-from drivelab.replay.verify.verification import together, verify
 from drivelab.replay.volumes import ONLY
 from drivelab.replay.watched import CAPTURED, NO_DEVICE, run_watched
 from drivelab.trace.capturing import capture as capturing
 
 _UNFINISHED = "the capture is unusable because the engine had to be killed"
-_NOT_READ_BACK = ("hung", "running")
-"""States of an engine whose target may not answer; the second one of an engine that was killed."""
 FACTS = "engine.json"
 """Written by `run` for `evaluate`, beside the results and the capture."""
 
@@ -91,21 +87,14 @@ def run(
     return natively(run_program)
 
 
-def evaluate(
-    prepared: Prepared,
-    directory: Path,
-    data: Mapping[str, Any] | None = None,
-    target_paths: Mapping[str, str] | None = None,
-) -> dict[str, Any]:
+def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.
 
-    `data` is that of a replay to be verified: it is stored in the outcome, and the report has the result as
-    `data_check`. What was written is read back from `target_paths`, by volume, unless a target hangs. If the trace has
-    several volumes, the report has those of each as `volumes`.
+    If the trace has several volumes, the report has those of each as `volumes`.
 
     Deletes the engine's own files.
 
-    Raises CellFailed when fio's evidence is invalid, UserError when files or the target cannot be read or written.
+    Raises CellFailed when fio's evidence is invalid, UserError when files cannot be read or written.
     """
     facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
     results, outcome = directory / RESULTS, directory / OUTCOME_FILE
@@ -114,22 +103,14 @@ def evaluate(
         write_outcome(prepared.planned, None, outcome, {"engine": facts["engine"]})
         facts["totals"] = fio_iolog.totals(directory, plan)
     else:
-        write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"], **({DATA: data} if data else {})})
+        write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"]})
         results.unlink()
-    checks: dict[str, dict[str, Any]] = {}
-    if data:
-        hangs = outcome_about(outcome)["results"]["state"] in _NOT_READ_BACK
-        checks = verify({name: None if hangs else path for name, path in (target_paths or {}).items()}, outcome)
-        facts["data_check"] = together(checks)
     names = list(plan["mapping"].get("volumes", ())) or [ONLY]
     seen, of_volumes = _kernel_views(facts, names, directory)
     replay_report = report(outcome, plan, facts | seen)
     replay_report["marks"] += facts.get("remarks", [])
     if names != [ONLY]:
-        replay_report["volumes"] = {
-            name: report(outcome, plan, facts | of_volumes[name] | {"data_check": checks.get(name)}, name)
-            for name in names
-        }
+        replay_report["volumes"] = {name: report(outcome, plan, facts | of_volumes[name], name) for name in names}
     write_json(directory / REPORT_FILE, replay_report)
     return replay_report
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +19,6 @@ from drivelab.replay.engine_records import (
 )
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.survey import footprint_extents
-from drivelab.replay.verify.read_origins import ORIGINS
 from drivelab.trace.statistics.batch import Ints
 
 PIECE_BYTES = 128 << 10
@@ -67,23 +64,16 @@ def _fill(extents: Ints, target: int) -> Records:
     return records
 
 
-def prefill_options(wanted: EngineOptions, data: Mapping[str, Any] | None, replayed: Path) -> EngineOptions:
-    """Return the options for a prefill; `data` is that of a replay of the schedule `replayed`, if it is verified.
-
-    Then the prefill's requests continue the replay's: drivelab.replay.verify.data_requests counts on that.
-    """
-    usual = replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None, exact_data=False)
-    if data is None:
-        return usual
-    return replace(usual, seed=data["seed"], exact_data=True, first_index=open_schedule(replayed).header["count"])
+def prefill_options(wanted: EngineOptions) -> EngineOptions:
+    """Return the options for a prefill before a replay with the `wanted` ones."""
+    return replace(wanted, depth_limit=QUEUE_DEPTH, go_on=False, seed=None)
 
 
 def check_prefill(directory: Path) -> None:
-    """Raise CellFailed unless the prefill is complete; delete its results, and the file of origins without reads."""
+    """Raise CellFailed unless the prefill is complete; delete its results."""
     outcome = native.engine_report(directory)
     if outcome["state"] != "finished" or outcome["failed"]:
         raise CellFailed(
             f"the prefill for the trace's reads ended in state '{outcome['state']}'; {outcome['failed']} writes failed"
         )
     (directory / native.RESULTS).unlink()
-    (directory / ORIGINS).unlink(missing_ok=True)

@@ -219,9 +219,6 @@ class BlockDevice(Device):
 
         return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
 
-    def data_path(self) -> str | None:
-        return self._target.own_path
-
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         from drivelab.replay import native
 

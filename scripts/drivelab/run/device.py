@@ -139,10 +139,6 @@ class Device(Protocol):
         """Replay a schedule once and write its evidence to `directory`, for `drivelab.replay.once.evaluate`."""
         ...
 
-    def data_path(self) -> str | None:
-        """Return the path from which the data of a replay can be read back; None without data."""
-        return None
-
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         """Issue the requests of a schedule and write results.bin to `directory`, as drivelab.replay.native does."""
         ...

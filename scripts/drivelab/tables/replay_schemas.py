@@ -31,10 +31,6 @@ REPLAYS = schema(
     # Issue time minus deadline; null in mode "asap", which has no deadlines.
     "float: issue_error_p50_us? issue_error_p95_us? issue_error_p99_us? issue_error_max_us? within_50us_pct?",
     "int64: overlapping_requests? trace_overlapping_requests?",  # in flight with one that they conflict with
-    # Blocks of a verified replay whose data was judged, when read and at the end; those not as last written, and the
-    # first of them in words.
-    "int64: verified_blocks? wrong_blocks?",
-    "str: wrong_data?",
     "float: late_by_depth_pct? late_by_dependency_pct?",
     "int64: most_in_flight? trace_most_in_flight?",
     "float: mean_in_flight? trace_mean_in_flight?",  # while at least one is in flight

@@ -85,24 +85,6 @@ def test_operations_dropped_by_a_finished_engine_are_named(tmp_path: Path) -> No
     assert read(tmp_path, line())["replays"]["dropped"].tolist() == [""]
 
 
-def test_wrong_data_taints_a_replay_that_still_counts(tmp_path: Path) -> None:
-    replay_frames.cell(
-        tmp_path / "a", replay_frames.outcome(300), choice=CHOICE, data_check=replay_frames.data_check(1)
-    )
-    replay_frames.cell(tmp_path / "b", replay_frames.outcome(300), choice=CHOICE, data_check=replay_frames.data_check())
-    report = json.loads((tmp_path / "b/report.json").read_text())
-    wrong, right = read(tmp_path, line(), line("b", repeat=2))["replays"].to_dict("records")
-    assert (wrong["tainted"], wrong["counted"], right["tainted"], right["counted"]) == (True, True, False, True)
-    assert wrong["taint_reason"] == "wrong data: 1 block was not as last written"
-    assert wrong["marks"][0] == ("data wrong: 1 block is not as last written; lost: block at 4096 B, read at 1.5 s")
-    assert (wrong["verified_blocks"], wrong["wrong_blocks"], right["wrong_blocks"]) == (100, 1, 0)
-    del report["data_check"]  # as in recordings of earlier versions
-    (tmp_path / "b/report.json").write_text(json.dumps(report))
-    (old,) = read(tmp_path, line("b"))["replays"].to_dict("records")
-    assert pd.isna(old["verified_blocks"])
-    assert pd.isna(old["wrong_data"])
-
-
 def test_timing_is_a_mode_and_a_description(tmp_path: Path) -> None:
     choice = ReplayChoice(TimingChoice("idle-capped", idle_cap_s=0.1))
     replay_frames.cell(tmp_path / "a", replay_frames.outcome(300), choice=choice)

@@ -46,7 +46,6 @@ from drivelab.replay.engine_records import (
     open_results,
 )
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.verify import written_data
 
 MIB = 1 << 20
 MS = 1_000_000
@@ -122,21 +121,17 @@ def test_no_two_written_blocks_are_equal(engine: Engine, block_bytes: int) -> No
     assert len(zlib.compress(content, 1)) > 0.99 * len(content)
 
 
-def test_a_seed_repeats_exact_data_with_any_number_of_threads(engine: Engine) -> None:
+def test_a_seed_repeats_the_keys_of_blocks_with_any_number_of_threads(engine: Engine) -> None:
     """More data in flight than the buffers hold, in several blocks a request."""
     records = make_records({"operation": "write", "offset_bytes": i * 2 * BLOCK, "length_bytes": 2 * BLOCK}
                            for i in range(1024))  # fmt: skip
-    long = make_records({"operation": "write", "offset_bytes": 0, "length_bytes": 4 * MIB, "after": 1024} for _ in "1")
-    contents = []
+    keys = []
     for seed, threads in ((7, 1), (7, 3), (8, 1)):
-        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, exact_data=True, threads=threads))
-        contents.append(direct_read(engine.target))
-        expected = written_data.blocks(seed, BLOCK, np.repeat(np.arange(1024), 2), np.tile([0, 1], 1024))
-        assert contents[-1] == expected.tobytes()
-    assert contents[0] == contents[1] != contents[2]
-    engine.run(np.concatenate([records, long]), EngineOptions(watchdog_s=60, seed=7, exact_data=True))
-    expected = written_data.blocks(7, BLOCK, np.full(1024, 1024), np.arange(1024))
-    assert direct_read(engine.target, 0, 4 * MIB) == expected.tobytes()
+        engine.run(records, EngineOptions(watchdog_s=60, seed=seed, threads=threads))
+        keys.append(np.frombuffer(direct_read(engine.target), np.uint64)[:: BLOCK // 8])
+    assert len(np.unique(keys[0])) == 2048
+    assert (keys[0] == keys[1]).all()
+    assert not np.isin(keys[0], keys[2]).any()
 
 
 def test_the_longest_transfer(engine: Engine) -> None:

@@ -78,12 +78,6 @@ def test_every_other_option_is_resolved(tmp_path: Path) -> None:
     assert (choice.mapping.method, choice.dependencies, choice.conflicts) == ("compact", "process", "ordered")
 
 
-def test_verification_is_in_the_plan_only_if_it_is_wanted(tmp_path: Path) -> None:
-    assert replay(tmp_path, verify=True)["verify"] is True
-    assert replay(tmp_path, verify=False) == replay(tmp_path)
-    assert "verify" not in replay(tmp_path)
-
-
 def test_the_schema_lists_the_choices_of_the_replay() -> None:
     from drivelab.plan.places import ROOT
     from drivelab.plan.yaml_file import load_yaml
@@ -128,8 +122,6 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"issued": ["quickly"]}, "issued"),
         ({"issued": []}, "issued"),
         ({"engine": "fio", "issued": ["polled"]}, "fio's replay does not support another way to issue"),
-        ({"engine": "fio", "verify": True}, "fio's replay does not support verification"),
-        ({"verify": "always"}, "verify"),
         ({"until": {"passes": 0}}, r"until\.passes"),
         ({"until": {}}, "is empty; give at least one key"),
         ({"until": {**RULE, "passes": 3}}, "more than 1 keys"),

@@ -112,38 +112,6 @@ def test_a_partial_replay_of_a_lossy_trace_is_marked_everywhere() -> None:
     assert {headline.outcome for headline in report.headlines} == {CANNOT_TELL}
 
 
-def test_verified_data_is_in_the_report_and_its_absence_is_not() -> None:
-    report, tables = study_of({"wrong": 0})
-    fidelity = by_name(table(page(report, "op7"), "-fidelity"))
-    assert fidelity["Data, all runs"][0].text == "verified: 400 blocks"  # of the cold run and of 3 warm ones
-    assert "Data, all runs" not in by_name(table(page(report, "op28"), "-fidelity"))
-    of_drives = tables["replays"].groupby("drive")["verified_blocks"].max()
-    assert of_drives["op7"] == 100
-    assert pd.isna(of_drives["op28"])
-    assert not [banner for banner in report.banners if banner.id in ("wrong-data", "tainted")]
-
-
-def test_wrong_data_is_marked_wherever_the_numbers_are() -> None:
-    report, tables = study_of({"wrong": 3})
-    (banner,) = [banner for banner in report.banners if banner.id == "wrong-data"]
-    assert report.banners[0] == banner
-    assert [link.anchor for link in banner.affected] == [page(report, "op7").id]
-    assert banner.reasons[0].endswith("3 blocks; lost: block at 4096 B, read at 1.5 s")
-    assert "wrong data" in page(report, "op7").labels
-    assert "wrong data" not in page(report, "op28").labels
-    data = by_name(table(page(report, "op7"), "-fidelity"))["Data, all runs"][0]
-    assert (data.text, data.tone) == ("DATA WRONG: 12 blocks", "bad")
-    assert data.small == "run 1, cold: lost: block at 4096 B, read at 1.5 s"
-    assert page(report, "op7").result.rows[0][1].text == "tainted"  # type: ignore[union-attr]
-    remarks = table(page(report, "op7"), "-replays").rows[1][-1]
-    assert (remarks.text, remarks.tone) == ("data wrong; verified", "bad")
-    own = tables["summary"][tables["summary"]["drive"] == "op7"]
-    assert own["taint_reason"].str.startswith("wrong data: 3 blocks were not as last written").all()
-    assert set(tables["replays"].loc[tables["replays"]["drive"] == "op7", "counted"]) == {False, True}
-    delta = tables["deltas"].iloc[0]
-    assert any("tainted (wrong data: 3 blocks" in doubt for doubt in delta["doubts"]), delta["doubts"]
-
-
 def test_a_set_has_its_passes_and_one_headline() -> None:
     report, _ = study_of({}, traces=("boot", "sqlite", "compile"))
     assert [headline.sentence.partition(", access time")[0] for headline in report.headlines] == [

@@ -11,7 +11,6 @@ from stages import run_stages
 
 from drivelab.campaign.planning import Campaign
 from drivelab.collect.collect import collect
-from drivelab.core.errors import UserError
 from drivelab.plan.plan import Plan
 from drivelab.recording.writer import read_journal
 from drivelab.replay.evaluation.passes import pass_metrics
@@ -114,13 +113,6 @@ def test_a_prefill_writes_blocks_once_before_the_first_run(plan_of: Callable[...
         for block in range(offset // 4096, (offset + length) // 4096)
     }
     assert line["bytes"] == 4096 * len(touched)
-
-
-def test_a_simulated_drive_cannot_be_verified(plan_of: Callable[..., Plan]) -> None:
-    words = "Simulated drives store no data. Run the study as root .* or set 'replay: {verify: false}'"
-    with pytest.raises(UserError, match=words):
-        plan_of("{protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {verify: true}}}")
-    plan_of("{protocol: trace-replay, scale: demo, trace: sqlite, set: {replay: {verify: false}}}")
 
 
 def test_a_class_with_a_smaller_active_range_is_replayed_within_it(plan_of: Callable[..., Plan]) -> None:

@@ -75,9 +75,6 @@ def add_parser(commands: Any) -> None:
     how = parser.add_argument_group("how they are issued")
     how.add_argument("--engine", choices=("native", "fio"), default="native", help="replay engine (default: native)")
     how.add_argument("--prefill", action="store_true", help="first write everything that the trace reads")
-    how.add_argument(
-        "--verify", action="store_true", help="compare what reads return, and afterwards read back what was written"
-    )
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
     how.add_argument("--watchdog", default="60s", metavar="TIME", help="longest time without a completion")
@@ -93,7 +90,6 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.replay.verify.verification import wrong_blocks
     from drivelab.replay.volumes import ONLY
     from drivelab.run.replays import replay_targets, single_replay
     from drivelab.trace import trace_catalogue
@@ -109,12 +105,11 @@ def _replay(options: argparse.Namespace) -> int:
         skipped=options.skip_volume,
         prefill=options.prefill,
         destroy=options.yes,
-        verify=options.verify,
     )
     print(json.dumps(report, indent=1) if options.json else "\n".join(lines(report, options.output)))
     if report["state"] == "interrupted":
         return 130
-    return 1 if report["partial"] or report["failed_requests"] or wrong_blocks(report["data_check"] or {}) else 0
+    return 1 if report["partial"] or report["failed_requests"] else 0
 
 
 def _choice(options: argparse.Namespace) -> ReplayChoice:
@@ -228,33 +223,6 @@ def _part(report: Mapping[str, Any]) -> Iterator[str]:
     depths = [f"{_depth(depth)} in the {where}" for where, depth in report["in_flight"].items() if depth["most"]]
     if depths:
         yield f"requests in flight: {', '.join(depths)}"
-    if report["data_check"]:
-        yield from data_lines(report["data_check"])
-
-
-def data_lines(checked: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the lines of a summary of a data check; it may lack the reads, or the check at the end."""
-    if reads := checked.get("reads"):
-        if reads["required_blocks"] or reads["examples"]:
-            yield from _verdict("reads", reads, "read blocks had been written before")
-        else:
-            yield "reads: no block was written before it was read, so there was nothing to compare"
-        if reads["unseen_blocks"]:
-            yield f"  {reads['unseen_blocks']:,} read blocks were not looked at, because the engine was killed"
-    if "power_cut" in checked:
-        when = "after a power cut" if checked["power_cut"] else "after the replay"
-        yield from _verdict("data check", checked, f"blocks had to be there {when}")
-    else:
-        yield "data check: not read back, because a drive hung or the engine was killed; 'drivelab check-data' does it"
-
-
-def _verdict(title: str, checked: Mapping[str, Any], what: str) -> Iterator[str]:
-    faults = [
-        f"{checked[name]:,} {name}" for name in ("lost", "torn", "misdirected", "unreadable") if checked.get(name)
-    ]
-    counts = f"{checked['required_blocks']:,} of {checked['checked_blocks']:,} {what}"
-    yield f"{title}: {counts}; {'DATA WRONG: ' if faults else ''}{', '.join(faults) or 'all are as written'}"
-    yield from (f"  {example}" for example in checked["examples"])
 
 
 def _spread(spread: Mapping[str, float | None]) -> str:

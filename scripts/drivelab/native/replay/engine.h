@@ -13,7 +13,6 @@
 #include "buffers.h"
 #include "clock.h"
 #include "nvme.h"
-#include "origins.h"
 #include "options.h"
 #include "pager.h"
 #include "parked.h"
@@ -34,7 +33,6 @@ struct engine {
     struct schedule *schedule;
     struct results *results;
     struct target *targets; /* as many as schedule->targets */
-    struct origins *origins; /* NULL: reads are not compared */
     struct issuer *issuers; /* as many as options->threads */
     struct pager pager;
     struct waiting waiting;
@@ -100,7 +98,6 @@ struct issuer {
     struct slot slots[MOST_IN_FLIGHT];
     struct nvme_range ranges[MOST_IN_FLIGHT]; /* of deallocations as NVMe commands */
     uint16_t free_slots[MOST_IN_FLIGHT];
-    struct unseen unseen;
     OWN_LINE int64_t progress_ns; /* time of the last completion, or of the last issue with nothing in flight; read by
                                      all threads */
 };
@@ -159,8 +156,6 @@ bool issue_submit_rest(struct issuer *);
 
 /* Process all available completions; return their number. */
 uint32_t reap(struct issuer *);
-/* Find out where the next block that a read returned came from; false if all are known. */
-bool look_at_data(struct issuer *);
 /* Listen for ended jobs of the threads. */
 void reap_listen(struct issuer *);
 

@@ -67,13 +67,7 @@ static bool open_shared(struct engine *engine, struct refusal *refusal)
                       refusal) ||
         (options->nvme && !nvme_open(engine->targets, options->nvme, engine->schedule, refusal)))
         return false;
-    if (options->origins && options->requests > engine->schedule->header.count)
-        return refuse(refusal, BAD_COMMAND, "--origins: reads of a repeated schedule cannot be compared");
-    if (!options->origins)
-        engine->origins = NULL;
-    else if (!origins_open(engine->origins, options->origins, engine->schedule, options->prefilled, refusal))
-        return false;
-    engine->pager = (struct pager){engine->schedule, engine->results, engine->origins, 0};
+    engine->pager = (struct pager){engine->schedule, engine->results, 0};
     engine->issuers = aligned_alloc(_Alignof(struct issuer), options->threads * sizeof *engine->issuers);
     if (!engine->issuers)
         return refuse(refusal, BAD_HOST, "not enough memory for %u threads", options->threads);
@@ -98,8 +92,7 @@ static bool open_own(struct issuer *issuer)
         pthread_sigmask(SIG_SETMASK, &engine->signals, NULL);
     if (refusal->status || !take_cpu(engine->options, issuer->number, refusal) ||
         !ring_open(&issuer->ring, (unsigned)engine->options->depth, engine->options, refusal) ||
-        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, engine->options->first_index,
-                      engine->options->exact, refusal) ||
+        !buffers_make(&issuer->buffers, engine->schedule, engine->seed, refusal) ||
         !ring_register(&issuer->ring, engine->targets, engine->schedule->targets, &issuer->buffers, refusal))
         return false;
     for (uint32_t i = 0; i < MOST_IN_FLIGHT; i++)
@@ -178,8 +171,6 @@ static void *issue(void *argument)
     }
     pthread_barrier_wait(&all_start);
     issuer_run(issuer);
-    while (look_at_data(issuer))
-        ;
     if (issuer->watch_ns && issuer_watches(issuer))
         __atomic_fetch_add(&engine->results->header->watching, 1, __ATOMIC_RELAXED);
     if (engine_state(engine) != HUNG)
@@ -226,9 +217,7 @@ int main(int argc, char **argv)
     static struct schedule schedule;
     static struct results results;
     static struct target targets[MOST_TARGETS];
-    static struct origins origins;
-    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets,
-                                   .origins = &origins};
+    static struct engine engine = {.options = &options, .schedule = &schedule, .results = &results, .targets = targets};
     struct refusal refusal;
     struct io_uring ring;
     handle_signals();

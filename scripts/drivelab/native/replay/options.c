@@ -9,7 +9,7 @@
 #define MOST_CPUS 1024
 
 enum { SCHEDULE = 1, RESULTS, TARGET, IDENTITY, NVME, DEPTH, WATCHDOG, GO_ON, RUNTIME, REQUESTS, THREADS, CPUS,
-       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, EXACT, ORIGINS, FIRST_INDEX, PREFILLED, START, POSSIBLE };
+       POLLED, KERNEL_THREAD, REALTIME, SEED, SPIN, START, POSSIBLE };
 
 static const struct option known[] = {
     {"schedule", required_argument, NULL, SCHEDULE}, {"results", required_argument, NULL, RESULTS},
@@ -21,10 +21,7 @@ static const struct option known[] = {
     {"polled", no_argument, NULL, POLLED},           {"kernel-thread", no_argument, NULL, KERNEL_THREAD},
     {"realtime", required_argument, NULL, REALTIME}, {"seed", required_argument, NULL, SEED},
     {"spin-us", required_argument, NULL, SPIN},      {"possible", no_argument, NULL, POSSIBLE},
-    {"exact", no_argument, NULL, EXACT},
-    {"origins", required_argument, NULL, ORIGINS},   {"first-index", required_argument, NULL, FIRST_INDEX},
-    {"prefilled", required_argument, NULL, PREFILLED}, {"start-ns", required_argument, NULL, START},
-    {NULL, 0, NULL, 0},
+    {"start-ns", required_argument, NULL, START},    {NULL, 0, NULL, 0},
 };
 
 static bool whole(uint64_t *value, uint64_t least, uint64_t most, const char *name, struct refusal *refusal)
@@ -103,10 +100,6 @@ static bool take(struct options *options, int option, const char *name, struct r
         return true;
     case SEED: options->has_seed = true; return whole(&options->seed, 0, UINT64_MAX, name, refusal);
     case SPIN: options->has_spin = true; return whole(&options->spin_us, 0, 1000000, name, refusal);
-    case EXACT: options->exact = true; return true;
-    case ORIGINS: options->origins = optarg; return true;
-    case FIRST_INDEX: return whole(&options->first_index, 0, UINT64_C(1) << 45, name, refusal);
-    case PREFILLED: return whole(&options->prefilled, 0, UINT64_C(1) << 45, name, refusal);
     case START: return whole(&options->start_ns, 1, INT64_MAX, name, refusal);
     case POSSIBLE: options->possible = true; return true;
     default: return refuse(refusal, BAD_COMMAND, "an option is unknown or has no value");
@@ -126,8 +119,6 @@ bool options_read(struct options *options, int argc, char **argv, struct refusal
         return refuse(refusal, BAD_COMMAND, "'%s' is not an option", argv[optind]);
     if (options->possible)
         return true;
-    if (options->origins && !options->exact)
-        return refuse(refusal, BAD_COMMAND, "--origins: only exact data tells where it comes from; add --exact");
     const struct { const void *value; const char *name; } needed[] = {
         {options->schedule, "schedule"}, {options->results, "results"}, {options->target[0], "target"},
         {options->identity[0], "identity"}, {options->depth ? "" : NULL, "depth"},

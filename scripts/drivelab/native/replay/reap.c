@@ -24,26 +24,6 @@ static void record_failure(struct issuer *issuer, uint64_t index)
         engine_stop(issuer->engine, FAILED);
 }
 
-/* Keep what a read returned until there is time to look at it; give back other memory. */
-static void give_back(struct issuer *issuer, struct slot *slot, int32_t outcome)
-{
-    struct engine *engine = issuer->engine;
-    bool is_read = slot->piece.at && slot->piece.buffer == READ_BUFFER;
-    if (engine->origins && is_read && outcome >= 0 && (uint32_t)outcome == slot->length_bytes)
-        origins_take(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule, &slot->piece, slot->index);
-    else
-        buffers_give_back(&issuer->buffers, &slot->piece);
-}
-
-bool look_at_data(struct issuer *issuer)
-{
-    struct engine *engine = issuer->engine;
-    if (!issuer->unseen.count)
-        return false;
-    origins_look(engine->origins, &issuer->unseen, &issuer->buffers, engine->schedule);
-    return true;
-}
-
 /* Record the completion of the request in a slot, and free the slot. */
 static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, int64_t at)
 {
@@ -54,7 +34,7 @@ static void complete(struct issuer *issuer, uint32_t number, int32_t outcome, in
     __atomic_store_n(&result->state, COMPLETED, __ATOMIC_RELEASE);
     if (outcome < 0 || (slot->moves && (uint32_t)outcome != slot->length_bytes))
         record_failure(issuer, slot->index);
-    give_back(issuer, slot, outcome);
+    buffers_give_back(&issuer->buffers, &slot->piece);
     issuer->free_slots[--issuer->in_flight] = (uint16_t)number;
     if (issuer->engine->schedule->dependencies)
         release_waiters(issuer, slot->index);

@@ -38,12 +38,6 @@ struct further_dependency {
     uint32_t index, after;
 };
 
-/* A word for each block that a read returned: 0 is "not looked at", 1 + n the block n of a write (request and block's
-   number in it, see buffers.h), and beyond every n these: */
-#define FOREIGN (UINT64_C(1) << 63)         /* none of the replay's data */
-#define ZEROES (UINT64_C(1) << 63 | 1)      /* only zeroes */
-#define MIXED (UINT64_C(1) << 63 | 2)       /* not one block, but some words of the replay's writes */
-
 #define RESULTS_MAGIC "DLRESLT1"
 #define RESULTS_HEADER_BYTES 4096u
 

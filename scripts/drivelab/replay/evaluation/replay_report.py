@@ -113,7 +113,7 @@ def report(
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
     results' state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is
-    none), `wakeup_us`, `data_check` (drivelab.replay.verify.verification.verify), and `totals`: report values from an
+    none), `wakeup_us`, and `totals`: report values from an
     engine that reports no single requests. Counts are {operation: {requests, bytes}}; `completed` succeeded,
     `failed` returned an error. A `partial` report covers only the replayed part and has no score, as the workload
     differs. `marks` have the form "word: sentence".
@@ -146,7 +146,6 @@ def report(
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
         "marks": [
-            *marks.of_data(engine.get("data_check")),
             *marks.of_requests(state, requests, served["errors"], int(prepared.get("lost") or 0), partial),
             *([] if has_queue_times(prepared.get("provenance") or {}) else [marks.ISSUE_TIMES]),
         ],
@@ -163,7 +162,6 @@ def report(
         "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
         "issued_by": _issued_by(results),
         "buffers": _buffers(results),
-        "data_check": engine.get("data_check"),
         "kernel": engine.get("kernel"),
         "kernel_reason": engine.get("kernel_reason"),
     }

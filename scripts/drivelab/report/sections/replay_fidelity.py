@@ -59,7 +59,6 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ("Delayed by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
         ("Failed requests", lambda rows: _worst(rows, "errors")),
-        *([("Data, all runs", lambda rows: _data(of_trace(rows)))] if _is_verified(all_runs) else []),
         ("Kernel trace", lambda rows: _kernel(of_trace(rows))),
     ]
     names = list(by_trace)
@@ -158,21 +157,6 @@ def _issued(rows: list[Row]) -> Cell:
     details = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
                *(f"not replayed: {operations}" for operations in dropped)]  # fmt: skip
     return number_cell(issued, small="; ".join(details), tone="" if same else "bad")
-
-
-def _is_verified(rows: list[Row]) -> bool:
-    return any(not is_missing(row.get("verified_blocks")) for row in rows)
-
-
-def _data(rows: list[Row]) -> Cell:
-    """Return whether the drive returned what was last written in verified runs."""
-    verified = [row for row in rows if _is_verified([row])]
-    wrong = [row for row in verified if row["wrong_blocks"]]
-    if wrong:
-        blocks = sum(int(row["wrong_blocks"]) for row in wrong)
-        return Cell(f"DATA WRONG: {number(blocks)} blocks", small=f"run {name_of(wrong[0])}: {wrong[0]['wrong_data']}",
-                    tone="bad")  # fmt: skip
-    return Cell(f"verified: {number(sum(int(row['verified_blocks']) for row in verified))} blocks")
 
 
 def _kernel(rows: list[Row]) -> Cell:

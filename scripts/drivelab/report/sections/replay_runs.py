@@ -126,8 +126,7 @@ def _ratio(row: Row) -> Cell:
 
 
 def _is_bad(row: Row) -> bool:
-    wrong = row.get("wrong_blocks")
-    return bool(row["partial"] or row["errors"] or (not is_missing(wrong) and wrong))
+    return bool(row["partial"] or row["errors"])
 
 
 def _remarks(row: Row) -> list[str]:

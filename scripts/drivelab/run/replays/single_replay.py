@@ -6,32 +6,24 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from drivelab.core.errors import CellFailed, UserError
 from drivelab.drives.target import Target
 from drivelab.plan.replay_choice import ReplayChoice
-from drivelab.recording.writer import write_json
 from drivelab.replay import native, once
-from drivelab.replay.engine_records import open_schedule
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare_volumes
-from drivelab.replay.verify.data_check import read_back
-from drivelab.replay.verify.verification import new_data
 from drivelab.replay.volumes import ONLY, Volumes
-from drivelab.run.replays.replay_folder import DATA_FILE, PLAN, folder_of
+from drivelab.run.replays.replay_folder import PLAN, folder_of
 from drivelab.run.replays.replay_targets import (
-    device_of,
     free,
-    is_path,
     opened_targets,
     refuse_volumes,
-    row_of,
 )
 from drivelab.trace.records import refuse_source, writable
 from drivelab.trace.trace_catalogue import sha256_of
@@ -48,7 +40,6 @@ def replay(
     skipped: Sequence[str] = (),
     prefill: bool = False,
     destroy: bool = False,
-    verify: bool = False,
 ) -> dict[str, Any]:
     """Replay a trace once, write a row per request to `output`, and return the report.
 
@@ -57,17 +48,13 @@ def replay(
 
     The report is that of drivelab.replay.evaluation.replay_report with `trace`, `target` and `failed_requests`, and
     `volumes` with a report of each, if the trace has several. During the replay its files lie next to `output` in a
-    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay. `verify`: judge what reads return, and
-    read back what was written; see drivelab.replay.verify.verification.
+    folder `.NAME.replay`. Ctrl-C ends the replay normally, as a partial replay.
 
     Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
-    cannot start. Raises it after the replay when the data cannot be read back; `output` is kept. A replay that ended
-    early is not an error: see `partial`.
+    cannot start. A replay that ended early is not an error: see `partial`.
     """
     if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
         raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
-    if verify and manner.engine != "native":
-        raise UserError("fio's replay writes no data that can be checked; use the native engine, or remove --verify")
     refuse_volumes(trace, targets, skipped)
     _refuse_manner(manner, targets)
     refuse_source(output, [trace, *map(Path, targets.values())])
@@ -79,12 +66,8 @@ def replay(
             max(each.logical_block_bytes for each in opened.values()),
         )
         prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
-        data = new_data(volumes.block_bytes, volumes.names if prefill else ()) if verify else None
-        if data:
-            manner = replace(manner, options=replace(manner.options, seed=data["seed"], exact_data=True))
-            write_json(folder / DATA_FILE, data)
         try:
-            report = _run(opened, prepared, folder, manner, data, prefill=prefill)
+            report = _run(opened, prepared, folder, manner, prefill=prefill)
         except BaseException:
             if manner.engine == "native" and (folder / OUTCOME_FILE).exists():
                 _keep(folder, output)
@@ -116,7 +99,6 @@ def _run(
     prepared: Prepared,
     folder: Path,
     manner: Manner,
-    data: Mapping[str, Any] | None,
     *,
     prefill: bool,
 ) -> dict[str, Any]:
@@ -129,14 +111,12 @@ def _run(
 
     try:
         if prefill:
-            options = prefill_options(manner.options, data, prepared.schedule)
-            prefilled = _prefill(targets, prepared, folder, options, free_all)
-            manner = replace(manner, options=replace(manner.options, prefilled=prefilled))
+            _prefill(targets, prepared, folder, prefill_options(manner.options), free_all)
         with suppress(KeyboardInterrupt):  # evaluate the completed part
             once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
         if manner.engine == "native" and not once.begun(folder):
             raise KeyboardInterrupt
-        return once.evaluate(prepared, folder, data, {name: each.own_path for name, each in opened.items()})
+        return once.evaluate(prepared, folder)
     except CellFailed as failure:
         raise UserError(f"replay on {', '.join(each.label for each in targets)}: {failure}") from None
 
@@ -158,29 +138,17 @@ def _on_target(report: Mapping[str, Any], targets: Collection[Target]) -> dict[s
     }
 
 
-def check(outcome: Path, name: str, *, sheet: Path, power_cut: bool, volume: str | None = None) -> dict[str, Any]:
-    """Check the data that an earlier replay wrote to the target `name`, a drive of the sheet or a path.
-
-    `volume`: the volume that it replayed there, of several.
-    """
-    if is_path(name):
-        return read_back(name, outcome, power_cut=power_cut, volume=volume)
-    with device_of(row_of(name, sheet)) as device:
-        return read_back(device, outcome, power_cut=power_cut, volume=volume)
-
-
 def _prefill(
     targets: Sequence[Target], prepared: Prepared, folder: Path, options: EngineOptions, on_hang: Callable[[], None]
-) -> int:
-    """Write the blocks that the trace reads, in a folder beside the replay's results; return the requests."""
+) -> None:
+    """Write the blocks that the trace reads, in a folder beside the replay's results."""
     directory = folder / "prefill"
     directory.mkdir()
     schedule = directory / "prefill.schedule"
     if not prefill_schedule(prepared.schedule, schedule):
-        return 0
+        return
     others = [(each.path, each.identity) for each in targets[1:]]
     native.run_engine(
         targets[0].path, targets[0].identity, schedule, directory, options, others=others, on_hang=on_hang
     )
     check_prefill(directory)
-    return int(open_schedule(schedule).header["count"])
