@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -96,78 +94,6 @@ def test_each_device_gets_the_requests_of_its_volume(
     assert (rows["issue_ns"] >= rows["deadline_ns"]).all()
     assert report["duration_ratio"] == pytest.approx(np.ptp(rows["issue_ns"]) / np.ptp(rows["deadline_ns"]))
     assert not list(tmp_path.glob(".*"))
-
-
-@pytest.fixture
-def reader(large: str) -> Iterator[None]:
-    """Another program that reads the device `large` all the time, in a size that the trace does not have."""
-    script = (
-        "import mmap, os, sys\nd, data = os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), mmap.mmap(-1, 65536)\n"
-        "while True: os.preadv(d, [data], 0)"
-    )
-    process = subprocess.Popen([sys.executable, "-c", script, large])
-    yield
-    process.kill()
-    process.wait()
-
-
-@pytest.mark.usefixtures("tracer_untouched")
-def test_the_kernel_sees_the_requests_of_each_volume(
-    trace: Path, small: str, large: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = replay(capsys, trace, *mapped(small, large), "-o", tmp_path / "out.parquet")
-    views = {name: part["kernel"] for name, part in report["volumes"].items()}
-    whole = report["kernel"]
-    assert whole is not None, report["kernel_reason"]
-    for seen in (whole, *views.values()):
-        assert (seen["missing"], seen["extra"], seen["lost"], seen["times_reason"]) == (0, 0, 0, None)
-    assert views["log"]["operations"] == {"write": _seen(200, 200 * 4096)}
-    reads, writes = (sum(1 for n in range(1, 600, 3) if bool(n % 5) == wanted) for wanted in (True, False))
-    assert views["data"]["operations"] == {"read": _seen(reads, reads * 8192), "write": _seen(writes, writes * 8192)}
-    assert whole["operations"] == {
-        "read": views["data"]["operations"]["read"], "write": _seen(200 + writes, 200 * 4096 + writes * 8192)
-    }  # fmt: skip
-    assert whole["issue_error_us"]["max"] == max(seen["issue_error_us"]["max"] for seen in views.values())
-    assert whole["issue_error_us"]["mean"] == pytest.approx(
-        np.mean([seen["issue_error_us"]["mean"] for seen in views.values()])
-    ), "both have 200 requests"
-    rows = read_outcome(tmp_path / "out.parquet")
-    late_us = (rows["issue_ns"] - rows["deadline_ns"]) / 1000
-    assert whole["issue_error_us"]["min"] >= late_us.min() - 1, "the kernel and the engine have one clock"
-    issued, done = rows["issue_ns"], rows["complete_ns"]
-    planned_ns = np.ptp(rows["deadline_ns"])
-    shortest, longest = (issued.max() - done.min()) / planned_ns, (done.max() - issued.min()) / planned_ns
-    assert shortest - 1e-4 < whole["duration_ratio"] < longest + 1e-4
-
-
-@pytest.mark.usefixtures("tracer_untouched", "reader")
-def test_the_kernel_shows_on_which_device_others_work(
-    trace: Path, small: str, large: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = replay(capsys, trace, *mapped(small, large), "-o", tmp_path / "out.parquet")
-    log, data = report["volumes"]["log"]["kernel"], report["volumes"]["data"]["kernel"]
-    assert (log["extra"], log["missing"], data["missing"]) == (0, 0, 0)
-    assert report["kernel"]["extra"] == data["extra"] > 0
-    assert data["operations"]["read"]["extra"] == data["extra"]
-
-
-@pytest.mark.usefixtures("tracer_untouched", "backing_files_known")
-def test_a_file_beside_a_device_has_no_view_of_the_kernel(
-    trace: Path, large: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = tmp_path / "file"
-    with file.open("wb") as made:
-        made.truncate(4 * MIB)
-    report = replay(capsys, trace, *mapped(str(file), large), "-o", tmp_path / "out.parquet")
-    assert report["kernel"] is report["volumes"]["log"]["kernel"] is None
-    assert report["kernel_reason"] == "volume log: the kernel's tracer sees block devices, not files"
-    assert report["volumes"]["log"]["kernel_reason"] == "the kernel's tracer sees block devices, not files"
-    assert report["volumes"]["data"]["kernel"]["missing"] == report["volumes"]["data"]["kernel"]["extra"] == 0
-
-
-def _seen(requests: int, length_bytes: int) -> dict[str, object]:
-    count = {"requests": requests, "bytes": length_bytes}
-    return {"planned": count, "issued": count, "seen": count, "matched": requests, "missing": 0, "extra": 0}
 
 
 def test_a_request_waits_for_the_other_volume(

@@ -1,4 +1,4 @@
-"""Replays on loop devices: watched by the kernel tracer, with fio, and composites in real time."""
+"""Replays on loop devices: by drivelab's engine, with fio, and composites in real time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from drivelab.replay.once import Manner
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.prepare import prepare
 from drivelab.trace import trace_catalogue
-from drivelab.trace.capturing import tracer
 
 pytest_plugins = ("capture_fixtures",)
 pytestmark = [pytest.mark.device, pytest.mark.single]
@@ -49,35 +48,10 @@ def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice |
     return once.evaluate(prepared, folder)
 
 
-def test_the_kernel_sees_the_planned_requests(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
-    report = replayed(where, tmp_path, Manner(watched=True), TimingChoice("scaled", factor=0.2))
-    seen = report["kernel"]
-    assert seen is not None, report["kernel_reason"]
-    assert seen["missing"] == seen["extra"] == seen["lost"] == 0
-    for name in ("read", "write"):
-        assert seen["operations"][name]["matched"] == report["planned"][name]["requests"]
-        assert seen["operations"][name]["issued"] == report["planned"][name]
-    assert seen["duration_ratio"] == pytest.approx(report["duration_ratio"], rel=0.5)
-    assert seen["issue_error_us"]["p50"] >= report["issue_error_us"]["p50"] - 1
-    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix != ".img") == [
-        "command.json", "engine.json", "exit_code", "image0", "made.planned.parquet", "made.schedule",
-        "outcome.parquet", "report.json", "stderr", "stdout",
-    ]  # fmt: skip
-
-
-def test_a_replay_continues_without_a_tracer_in_use(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
-    with tracer.lock():
-        report = replayed(where, tmp_path, Manner(watched=True))
-    assert report["state"] == "finished"
-    assert report["kernel"] is None
-    assert "another drivelab process captures a trace" in report["kernel_reason"]
-
-
-def test_a_refusal_of_the_engine_leaves_no_capture(where: Target, tracer_untouched: None, tmp_path: Path) -> None:
+def test_a_target_that_was_not_approved_is_refused(where: Target, tmp_path: Path) -> None:
     wrong = replace(where, identity="block 1:1 1")
     with pytest.raises(CellFailed, match=r"but .block 1:1 1. was approved; nothing was written"):
-        replayed(wrong, tmp_path, Manner(watched=True))
-    assert not (tmp_path / "capture").exists()
+        replayed(wrong, tmp_path, Manner())
 
 
 def test_fio_replays_what_it_supports_and_marks_the_rest(where: Target, tmp_path: Path) -> None:

@@ -118,9 +118,6 @@ def test_drives_replay_their_volumes_on_one_clock(plans: list[Plan]) -> None:
             rows = read_outcome(folder / "outcome.parquet")
             due.append(line["start_ns"] + rows["deadline_ns"].to_numpy())
             issued.append(line["start_ns"] + rows["issue_ns"].to_numpy())
-            report = json.loads((folder / "report.json").read_text())
-            reason = "was not requested" if line["warm"] else "has its own process, and the kernel has one tracer"
-            assert reason in report["kernel_reason"]
         expected_ns = first["start_ns"] + GAP_NS * np.arange(COUNT)
         assert [times.tolist() for times in due] == [expected_ns[0::2].tolist(), expected_ns[1::2].tolist()]
         assert all((at >= wanted).all() for at, wanted in zip(issued, due, strict=True))

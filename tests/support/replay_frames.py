@@ -34,11 +34,6 @@ MAPPING: dict[str, Any] = {
     "footprint_after_bytes": 28 << 20, "sequential_before_pct": 31.4, "sequential_after_pct": 31.1,
     "retouched_before_bytes": 81 << 20, "retouched_after_bytes": 83 << 20,
 }  # fmt: skip
-KERNEL: dict[str, Any] = {
-    "operations": {"read": {"seen": {"requests": 500, "bytes": 9 << 20}}}, "missing": 0, "extra": 2, "split": 0,
-    "lost": 0, "issue_error_us": {"p50": 2.1, "p95": 9.7, "p99": 55.0}, "times_reason": None, "order_inversions": 4,
-    "duration_ratio": 1.0002,
-}  # fmt: skip
 _SIZES = np.array([4096, 4096, 4096, 16384, 131072])
 
 
@@ -108,8 +103,6 @@ def cell(
     choice: ReplayChoice,
     state: str = "finished",
     lost: int = 0,
-    kernel: dict[str, Any] | None = None,
-    kernel_reason: str | None = None,
     span_s: float = 12.0,
 ) -> dict[str, Any]:
     """Write the files of a replay from an `outcome` into `directory`; return its report."""
@@ -122,8 +115,7 @@ def cell(
     )
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
-    engine = {"engine": "native", "kernel": kernel, "kernel_reason": kernel_reason}
-    body = report(directory / "outcome.parquet", prepared, engine)
+    body = report(directory / "outcome.parquet", prepared, {"engine": "native"})
     (directory / "report.json").write_text(json.dumps(body))
     return body
 
@@ -147,7 +139,6 @@ def _replayed(
     asap: bool = False,
     requests: int = 1500,
     partial: bool = False,
-    kernel: bool = True,
     lost: int = 0,
 ) -> dict[str, pd.DataFrame]:
     """Return the REPLAY tables of one recording: a cold run and `runs` warm ones, or passes by (phase, passes)."""
@@ -173,8 +164,7 @@ def _replayed(
                     frame.loc[requests // 2 :, ["issue_ns", "complete_ns"]] = None
                 line = {**place, "trace": trace, "directory": f"{order}-{trace}", "choice": choice.to_mapping()}
                 cell(Path(folder) / line["directory"], frame, choice=choice, lost=lost,
-                     state="failed" if partial else "finished", kernel=KERNEL if kernel else None,
-                     kernel_reason=None if kernel else "this kernel is locked down")  # fmt: skip
+                     state="failed" if partial else "finished")  # fmt: skip
                 lines.append(line)
         return replay_tables(Path(folder), lines, key(), lambda line: NO_TELEMETRY)
 

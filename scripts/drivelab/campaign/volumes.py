@@ -39,10 +39,6 @@ def refuse_volumes(
             )
         if fields["engine"] != "native":
             raise UserError(f"{place}: fio's replay cannot start at a common time; remove 'engine: fio'")
-        if fields["watched"] == "always":
-            raise UserError(
-                f"{place}: the kernel has one tracer, and each drive has its own process; remove 'watched: always'"
-            )
         if fields.get("least_written_bytes") is not None:
             raise UserError(
                 f"{place}: protocol '{choice.protocol}' is for a set of traces on one drive; choose trace-replay"

@@ -137,18 +137,12 @@ def _counted(outcome: Path, report: Mapping[str, Any]) -> dict[str, pd.DataFrame
         for stream in report[name]
     ]
     return {
-        "replay_operations": pd.DataFrame([{**row, **_seen(report, row["operation"])} for row in report["operations"]]),
+        "replay_operations": pd.DataFrame(report["operations"]),
         "replay_streams": pd.DataFrame(streams),
         "replay_latency": latency_bins(requests),
         "replay_issue_errors": issue_error_bins(requests),
         "replay_over_time": over_time(requests),
     }
-
-
-def _seen(report: Mapping[str, Any], operation: str) -> Columns:
-    """Return the kernel's counts of an operation."""
-    seen = ((report["kernel"] or {}).get("operations", {}).get(operation) or {}).get("seen") or {}
-    return {f"seen_{quantity}": seen.get(quantity) for quantity in ("requests", "bytes")}
 
 
 def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
@@ -172,7 +166,6 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         **_in_flight(report),
         **_overlapping(report),
         **{f"wakeup_{name}_us": wakeup.get(name) for name in ("p50", "p95", "p99")},
-        **_kernel(report),
         "read_bytes": _count(report["completed"], "read", "bytes"),
         "write_bytes": _count(report["completed"], "write", "bytes"),
         **{f"{name}_latency_us": report["latency_us"].get(name) for name in _LATENCIES},
@@ -204,18 +197,6 @@ def _late(lateness_by: Mapping[str, Any] | None) -> Columns:
         return {"late_by_depth_pct": None, "late_by_dependency_pct": None}
     total = sum(counts["requests"] for counts in lateness_by.values())
     return {f"late_by_{cause}_pct": 100 * lateness_by[cause]["requests"] / total for cause in ("depth", "dependency")}
-
-
-def _kernel(report: Mapping[str, Any]) -> Columns:
-    kernel = report["kernel"] or {}
-    errors = kernel.get("issue_error_us") or {}
-    return {
-        **{f"kernel_issue_error_{name}_us": errors.get(name) for name in ("p50", "p95", "p99")},
-        **{f"kernel_{name}": kernel.get(name) for name in ("missing", "extra", "order_inversions", "duration_ratio")},
-        "kernel_bursts": (kernel.get("bursts") or {}).get("planned"),
-        "kernel_bursts_kept": (kernel.get("bursts") or {}).get("kept"),
-        "kernel_reason": kernel.get("times_reason") if kernel else report["kernel_reason"],
-    }
 
 
 def _dropped(report: Mapping[str, Any]) -> str:

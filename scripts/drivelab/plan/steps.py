@@ -46,7 +46,7 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         "choice": choice.to_mapping(),
         "engine": engine,
         "prefill": fields.get("prefill", "none"),
-        "watched": fields.get("watched", "cold"),
+        "watched": "cold",  # of a former option: keeps the digests of plans
         "on_error": on_error,
         "depth_limit": fields.get("depth_limit", MOST_IN_FLIGHT),
         "cold_runs": fields["cold_runs"],

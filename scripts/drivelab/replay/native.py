@@ -12,7 +12,7 @@ from typing import Any
 
 from drivelab.core import programs
 from drivelab.core.errors import CellFailed, UserError
-from drivelab.core.programs import Runner, Tick, Timing, run_program
+from drivelab.core.programs import Tick, Timing, run_program
 from drivelab.drives import sysfs
 from drivelab.drives.nvme import can_crash, character_name
 from drivelab.native import built_engine_path
@@ -150,7 +150,6 @@ def run_engine(
     others: Sequence[tuple[str, str]] = (),
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
-    runner: Runner = run_program,
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
@@ -185,7 +184,7 @@ def run_engine(
 
     started_s = time.monotonic()
     try:
-        timing = runner(argv, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
+        timing = run_program(argv, directory, tick, on_hang, options.watchdog_s + _EXIT_S)
     except (_NoSignOfLife, CellFailed) as failure:  # CellFailed: it cannot be killed
         if open_results(results).header["state"] == PREPARED:
             raise CellFailed(str(failure)) from None

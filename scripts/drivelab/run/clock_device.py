@@ -76,7 +76,7 @@ class ClockDevice(Device):
         self._drive.run(cell, directory, until)
 
     def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> None:
-        """Replay by the model, whichever engine is set; no request fails, and no kernel observes the replay."""
+        """Replay by the model, whichever engine is set; no request fails."""
         from drivelab.replay.engine_records import FUA, open_schedule
         from drivelab.replay.once import FACTS
         from drivelab.virtual_clock.replaying import AS_MODELLED
@@ -87,8 +87,7 @@ class ClockDevice(Device):
             "write-zeroes": prepared.planned_counts()["write-zeroes"]["requests"],
         }
         remarks = [f"no {name}: on the virtual clock {remark}" for name, remark in AS_MODELLED.items() if present[name]]
-        reason = "on the virtual clock there is no kernel to observe"
-        write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks, "kernel_reason": reason})
+        write_json(directory / FACTS, {"engine": self.engine, "remarks": remarks})
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> None:
         self._drive.replay_schedule(schedule, directory, depth_limit=options.depth_limit, runtime_s=options.runtime_s)

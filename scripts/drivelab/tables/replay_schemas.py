@@ -35,11 +35,6 @@ REPLAYS = schema(
     "int64: most_in_flight? trace_most_in_flight?",
     "float: mean_in_flight? trace_mean_in_flight?",  # while at least one is in flight
     "float: wakeup_p50_us? wakeup_p95_us? wakeup_p99_us?",  # wake-up delay of this host, measured before the run
-    "float: kernel_issue_error_p50_us? kernel_issue_error_p95_us? kernel_issue_error_p99_us?",
-    "int64: kernel_missing? kernel_extra? kernel_order_inversions?",
-    "float: kernel_duration_ratio?",
-    "int64: kernel_bursts? kernel_bursts_kept?",
-    "str: kernel_reason?",  # why there is no kernel trace
     "int64: read_bytes write_bytes",
     "float: busy_s? bandwidth_mib_s?",  # bandwidth: bytes divided by busy time
     "float: access_time_us? score? read_access_time_us? write_access_time_us?",
@@ -59,7 +54,6 @@ REPLAY_OPERATIONS = schema(
     "str: operation",
     "int64: planned_requests issued_requests completed_requests failed_requests",
     "int64: planned_bytes issued_bytes completed_bytes failed_bytes",
-    "int64: seen_requests? seen_bytes?",  # by the kernel tracer
     "float: mean_latency_us? p50_latency_us? p99_latency_us? p999_latency_us? max_latency_us?",
     "float: trace_mean_latency_us?",
 )

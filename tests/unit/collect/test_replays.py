@@ -29,7 +29,7 @@ def read(recording: Path, *lines: dict[str, object]) -> dict[str, pd.DataFrame]:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"asap": True}, {"partial": True, "lost": 2}, {"kernel": False}, {"phases": (("steady", 2),)},
+    [{}, {"asap": True}, {"partial": True, "lost": 2}, {"phases": (("steady", 2),)},
      {"traces": ("a", "b"), "runs": 1}],
     ids=str,
 )  # fmt: skip

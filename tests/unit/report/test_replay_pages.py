@@ -76,18 +76,13 @@ def test_the_result_comes_first_with_score_formula_and_basis() -> None:
 
 
 def test_fidelity_shows_the_hosts_wake_up_with_the_issue_errors() -> None:
-    report, tables = study_of({"kernel": False})
+    report, tables = study_of({})
     fidelity = by_name(table(page(report, "op7"), "-fidelity"))
     runs = tables["replays"][(tables["replays"]["drive"] == "op7") & tables["replays"]["counted"]]
     (cell,) = fidelity["Issue error, 95 %, µs"]
     assert float(cell.text) == pytest.approx(runs["issue_error_p95_us"].median(), rel=1e-3)
     assert cell.small.endswith("this host's wake-up 11")
     assert fidelity["Duration ratio"][0].text == "1.0000"
-    assert (fidelity["Kernel trace"][0].text, fidelity["Kernel trace"][0].small) == (
-        "none", "this kernel is locked down"
-    )  # fmt: skip
-    seen = by_name(table(page(report, "op28"), "-fidelity"))["Kernel trace"][0]
-    assert seen.small.startswith("issue error, µs: 50 % 2.100, 95 % 9.700, 99 % 55; duration ratio 1.0002")
 
 
 def test_without_deadlines_there_is_no_issue_error() -> None:
@@ -142,18 +137,6 @@ def test_the_mapping_shows_values_before_and_after() -> None:
     assert [cell.text for cell in row[1:5]] == ["modulo", "28\u00a0MiB", "83\u00a0MiB", "31\u00a0%"]
     assert row[2].small == "in the trace 30\u00a0MiB"
     assert row[6].text == "3,805"
-
-
-def test_a_kernel_trace_of_an_uncounted_run_is_labelled() -> None:
-    _, tables = study_of({})
-    kernel = [name for name in tables["replays"] if name.startswith("kernel_")]
-    runs, operations = tables["replays"].copy(), tables["replay_operations"].copy()
-    runs.loc[runs["counted"], kernel] = None
-    operations.loc[operations["counted"], ["seen_requests", "seen_bytes"]] = None
-    report = build({**tables, "replays": runs, "replay_operations": operations}, STUDY, [], {}, None)
-    (seen,) = by_name(table(page(report, "op7"), "-fidelity"))["Kernel trace"]
-    assert seen.small.startswith("uncounted run 1, cold; issue error, µs: 50 % 2.100")
-    assert by_name(table(page(report, "op7"), "-operations"))["read"][3].text == "500"
 
 
 def test_fidelity_shows_in_flight_in_the_trace_and_a_known_wake_up() -> None:

@@ -85,7 +85,6 @@ def add_parser(commands: Any) -> None:
     how.add_argument("--kernel-thread", action="store_true", help="a thread of the kernel submits (SQPOLL)")
     how.add_argument("--nvme", action="store_true", help="send NVMe commands, past the block layer (/dev/ngXnY)")
     how.add_argument("--realtime", type=int, metavar="PRIORITY", help="priority under SCHED_FIFO, 1 to 99")
-    how.add_argument("--unwatched", action="store_true", help="do not record the replay with the kernel's tracer")
     parser.set_defaults(handler=_replay)
 
 
@@ -142,7 +141,7 @@ def _manner(options: argparse.Namespace) -> Manner:
         nvme=options.nvme,
         realtime_priority=options.realtime,
     )
-    return Manner(options.engine, engine, watched=not options.unwatched)
+    return Manner(options.engine, engine)
 
 
 def _cpus(text: str | None) -> tuple[int, ...]:
@@ -159,12 +158,11 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     yield from _host(report)
     volumes = report.get("volumes", {})
     if len(volumes) != 1:  # the results of one volume are those of the whole replay
-        yield from [*_kernel(report), *_part(report)]
+        yield from _part(report)
     for name, part in volumes.items():
         yield f"volume {name} on {part['target']['label']}:"
         own_marks = [_mark(mark) for mark in part["marks"] if mark not in report["marks"]]
-        is_told = len(volumes) > 1 and not part["kernel"] and part["kernel_reason"] == report["kernel_reason"]
-        yield from (f"  {line}" for line in [*own_marks, *([] if is_told else _kernel(part)), *_part(part)])
+        yield from (f"  {line}" for line in [*own_marks, *_part(part)])
     yield f"requests: {output}"
 
 
@@ -178,17 +176,6 @@ def _host(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"issued by {report['issued_by']}"
     if wakeup := report["host"]["wakeup_us"]:
         yield f"wake-up delay of this host: {_spread(wakeup)}"
-
-
-def _kernel(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what the kernel saw of a replay, or of one of its volumes."""
-    if seen := report["kernel"]:
-        lossy = f"; LOSSY: its trace lacks {seen['lost']} events" if seen["lost"] else ""
-        yield f"the kernel saw: {seen['missing']} requests missing, {seen['extra']} from other sources{lossy}"
-        if seen["bursts"] and seen["bursts"]["planned"]:
-            yield "bursts of up to {largest}: {kept} of {planned} within {kept_within_us:g} µs".format(**seen["bursts"])
-    else:
-        yield f"no kernel trace of the replay: {report['kernel_reason']}"
 
 
 def _part(report: Mapping[str, Any]) -> Iterator[str]:
@@ -232,19 +219,16 @@ def _spread(spread: Mapping[str, float | None]) -> str:
 def _fidelity(report: Mapping[str, Any]) -> str:
     ratio = report["duration_ratio"]
     text = "duration ratio unknown" if ratio is None else f"duration ratio {ratio:.4f} ({report['duration_basis']})"
-    seen = (report["kernel"] or {}).get("order_inversions")
-    counts = {"by the engine": report["order_inversions"], "by the kernel": seen}
-    inversions = ", ".join(f"{count:,} {source}" for source, count in counts.items() if count is not None)
-    return f"{text}; out of order: {inversions or 'unknown'}; mapping {report['mapping']['method']}"
+    inversions = report["order_inversions"]
+    order = "unknown" if inversions is None else f"{inversions:,}"
+    return f"{text}; out of order: {order}; mapping {report['mapping']['method']}"
 
 
 def _times(report: Mapping[str, Any]) -> Iterator[str]:
-    seen = report["kernel"]
-    for source, errors in (("engine", report["issue_error_us"]), ("kernel", seen and seen["issue_error_us"])):
-        if errors:
-            known = [name for name in ("p50", "p95", "p99", "max") if errors[name] is not None]
-            percentiles = ", ".join(f"{name} {_us(errors[name])}" for name in known)
-            yield f"issue error by the {source}: {percentiles}; within 50 µs {errors['within_50us_pct']:.2f} %"
+    if errors := report["issue_error_us"]:
+        known = [name for name in ("p50", "p95", "p99", "max") if errors[name] is not None]
+        percentiles = ", ".join(f"{name} {_us(errors[name])}" for name in known)
+        yield f"issue error: {percentiles}; within 50 µs {errors['within_50us_pct']:.2f} %"
     for cause, late in (report["lateness_by"] or {}).items():
         if cause != "host" and late["requests"]:
             yield f"late, {_DELAYS[cause]}: {late['requests']:,} requests, p99 {_us(late['p99'])}"

@@ -15,7 +15,6 @@ import pandas as pd
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay.evaluation import marks
 from drivelab.replay.evaluation.fidelity import (
-    bursts,
     issue_error_summary,
     issue_errors_us,
     lateness_by,
@@ -112,11 +111,9 @@ def report(
     `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
 
     `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
-    results' state), `kernel` (drivelab.replay.evaluation.kernel_view.compare) or `kernel_reason` (why there is
-    none), `wakeup_us`, and `totals`: report values from an
-    engine that reports no single requests. Counts are {operation: {requests, bytes}}; `completed` succeeded,
-    `failed` returned an error. A `partial` report covers only the replayed part and has no score, as the workload
-    differs. `marks` have the form "word: sentence".
+    results' state), `wakeup_us`, and `totals`: report values from an engine that reports no single requests. Counts
+    are {operation: {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers
+    only the replayed part and has no score, as the workload differs. `marks` have the form "word: sentence".
 
     Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
     keys in `totals`.
@@ -162,8 +159,6 @@ def report(
         "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
         "issued_by": _issued_by(results),
         "buffers": _buffers(results),
-        "kernel": engine.get("kernel"),
-        "kernel_reason": engine.get("kernel_reason"),
     }
     totals = dict(engine.get("totals") or {})
     if unknown := sorted(totals.keys() - body.keys()):
@@ -201,7 +196,6 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
         plan = np.full(len(requests), np.nan)
     span_s, planned_s, ratio = span_ratio(issue_ns, plan)
     part = " of the requests that were issued" if np.isnan(issue_ns).any() else ""
-    issued = not np.isnan(issue_ns).all()
     basis = f"first to last {'arrival in the trace' if asap else 'deadline'}{part}"
     return {
         "issue_span_s": span_s,
@@ -211,7 +205,6 @@ def _times(requests: pd.DataFrame, choice: ReplayChoice, planned: int) -> dict[s
         "issue_error_us": issue_error_summary(issue_errors_us(requests)),
         "lateness_by": lateness_by(requests),
         "order_inversions": order_inversions(issue_ns, parked(requests)),
-        "bursts": bursts(requests) if issued else None,
     }
 
 

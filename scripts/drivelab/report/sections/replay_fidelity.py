@@ -16,7 +16,7 @@ from drivelab.report.numbers import (
     percent,
     text,
 )
-from drivelab.report.sections.replay_runs import counted, name_of
+from drivelab.report.sections.replay_runs import counted
 from drivelab.report.table_fields import number_cell
 from drivelab.report.view import Cell, Column, Table
 
@@ -32,16 +32,12 @@ _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
     """Compare the counted runs of each trace with their plan; None without a replay."""
-    all_runs = inputs.of_key("replays", key)
-    runs = counted(all_runs)
+    runs = counted(inputs.of_key("replays", key))
     if not runs:
         return None
     by_trace = {
         trace: [row for row in runs if row["trace"] == trace] for trace in dict.fromkeys(r["trace"] for r in runs)
     }
-
-    def of_trace(rows: list[Row]) -> list[Row]:
-        return [row for row in all_runs if row["trace"] == rows[0]["trace"]]
 
     quantities: list[tuple[str, Callable[[list[Row]], Cell]]] = [
         ("Replayed", _manner),
@@ -59,7 +55,6 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
         ("Delayed by a dependency", lambda rows: _of_deadline(rows, "late_by_dependency_pct", percent)),
         ("Requests issued", _issued),
         ("Failed requests", lambda rows: _worst(rows, "errors")),
-        ("Kernel trace", lambda rows: _kernel(of_trace(rows))),
     ]
     names = list(by_trace)
     if len(names) <= _MOST_COLUMNS:
@@ -157,29 +152,6 @@ def _issued(rows: list[Row]) -> Cell:
     details = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
                *(f"not replayed: {operations}" for operations in dropped)]  # fmt: skip
     return number_cell(issued, small="; ".join(details), tone="" if same else "bad")
-
-
-def _kernel(rows: list[Row]) -> Cell:
-    """Return the kernel's view of a trace's runs; tracing costs speed, so the traced run may not count."""
-    traced = [row for row in rows if not is_missing(row["kernel_missing"])]
-    reasons = dict.fromkeys(str(row["kernel_reason"]) for row in rows if not is_missing(row["kernel_reason"]))
-    if not traced:
-        return Cell("none", small="; ".join(reasons) or MISSING)
-    row = traced[len(traced) // 2]
-    errors = [f"{label} % {number(row[f'kernel_issue_error_{name}_us'])}"
-              for name, label in (("p50", "50"), ("p95", "95"), ("p99", "99"))
-              if not is_missing(row[f"kernel_issue_error_{name}_us"])]  # fmt: skip
-    uncounted = "" if row["counted"] else f"uncounted run {name_of(row)}; "
-    parts = [f"{uncounted}issue error, µs: {', '.join(errors)}" if errors else "; ".join(reasons)]
-    if not is_missing(row["kernel_duration_ratio"]):
-        parts.append(f"duration ratio {row['kernel_duration_ratio']:.4f}")
-    if not is_missing(row["kernel_order_inversions"]):
-        parts.append(f"order inversions {number(row['kernel_order_inversions'])}")
-    if not is_missing(row["kernel_bursts"]) and row["kernel_bursts"]:
-        parts.append(f"bursts kept {number(row['kernel_bursts_kept'])} of {number(row['kernel_bursts'])}")
-    parts.append(f"not seen {number(row['kernel_missing'])}, foreign {number(row['kernel_extra'])}")
-    missing = any(row["kernel_missing"] for row in traced)
-    return Cell("captured", small="; ".join(part for part in parts if part), tone="bad" if missing else "")
 
 
 def mapping_table(inputs: Inputs, key: Key) -> Table | None:

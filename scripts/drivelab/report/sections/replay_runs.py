@@ -146,15 +146,11 @@ def _issued(row: Row, direction: str) -> Cell:
 def operations_table(inputs: Inputs, key: Key) -> Table | None:
     """Return the requests by operation in the median run of each trace; None without a replay."""
     runs = median_runs(inputs.of_key("replays", key))
-    operations = inputs.of_key("replay_operations", key)
-    rows = _of_runs(operations, runs)
+    rows = _of_runs(inputs.of_key("replay_operations", key), runs)
     if not rows:
         return None
-    # The traced run may be an uncounted one; all runs of a trace have the same plan.
-    seen = {(row["trace"], row["operation"]): row["seen_requests"] for row in operations
-            if not is_missing(row["seen_requests"])}  # fmt: skip
     several = len(runs) > 1
-    names = ("Operation", "Issued", "Completed", "Failed", "Seen by the kernel", "Bytes issued", "Mean latency, µs",
+    names = ("Operation", "Issued", "Completed", "Failed", "Bytes issued", "Mean latency, µs",
              "in the trace, µs", "Median, µs", "99\u00a0%, µs", "99.9\u00a0%, µs", "Maximum, µs")  # fmt: skip
     return Table(
         id=f"{inputs.anchors[key]}-operations",
@@ -165,7 +161,6 @@ def operations_table(inputs: Inputs, key: Key) -> Table | None:
                 Cell(str(row["operation"]), small=str(row["trace"]) if several else ""),
                 *(_stage(row, stage) for stage in ("issued", "completed")),
                 number_cell(row["failed_requests"], tone="bad" if row["failed_requests"] else ""),
-                _number_or_dash(seen.get((row["trace"], row["operation"]))),
                 _bytes(row),
                 *(_number_or_dash(row[name]) for name in ("mean_latency_us", "trace_mean_latency_us", "p50_latency_us",
                                                  "p99_latency_us", "p999_latency_us", "max_latency_us")),

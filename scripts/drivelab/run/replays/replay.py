@@ -71,11 +71,6 @@ def _enough(passes: Sequence[Sequence[Mapping[str, Any]]], fields: Mapping[str, 
     return len(warm) >= MOST or next_action(values, 100 * until["threshold"]).enough
 
 
-def _is_watched(when: str, warm: bool) -> bool:
-    """Return whether the kernel is traced during a pass; `cold` traces only passes that do not count."""
-    return when == "always" or (when == "cold" and not warm)
-
-
 def _most(fields: Mapping[str, Any]) -> int:
     return int(fields["cold_runs"] + fields["until"].get("passes", MOST))
 
@@ -173,7 +168,7 @@ def _replay_once(
             if bench.plan.clock == "wall":
                 common["start_ns"] = release.start_ns
         timed = replace(options, start_ns=common.get("start_ns"))
-        manner = Manner(fields["engine"], timed, watched=_is_watched(fields["watched"], run.warm))
+        manner = Manner(fields["engine"], timed)
         return bench.device.replay(trace.prepared, folder, manner, tick)
 
     try:
