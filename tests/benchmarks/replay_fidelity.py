@@ -1,4 +1,4 @@
-"""Measure the fidelity of replays: drivelab's engine, fio's iologs and btreplay.
+"""Measure the fidelity of replays: drivelab's engine, fio's read_iolog and btreplay.
 
 Run as root: python tests/benchmarks/replay_fidelity.py [--seconds 10] [--repeats 3]. Each repeat replays each workload
 with each replayer, one after the other, on the same loop device over a file in memory. The first replayer changes with
@@ -44,7 +44,6 @@ from drivelab.drives.target import named
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native
 from drivelab.replay.engine_records import FUA, NOT_ISSUED, make_results, open_results, open_schedule
-from drivelab.replay.fio_iolog import FioIolog
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.prepare import Prepared, prepare
 from drivelab.trace.capturing.capture import capture
@@ -84,11 +83,6 @@ class Replay:
     counts: Mapping[str, float]
 
 
-def fio_lanes(case: Case, folder: Path) -> list[str]:
-    (folder / "job.fio").write_text(FioIolog().job(case.prepared, case.device, folder))
-    return ["fio", "--output=fio.txt", "job.fio"]
-
-
 def fio_plain(case: Case, folder: Path) -> list[str]:
     write_iolog(case.plan, case.device, folder / "plan.iolog")
     return ["fio", "--name=replay", "--read_iolog=plan.iolog", "--ioengine=libaio", "--iodepth=64", "--direct=1",
@@ -103,7 +97,6 @@ def btreplay(case: Case, folder: Path, options: list[str]) -> list[str]:
 
 
 OTHERS: dict[str, Callable[[Case, Path], list[str]]] = {
-    "fio, drivelab's iologs": fio_lanes,
     "fio --read_iolog, libaio, depth 64": fio_plain,
     "btreplay": lambda case, folder: btreplay(case, folder, []),
     "btreplay, fine bunches": lambda case, folder: btreplay(case, folder, FINE),

@@ -146,11 +146,9 @@ def test_prefill_writes_the_blocks_that_are_read(
         (["--factor", "2"], "factor"),
         (["--range-start", "8MiB"], "range"),
         (["--mapping", "exact", "--range", "64KiB"], "ends at 256 KiB"),
-        (["--engine", "fio", "--dependencies", "process"], "dependencies"),
         (["--depth-limit", "100000"], "depth limit is 100000"),
         (["--depth-limit", "0"], "depth limit is 0"),
         (["--realtime", "100"], "real-time priority is 100"),
-        (["--engine", "fio", "--go-on"], "continuing after an error"),
     ],
 )
 def test_invalid_options_are_refused_before_any_write(

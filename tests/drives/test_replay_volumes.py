@@ -147,7 +147,6 @@ def test_wrong_volumes_are_refused_before_anything_is_written(
         ((trace, "--volume=log=", "--yes"), "--volume log=: is not NAME=TARGET"),
         ((one, "--target", "", "--yes"), "target '' is neither a path nor a drive of config/drives.tsv"),
         ((trace, log, data, skip), "confirm with --yes"),
-        ((trace, log, data, skip, "--yes", "--engine", "fio"), "fio's replay has one volume"),
         ((trace, log, data, skip, "--yes", "--nvme"), "--nvme: NVMe commands go to one drive"),
         ((trace, log, data, skip, "--yes", "--polled"), "cannot be polled"),
         ((trace, log, data, skip, "--yes", "--mapping", "exact", "--range", "1MiB"), "volume log: the trace ends at"),

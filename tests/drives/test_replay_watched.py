@@ -1,4 +1,4 @@
-"""Replays on loop devices: by drivelab's engine, with fio, and composites in real time."""
+"""Replays on loop devices: by the engine, and composites in real time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native, once
 from drivelab.replay.composite import run_composite
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.prepare import prepare
 from drivelab.trace import trace_catalogue
@@ -35,8 +34,8 @@ def where(device: str) -> Iterator[Target]:
         yield opened
 
 
-def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice | None = None) -> dict[str, Any]:
-    choice = ReplayChoice(timing or TimingChoice("asap"))
+def replayed(where: Target, folder: Path, options: EngineOptions) -> dict[str, Any]:
+    choice = ReplayChoice(TimingChoice("asap"))
     prepared = prepare(
         trace_catalogue.path_of("sqlite-inserts"),
         folder / "made",
@@ -44,25 +43,14 @@ def replayed(where: Target, folder: Path, manner: Manner, timing: TimingChoice |
         where.capacity_bytes,
         where.logical_block_bytes,
     )
-    once.run(where, prepared, folder, manner)
+    once.run(where, prepared, folder, options)
     return once.evaluate(prepared, folder)
 
 
 def test_a_target_that_was_not_approved_is_refused(where: Target, tmp_path: Path) -> None:
     wrong = replace(where, identity="block 1:1 1")
     with pytest.raises(CellFailed, match=r"but .block 1:1 1. was approved; nothing was written"):
-        replayed(wrong, tmp_path, Manner())
-
-
-def test_fio_replays_what_it_supports_and_marks_the_rest(where: Target, tmp_path: Path) -> None:
-    report = replayed(where, tmp_path, Manner("fio"))
-    for name in ("read", "write", "flush"):
-        assert report["completed"][name] == report["planned"][name]
-    assert report["issue_error_us"] is None
-    assert report["score"] is None
-    assert report["access_time_us"] > 0
-    assert any("FUA" in mark for mark in report["marks"])
-    assert any(mark.startswith("bandwidth by the whole duration") for mark in report["marks"])
+        replayed(wrong, tmp_path, EngineOptions())
 
 
 def test_a_composite_keeps_its_shares_and_its_runtime(where: Target, tmp_path: Path) -> None:
@@ -85,7 +73,7 @@ def test_a_composite_keeps_its_shares_and_its_runtime(where: Target, tmp_path: P
 
 
 def test_engine_options_are_kept(where: Target, tmp_path: Path) -> None:
-    report = replayed(where, tmp_path, Manner(options=EngineOptions(depth_limit=2)))
+    report = replayed(where, tmp_path, EngineOptions(depth_limit=2))
     assert report["state"] == "finished"
     rows = read_outcome(tmp_path / "outcome.parquet", ["in_flight"])
     assert rows["in_flight"].max() <= 2

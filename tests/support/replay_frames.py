@@ -115,7 +115,7 @@ def cell(
     )
     pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), directory / "outcome.parquet",
                    write_page_checksum=True)  # fmt: skip
-    body = report(directory / "outcome.parquet", prepared, {"engine": "native"})
+    body = report(directory / "outcome.parquet", prepared, "native")
     (directory / "report.json").write_text(json.dumps(body))
     return body
 

@@ -145,7 +145,7 @@ def _replay(plan: Plan, fields: Mapping[str, Any]) -> tuple[str, str]:
 
     names = ", ".join(trace["name"] for trace in plan.subject["traces"])
     choice = ReplayChoice.from_mapping(fields["choice"]).words()
-    parts = [f"the {fields['engine']} engine, {choice}", _runs(fields)]
+    parts = [f"the native engine, {choice}", _runs(fields)]
     if fields["prefill"] == "footprint":
         parts.append("blocks that the trace reads are written beforehand")
     if "phase" in fields:

@@ -37,8 +37,6 @@ def refuse_volumes(
                 f"{place}: the replay has dependencies, but no request can wait for one of another drive's process; "
                 "remove 'dependencies', or replay once with 'drivelab replay --volume'"
             )
-        if fields["engine"] != "native":
-            raise UserError(f"{place}: fio's replay cannot start at a common time; remove 'engine: fio'")
         if fields.get("least_written_bytes") is not None:
             raise UserError(
                 f"{place}: protocol '{choice.protocol}' is for a set of traces on one drive; choose trace-replay"

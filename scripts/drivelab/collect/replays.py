@@ -172,7 +172,6 @@ def _replay(line: Mapping[str, Any], report: Mapping[str, Any]) -> Columns:
         "response_time_us": response.get("mean"),
         **{f"{name}_response_us": response.get(name) for name in _LATENCIES},
         "trace_access_time_us": report["comparison"]["trace_latency_us"]["mean"],
-        "dropped": _dropped(report),
     }
 
 
@@ -197,17 +196,6 @@ def _late(lateness_by: Mapping[str, Any] | None) -> Columns:
         return {"late_by_depth_pct": None, "late_by_dependency_pct": None}
     total = sum(counts["requests"] for counts in lateness_by.values())
     return {f"late_by_{cause}_pct": 100 * lateness_by[cause]["requests"] / total for cause in ("depth", "dependency")}
-
-
-def _dropped(report: Mapping[str, Any]) -> str:
-    """Return requests that a finished engine did not issue, because it does not support them."""
-    if report["partial"] or report["state"] != "finished":
-        return ""
-    missing = {
-        name: _count(report["planned"], name, "requests") - _count(report["issued"], name, "requests")
-        for name in report["planned"]
-    }
-    return ", ".join(f"{count:,} of operation {name}" for name, count in missing.items() if count > 0)
 
 
 def _count(counts: Mapping[str, Mapping[str, int]], operation: str, quantity: str) -> int:

@@ -57,32 +57,32 @@ _FIXED = {"operation": OPERATIONS, "waited": WAITED_FOR}
 _TRANSFERS = ("read", "write")
 
 
-def write_outcome(planned: Path, results: Path | None, output: Path, about: Mapping[str, Any]) -> None:
+def write_outcome(planned: Path, results: Path, output: Path, about: Mapping[str, Any]) -> None:
     """Join the plan with an engine's results, row by row, in bounded memory.
 
-    `results` None: the engine reports no single requests, all values are null. Fewer results than planned: the rest
-    was not issued. More: the schedule repeated; if the runtime ended it, requests not issued are left out. `about`
-    (JSON-able) is stored in the file, with the results' header and the metadata of `planned`: see outcome_about.
+    Fewer results than planned: the rest was not issued. More: the schedule repeated; if the runtime ended it, requests
+    not issued are left out. `about` (JSON-able) is stored in the file, with the results' header and the metadata of
+    `planned`: see outcome_about.
 
     Raises UserError when a file cannot be read or written, or is not of this version.
     """
-    mapped = None if results is None else open_results(results)
+    mapped = open_results(results)
     with _open(planned, PLANNED, PLANNED_OF_VOLUMES) as file:
         schema = pa.schema([*file.schema_arrow, *_RESULTS])
         rows = file.metadata.num_rows
-        whole = rows if mapped is None else _rows(mapped, rows)
+        whole = _rows(mapped, rows)
         body = {
             **about,
             "prepared": _json((file.metadata.metadata or {}).get(KEY)),
             "planned_requests": rows,
-            "results": None if mapped is None else {**mapped.header, "state": STATES[mapped.header["state"]]},
+            "results": {**mapped.header, "state": STATES[mapped.header["state"]]},
         }
         part = output.with_name(f".{output.name}.{os.getpid()}.part")
         try:
             with _writer(part, body, schema) as writer:
                 row = 0
                 for batch in _repeated(file, whole):
-                    records = None if mapped is None else mapped.records[row : row + batch.num_rows]
+                    records = mapped.records[row : row + batch.num_rows]
                     writer.write_table(_joined(batch, records, schema), row_group_size=BATCH_ROWS)
                     row += batch.num_rows
             part.replace(output)
@@ -123,7 +123,7 @@ def read_outcome(path: Path, columns: Sequence[str] | None = None, volume: str |
 def outcome_about(path: Path) -> dict[str, Any]:
     """Return the metadata of an outcome file.
 
-    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text; None without results.
+    `prepared`: Prepared.to_mapping. `results`: the results' header with its state as text.
     `planned_requests`: rows of the plan, fewer than the outcome's if the schedule repeated. Plus the `about` of
     `write_outcome`. Raises UserError when the file cannot be read.
     """
@@ -194,11 +194,10 @@ def _writer(path: Path, body: Mapping[str, Any], schema: pa.Schema) -> pq.Parque
     )
 
 
-def _joined(planned: pa.RecordBatch, records: Records | None, schema: pa.Schema) -> pa.Table:
+def _joined(planned: pa.RecordBatch, records: Records, schema: pa.Schema) -> pa.Table:
     rows = planned.num_rows
     whole = np.zeros(rows, RESULT_RECORD)
-    if records is not None:
-        whole[: len(records)] = records
+    whole[: len(records)] = records
     issued, back = (whole["state"] == ISSUED) | (whole["state"] == COMPLETED), whole["state"] == COMPLETED
     result = whole["result"]
     moving = np.isin(planned.column("operation").to_numpy(zero_copy_only=False), _TRANSFERS)

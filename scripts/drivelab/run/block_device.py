@@ -45,7 +45,6 @@ from drivelab.virtual.model import DriveModel
 if TYPE_CHECKING:
     from drivelab.application.timed import Run
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
     from drivelab.replay.prepare import Prepared
 
 
@@ -214,10 +213,10 @@ class BlockDevice(Device):
             os.close(self._character_device)
             self._character_device = None
 
-    def replay(self, prepared: Prepared, directory: Path, manner: Manner, on_tick: Tick) -> Timing | None:
+    def replay(self, prepared: Prepared, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         from drivelab.replay import once
 
-        return once.run(self._target, prepared, directory, manner, on_tick, self._abort)
+        return once.run(self._target, prepared, directory, options, on_tick, self._abort)
 
     def issue(self, schedule: Path, directory: Path, options: EngineOptions, on_tick: Tick) -> Timing | None:
         from drivelab.replay import native

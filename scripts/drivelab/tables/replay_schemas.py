@@ -10,7 +10,7 @@ _RUN = ("int32: step", "str: phase?", "int32: phase_pass?", "str: trace", "int32
 """One replay: step of the plan; phase and pass (from 1) of a step repeated by phase, such as a consistency test."""
 
 REPLAYS = schema(
-    # One row per trace and repeat. Null: unknown to an engine that does not report single requests.
+    # One row per trace and repeat.
     *KEY_LINES,
     *_RUN,
     "bool: warm counted",
@@ -43,7 +43,6 @@ REPLAYS = schema(
     "float: response_time_us? p50_response_us? p99_response_us? p999_response_us? p9999_response_us?",
     "float: p99999_response_us? max_response_us?",
     "float: trace_access_time_us?",  # on the system where the trace was captured
-    "str: dropped",  # requests that the engine did not replay; empty if it replayed all
     *TELEMETRY_LINES,
 )
 

@@ -44,9 +44,7 @@ def check_engines(plans: Iterable[Plan]) -> None:
 
 def _needs_native(step: dict[str, Any]) -> bool:
     ((kind, fields),) = step.items()
-    if kind == "replay":
-        return bool(fields["engine"] == "native" or fields["prefill"] != "none")
-    return bool(kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE)
+    return bool(kind == "replay" or (kind == "loop" and fields.get("streams", {}).get("kind") == COMPOSITE))
 
 
 _NAMED = 5

@@ -61,7 +61,7 @@ def test_counts_match_the_requests(tmp_path: Path) -> None:
         assert row[f"planned_{column}"] == (frame["operation"] == operation).sum()
     good = issued[(issued["operation"] == "write") & (issued["error"] == 0)]
     assert row["write_bytes"] == good["length_bytes"].sum()
-    assert (row["state"], row["partial"], row["trace_marks"], row["dropped"]) == ("interrupted", True, "lossy", "")
+    assert (row["state"], row["partial"], row["trace_marks"]) == ("interrupted", True, "lossy")
     assert row["marks"][0] == "lossy: the trace lacks 4 events"
     operations = tables["replay_operations"]
     assert operations["issued_requests"].sum() == 490
@@ -73,16 +73,6 @@ def test_counts_match_the_requests(tmp_path: Path) -> None:
     (replay_pass,) = tables["replay_passes"].to_dict("records")
     assert replay_pass["partial"]
     assert pd.isna(replay_pass["score"])  # the rest of the pass is a different workload
-
-
-def test_operations_dropped_by_a_finished_engine_are_named(tmp_path: Path) -> None:
-    body = replay_frames.cell(tmp_path / "a", replay_frames.outcome(300), choice=CHOICE)
-    body["issued"]["flush"]["requests"] -= 7
-    (tmp_path / "a/report.json").write_text(json.dumps(body))
-    assert read(tmp_path, line())["replays"]["dropped"].tolist() == ["7 of operation flush"]
-    body |= {"state": "failed", "partial": True}
-    (tmp_path / "a/report.json").write_text(json.dumps(body))
-    assert read(tmp_path, line())["replays"]["dropped"].tolist() == [""]
 
 
 def test_timing_is_a_mode_and_a_description(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def reported(
     planned = write_planned(folder / "planned.parquet", rows, prepared)
     results = write_results(folder / "results.bin", rows, state, **header)
     write_outcome(planned, results, folder / "outcome.parquet", {})
-    result = report(folder / "outcome.parquet", prepared, {"engine": "native", **(engine or {})})
+    result = report(folder / "outcome.parquet", prepared, "native")
     assert json.loads(json.dumps(result, allow_nan=False)) == result
     return result
 
@@ -150,32 +150,10 @@ def test_a_repeated_schedule_has_no_duration_ratio(tmp_path: Path) -> None:
     rows = [request("read", 10 * n, 10 * n + 9, due=None) for n in range(6)]
     results = write_results(tmp_path / "results.bin", rows, engine_records.TIME_IS_UP)
     write_outcome(tmp_path / "planned.parquet", results, tmp_path / "o.parquet", {})
-    result = report(tmp_path / "o.parquet", ASAP, {"engine": "native"})
+    result = report(tmp_path / "o.parquet", ASAP, "native")
     assert result["duration_ratio"] is result["duration_basis"] is None
     assert (result["partial"], result["completed"]["read"]["requests"]) == (False, 6)
     assert result["duration_s"] == pytest.approx(59e-6)
-
-
-def test_an_engine_without_single_requests_reports_totals(tmp_path: Path) -> None:
-    planned = write_planned(tmp_path / "planned.parquet", WHOLE)
-    write_outcome(planned, None, tmp_path / "o.parquet", {})
-    totals = {"access_time_us": 5.0, "issued": {"read": {"requests": 1, "bytes": 7}}}
-    result = report(tmp_path / "o.parquet", PREPARED, {"engine": "fio", "state": "finished", "totals": totals})
-    assert (result["access_time_us"], result["issued"]["read"]["bytes"]) == (5.0, 7)
-    assert (result["partial"], result["marks"]) == (False, [])
-    assert result["planned"]["read"]["requests"] == 1
-    assert (
-        result["busy_s"] is result["duration_ratio"] is result["issue_error_us"] is result["order_inversions"] is None
-    )
-    with pytest.raises(ValueError, match="acess_time_us"):
-        report(tmp_path / "o.parquet", PREPARED, {"engine": "fio", "totals": {"acess_time_us": 5.0}})
-
-
-def test_the_engines_state_is_passed_on(tmp_path: Path) -> None:
-    engine = {"state": "disappeared", "wakeup_us": {"p50": 3.0}}
-    result = reported(tmp_path, WHOLE, engine=engine)
-    assert (result["state"], result["partial"]) == ("disappeared", True)
-    assert result["host"]["wakeup_us"] == {"p50": 3.0}
 
 
 def test_a_higher_depth_than_in_the_trace_is_marked(tmp_path: Path) -> None:

@@ -188,7 +188,7 @@ def test_results_are_reported_together_and_for_each_volume(tmp_path: Path) -> No
     assert volumes_of(tmp_path / "out.parquet") == ("data", "log")
 
     def found(volume: str | None) -> dict[str, Any]:
-        return report(tmp_path / "out.parquet", prepared.to_mapping(), {"engine": "native"}, volume)
+        return report(tmp_path / "out.parquet", prepared.to_mapping(), "native", volume)
 
     together, log, data = found(None), found("log"), found("data")
     assert [part["access_time_us"] for part in (together, log, data)] == [3.5, 1.5, 5.5]

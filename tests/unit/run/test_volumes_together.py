@@ -122,7 +122,6 @@ def test_another_volume_beside_it_is_another_measurement(volumes: list[tuple[str
         ("volumes:", "drives: [op7], volumes:", r"volumes' and 'drives' are both given"),
         ("trace-replay,", "trace-replay-asap,", r"the timing 'as soon as possible .*choose a protocol with the timing"),
         ("op28: data}", "op28: data}, set: {replay: {dependencies: process}}", r"no request can wait for one of"),
-        ("op28: data}", "op28: data}, set: {replay: {engine: fio}}", r"fio's replay cannot start at a common time"),
         ("data}}\n", "data}}\nexclude: [{drives: [op28]}]\n", r"run 1 leaves out drive 'op28', whose volume"),
     ],
 )  # fmt: skip

@@ -28,7 +28,6 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     "step",
     [
         {"replay": REPLAY},
-        {"replay": {**REPLAY, "engine": "fio", "prefill": "footprint"}},
         {"loop": {"streams": {"kind": "composite"}}},
     ],
 )
@@ -41,7 +40,6 @@ def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str
     "accepted",
     [
         plan("virtual", {"replay": REPLAY}),
-        plan("wall", {"replay": {**REPLAY, "engine": "fio"}}, {"soak": {}}),
         plan("wall", {"loop": {"cells": []}}, {"loop": {"streams": {"kind": "individual"}}}),
     ],
 )

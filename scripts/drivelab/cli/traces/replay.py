@@ -14,7 +14,7 @@ from drivelab.core.units import format_amount, parse_duration, parse_size
 
 if TYPE_CHECKING:
     from drivelab.plan.replay_choice import ReplayChoice
-    from drivelab.replay.once import Manner
+    from drivelab.replay.native import EngineOptions
 
 
 _DELAYS = {"depth": "waiting for a free queue slot", "dependency": "waiting for an earlier completion"}
@@ -73,7 +73,6 @@ def add_parser(commands: Any) -> None:
     where.add_argument("--range-start", metavar="SIZE", help="start of the active range, such as 1GiB")
     where.add_argument("--range", metavar="SIZE", help="length of the active range (default: to the end of the target)")
     how = parser.add_argument_group("how they are issued")
-    how.add_argument("--engine", choices=("native", "fio"), default="native", help="replay engine (default: native)")
     how.add_argument("--prefill", action="store_true", help="first write everything that the trace reads")
     how.add_argument("--go-on", action="store_true", help="continue after a failed request (default: end the replay)")
     how.add_argument("--depth-limit", type=int, metavar="N", help="most requests in flight")
@@ -99,7 +98,7 @@ def _replay(options: argparse.Namespace) -> int:
         {ONLY: options.target} if options.target is not None else replay_targets.targets_of(trace, options.volume),
         options.output,
         _choice(options),
-        _manner(options),
+        _engine_options(options),
         sheet=options.drives,
         skipped=options.skip_volume,
         prefill=options.prefill,
@@ -125,12 +124,11 @@ def _choice(options: argparse.Namespace) -> ReplayChoice:
     )
 
 
-def _manner(options: argparse.Namespace) -> Manner:
+def _engine_options(options: argparse.Namespace) -> EngineOptions:
     from drivelab.plan.replay_choice import MOST_IN_FLIGHT
     from drivelab.replay.native import EngineOptions
-    from drivelab.replay.once import Manner
 
-    engine = EngineOptions(
+    return EngineOptions(
         depth_limit=MOST_IN_FLIGHT if options.depth_limit is None else options.depth_limit,
         watchdog_s=parse_duration(options.watchdog),
         go_on=options.go_on,
@@ -141,7 +139,6 @@ def _manner(options: argparse.Namespace) -> Manner:
         nvme=options.nvme,
         realtime_priority=options.realtime,
     )
-    return Manner(options.engine, engine)
 
 
 def _cpus(text: str | None) -> tuple[int, ...]:

@@ -33,8 +33,8 @@ def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, An
     """Return how many requests began while a conflicting one was in flight.
 
     Two requests conflict if they share bytes and one of them writes, discards or zeroes. `trace` is null without
-    completions in the trace, `replay` for an engine that reports no single requests. A request that never completed
-    stays in flight. `planned` is the result of drivelab.replay.conflict_policy.ConflictPolicy.finish, empty if unknown.
+    completions in the trace, `replay` if no request was issued. A request that never completed stays in flight.
+    `planned` is the result of drivelab.replay.conflict_policy.ConflictPolicy.finish, empty if unknown.
     """
     issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
     issued = np.flatnonzero(~np.isnan(issue_ns))

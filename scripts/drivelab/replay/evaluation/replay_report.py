@@ -103,38 +103,33 @@ _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
-def report(
-    outcome: Path, prepared: Mapping[str, Any], engine: Mapping[str, Any], volume: str | None = None
-) -> dict[str, Any]:
+def report(outcome: Path, prepared: Mapping[str, Any], engine: str, volume: str | None = None) -> dict[str, Any]:
     """Return the report of the replay in `outcome`; unknown values are null.
 
     `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
 
-    `prepared` is Prepared.to_mapping(). `engine` has `engine` (its name) and may have `state` (default: the
-    results' state), `wakeup_us`, and `totals`: report values from an engine that reports no single requests. Counts
-    are {operation: {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report covers
-    only the replayed part and has no score, as the workload differs. `marks` have the form "word: sentence".
+    `prepared` is Prepared.to_mapping(), `engine` the engine's name. Counts are {operation: {requests, bytes}};
+    `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed part and has no
+    score, as the workload differs. `marks` have the form "word: sentence".
 
-    Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read, ValueError for unknown
-    keys in `totals`.
+    Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read.
     """
     about = outcome_about(outcome)
-    results = about.get("results")
+    results = about["results"]
     choice = ReplayChoice.from_mapping(prepared["choice"])
-    state = str(engine.get("state") or (results or {}).get("state", FINISHED))
-    state = KILLED if state in _AT_WORK else state
+    state = KILLED if results["state"] in _AT_WORK else str(results["state"])
     mapping = prepared["mapping"] if volume is None else prepared["mapping"]["volumes"][volume]
     read = functools.partial(read_outcome, outcome, volume=volume)
     times = _times(read(_TIMES), choice, about["planned_requests"])
-    last_ns = float((results or {}).get("heartbeat_ns", 0))
+    last_ns = float(results.get("heartbeat_ns", 0))
     served, by_operation = _served(read(_SERVICE), last_ns)
     by_stream = _streams(read([*_SERVICE, "offset_bytes", "process"]))
     stages = {stage: counts(by_operation, stage) for stage in STAGES}
     requests = {stage: sum(count["requests"] for count in by_name.values()) for stage, by_name in stages.items()}
     back = requests["completed"] + requests["failed"]
-    partial = results is not None and back < requests["planned"]
+    partial = back < requests["planned"]
     body: dict[str, Any] = {
-        "engine": engine["engine"],
+        "engine": engine,
         "timing": choice.words(),
         "timing_mode": choice.timing.mode,
         "choice": choice.to_mapping(),
@@ -156,15 +151,11 @@ def report(
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),
         **by_stream,
-        "host": {"wakeup_us": engine.get("wakeup_us") or _wakeup(results)},
+        "host": {"wakeup_us": _wakeup(results)},
         "issued_by": _issued_by(results),
         "buffers": _buffers(results),
     }
-    totals = dict(engine.get("totals") or {})
-    if unknown := sorted(totals.keys() - body.keys()):
-        raise ValueError(f"'{unknown[0]}' in the engine's totals is not a key of a report")
-    body |= totals
-    if body["buffers"] == "plain" and not (results or {}).get("nvme"):
+    if body["buffers"] == "plain" and not results.get("nvme"):
         body["marks"].append(marks.PLAIN)
     if choice.timing.has_deadlines:
         body["marks"] = [*body["marks"], *marks.of_times(body)]
@@ -233,25 +224,22 @@ def _streams(requests: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _buffers(results: Mapping[str, Any] | None) -> str | None:
-    """Return the kind of io_uring buffers; None for other engines than native.
-
-    Earlier versions always registered buffers, or refused the replay.
-    """
-    return None if results is None else "plain" if results.get("plain_buffers") else "registered"
+def _buffers(results: Mapping[str, Any]) -> str:
+    """Return the kind of io_uring buffers. Earlier versions always registered buffers, or refused the replay."""
+    return "plain" if results.get("plain_buffers") else "registered"
 
 
-def _issued_by(results: Mapping[str, Any] | None) -> str | None:
-    """Return in words how drivelab's engine issued; None for other engines, and for versions that did not say it."""
-    if results is None or not results.get("threads"):
+def _issued_by(results: Mapping[str, Any]) -> str | None:
+    """Return in words how the engine issued; None for the virtual clock, and for versions that did not say it."""
+    if not results.get("threads"):
         return None
     ways = {"nvme": "as NVMe commands", "polled": "polled", "kernel_thread": "submitted by a kernel thread"}
     threads = "1 thread" if results["threads"] == 1 else f"{results['threads']} threads"
     return ", ".join([threads, *(words for name, words in ways.items() if results.get(name))])
 
 
-def _wakeup(results: Mapping[str, Any] | None) -> dict[str, float] | None:
+def _wakeup(results: Mapping[str, Any]) -> dict[str, float] | None:
     """Return this host's wake-up delay, which the engine measured before the start."""
-    if results is None or not results.get("wakeup_max_ns"):
+    if not results.get("wakeup_max_ns"):
         return None
     return {name: results[f"wakeup_{name}_ns"] / 1000 for name in ("p50", "p95", "p99", "max")}

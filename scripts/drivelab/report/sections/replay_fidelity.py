@@ -148,10 +148,8 @@ def _worst(rows: list[Row], name: str) -> Cell:
 def _issued(rows: list[Row]) -> Cell:
     issued, planned = (int(min(_values(rows, name))) for name in ("requests", "planned_requests"))
     same = issued == planned
-    dropped = dict.fromkeys(str(row["dropped"]) for row in rows if not is_missing(row["dropped"]))
-    details = [f"all of {number(planned)} planned" if same else f"of {number(planned)} planned",
-               *(f"not replayed: {operations}" for operations in dropped)]  # fmt: skip
-    return number_cell(issued, small="; ".join(details), tone="" if same else "bad")
+    details = f"all of {number(planned)} planned" if same else f"of {number(planned)} planned"
+    return number_cell(issued, small=details, tone="" if same else "bad")
 
 
 def mapping_table(inputs: Inputs, key: Key) -> Table | None:

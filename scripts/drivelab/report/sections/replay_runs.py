@@ -14,7 +14,6 @@ from drivelab.report.numbers import (
     capital,
     is_missing,
     number,
-    text,
 )
 from drivelab.report.table_fields import number_cell, percent_cell, size_cell, value_cell
 from drivelab.report.view import Cell, Column, Table
@@ -131,8 +130,7 @@ def _is_bad(row: Row) -> bool:
 
 def _remarks(row: Row) -> list[str]:
     """Return short remarks; the fidelity table has the full sentences."""
-    dropped = [f"not replayed: {text(row['dropped'])}"] if not is_missing(row["dropped"]) else []
-    return [*(str(mark).partition(":")[0] for mark in row["marks"]), *dropped]
+    return [str(mark).partition(":")[0] for mark in row["marks"]]
 
 
 def _issued(row: Row, direction: str) -> Cell:

@@ -13,7 +13,7 @@ from drivelab.criteria.repeats import MOST, next_action
 from drivelab.criteria.taint import own_writes
 from drivelab.replay.evaluation.passes import pass_metrics
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner, evaluate
+from drivelab.replay.once import evaluate
 from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
@@ -168,8 +168,7 @@ def _replay_once(
             if bench.plan.clock == "wall":
                 common["start_ns"] = release.start_ns
         timed = replace(options, start_ns=common.get("start_ns"))
-        manner = Manner(fields["engine"], timed)
-        return bench.device.replay(trace.prepared, folder, manner, tick)
+        return bench.device.replay(trace.prepared, folder, timed, tick)
 
     try:
         directory, facts = bench.run(name, act, counted=not options.nvme)

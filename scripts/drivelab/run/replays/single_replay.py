@@ -14,11 +14,10 @@ from drivelab.drives.target import Target
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import native, once
 from drivelab.replay.native import EngineOptions
-from drivelab.replay.once import Manner
 from drivelab.replay.outcome import OUTCOME_FILE
 from drivelab.replay.prefill import check_prefill, prefill_options, prefill_schedule
 from drivelab.replay.prepare import Prepared, prepare_volumes
-from drivelab.replay.volumes import ONLY, Volumes
+from drivelab.replay.volumes import Volumes
 from drivelab.run.replays.replay_folder import PLAN, folder_of
 from drivelab.run.replays.replay_targets import (
     free,
@@ -34,7 +33,7 @@ def replay(
     targets: Mapping[str, str],
     output: Path,
     choice: ReplayChoice,
-    manner: Manner,
+    options: EngineOptions,
     *,
     sheet: Path,
     skipped: Sequence[str] = (),
@@ -53,10 +52,11 @@ def replay(
     Raises UserError, before writing to a target, when a target may not be used, the trace does not fit, or the engine
     cannot start. A replay that ended early is not an error: see `partial`.
     """
-    if (manner.engine == "native" or prefill) and (reason := native.possible()) is not None:
-        raise UserError(f"the native engine cannot run here: {reason}; use --engine fio, or fix that")
+    if (reason := native.possible()) is not None:
+        raise UserError(f"the replay engine cannot run here: {reason}; fix that")
     refuse_volumes(trace, targets, skipped)
-    _refuse_manner(manner, targets)
+    if options.nvme and len(targets) > 1:
+        raise UserError("--nvme: NVMe commands go to one drive; map one volume, or replay without --nvme")
     refuse_source(output, [trace, *map(Path, targets.values())])
     with writable(output):
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -67,9 +67,9 @@ def replay(
         )
         prepared = prepare_volumes(trace, folder / PLAN, choice, volumes)
         try:
-            report = _run(opened, prepared, folder, manner, prefill=prefill)
+            report = _run(opened, prepared, folder, options, prefill=prefill)
         except BaseException:
-            if manner.engine == "native" and (folder / OUTCOME_FILE).exists():
+            if (folder / OUTCOME_FILE).exists():
                 _keep(folder, output)
                 print(f"drivelab: the evaluation did not finish; the requests are in {output}", file=sys.stderr)
             raise
@@ -86,19 +86,11 @@ def _keep(folder: Path, output: Path) -> None:
         (folder / OUTCOME_FILE).replace(output)
 
 
-def _refuse_manner(manner: Manner, targets: Mapping[str, str]) -> None:
-    """Raise UserError for a manner that cannot serve several volumes."""
-    if manner.engine != "native" and ONLY not in targets:
-        raise UserError("fio's replay has one volume; use the native engine for a trace of several")
-    if manner.options.nvme and len(targets) > 1:
-        raise UserError("--nvme: NVMe commands go to one drive; map one volume, or replay without --nvme")
-
-
 def _run(
     opened: Mapping[str, Target],
     prepared: Prepared,
     folder: Path,
-    manner: Manner,
+    options: EngineOptions,
     *,
     prefill: bool,
 ) -> dict[str, Any]:
@@ -111,10 +103,10 @@ def _run(
 
     try:
         if prefill:
-            _prefill(targets, prepared, folder, prefill_options(manner.options), free_all)
+            _prefill(targets, prepared, folder, prefill_options(options), free_all)
         with suppress(KeyboardInterrupt):  # evaluate the completed part
-            once.run(targets[0], prepared, folder, manner, on_hang=free_all, others=targets[1:])
-        if manner.engine == "native" and not once.begun(folder):
+            once.run(targets[0], prepared, folder, options, on_hang=free_all, others=targets[1:])
+        if not once.begun(folder):
             raise KeyboardInterrupt
         return once.evaluate(prepared, folder)
     except CellFailed as failure:
