@@ -18,7 +18,6 @@ NOT_RUN = (
     # Command, and the tests that run it instead. The real parser checks its arguments in any case.
     (r"drivelab capture /dev/", "tests/drives/test_capture.py", "traces a device of this machine"),
     (r"drivelab replay .*--target", "tests/drives/test_replay_command.py", "needs a device"),
-    (r"drivelab replay .*--volume", "tests/drives/test_replay_volumes.py", "needs devices"),
     (r"drivelab virtual (start|stop)", "tests/drives/test_virtual_drive.py", "makes a device of this machine"),
     (r"drivelab doctor .*--(apply|restore)", "tests/drives/test_host_settings.py", "changes this machine"),
     (r"drivelab doctor --json nvme0n1", "tests/unit/host/test_doctor.py", "needs a drive that is missing here"),

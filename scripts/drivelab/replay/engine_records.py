@@ -23,9 +23,6 @@ FUA = 1
 """Bit of `flags`: the write must be on stable media when it completes (RWF_DSYNC)."""
 MORE = 2
 """Bit of `flags`: the record has dependencies after the first one, in FURTHER_DEPENDENCY."""
-TARGET_SHIFT = 4
-"""The bits of `flags` from this one on are the number of the target that the request goes to."""
-MOST_TARGETS = 16
 LONGEST_TRANSFER_BYTES = 64 << 20
 """Limit for reads and writes, whose buffers are registered before the start. Discards and write-zeroes have none."""
 
@@ -37,12 +34,10 @@ SCHEDULE_HEADER = np.dtype(
         ("record_bytes", "<u4"),
         ("count", "<u8"),
         ("checksum", "<u8"),
-        ("target_bytes", "<u8"),  # no request ends beyond; of several targets: of the largest
+        ("target_bytes", "<u8"),  # no request ends beyond
         ("block_bytes", "<u4"),  # offsets and lengths are multiples of it
         ("longest_bytes", "<u4"),  # longest read or write
         ("further", "<u8"),  # number of FURTHER_DEPENDENCY after the records
-        ("targets", "<u4"),  # number of targets; 0: one
-        ("reserved", "<u4"),
     ]
 )
 SCHEDULE_RECORD = np.dtype(
@@ -134,9 +129,8 @@ def checksum(records: Records, first: int = 0, before: int = 0, behind: int = 0)
 class ScheduleWriter:
     """Write a schedule batch by batch; a failed `with` block leaves no file."""
 
-    def __init__(self, path: Path, target_bytes: int, block_bytes: int, targets: int = 1) -> None:
+    def __init__(self, path: Path, target_bytes: int, block_bytes: int) -> None:
         self._path = path
-        self._targets = targets
         self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
         self._target_bytes, self._block_bytes = target_bytes, block_bytes
         self.count = self.checksum = self._longest = 0
@@ -164,7 +158,7 @@ class ScheduleWriter:
                 header = np.zeros(1, SCHEDULE_HEADER)
                 header[0] = (SCHEDULE_MAGIC, SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize, self.count,
                              self.checksum, self._target_bytes, self._block_bytes, self._longest,
-                             further, self._targets if self._targets > 1 else 0, 0)  # fmt: skip
+                             further)  # fmt: skip
                 self._file.seek(0)
                 self._file.write(header.tobytes())
                 self._file.close()
@@ -194,11 +188,6 @@ class Mapped:
     records: Records
     further: Records
     """FURTHER_DEPENDENCY of a schedule; empty for results."""
-
-
-def target_numbers(records: Records) -> npt.NDArray[np.uint8]:
-    """Return the number of the target that each record of a schedule goes to."""
-    return np.asarray(records["flags"] >> np.uint8(TARGET_SHIFT), np.uint8)
 
 
 def open_schedule(path: Path) -> Mapped:
@@ -241,7 +230,7 @@ def _open(
     if len(content) < header.itemsize or bytes(content[: len(magic)]) != magic:
         raise UserError(f"{path}: is not a replay's {kind}; replay again")
     fields = content[: header.itemsize].view(header)[0]
-    values = {name: fields[name].item() for name in header.names or () if name not in ("magic", "reserved")}
+    values = {name: fields[name].item() for name in header.names or () if name != "magic"}
     end = start + values[count] * record.itemsize
     whole = end + values.get("further", 0) * FURTHER_DEPENDENCY.itemsize
     if len(content) != whole or values["record_bytes"] != record.itemsize:

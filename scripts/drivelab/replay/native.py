@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,8 +56,6 @@ class EngineOptions:
     runtime_s: float | None = None
     requests: int | None = None
     """If more than the schedule has, the schedule repeats; it must have no deadlines and no dependencies."""
-    start_ns: int | None = None
-    """Start on CLOCK_MONOTONIC, common to the engines of several drives; None: each starts when it is ready."""
     spin_us: int | None = None
     """The engine spins for this long before a request is due. None: this host's wake-up noise, as measured."""
 
@@ -93,16 +91,11 @@ def command(
     schedule: Path,
     results: Path,
     options: EngineOptions,
-    others: Sequence[tuple[str, str]] = (),
 ) -> list[str]:
-    """Return the engine's command line; `identity` is the approved target's.
-
-    `others` are path and identity of the schedule's further targets. See target.h.
-    """
+    """Return the engine's command line; `identity` is the approved target's, see target.h."""
     argv = [str(built_engine_path()), "--schedule", str(schedule), "--results", str(results),
-            "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}"]  # fmt: skip
-    for path, approved in [(target_path, identity), *others]:
-        argv += ["--target", path, "--identity", approved]
+            "--depth", str(options.depth_limit), "--watchdog-s", f"{options.watchdog_s:g}",
+            "--target", target_path, "--identity", identity]  # fmt: skip
     flags = {"--go-on": options.go_on, "--polled": options.polled, "--kernel-thread": options.kernel_thread}
     argv += [flag for flag, wanted in flags.items() if wanted]
     argv += ["--nvme", nvme_node(target_path)] if options.nvme else []
@@ -114,7 +107,6 @@ def command(
         ("--runtime-s", options.runtime_s),
         ("--requests", options.requests),
         ("--spin-us", options.spin_us),
-        ("--start-ns", options.start_ns),
     ):
         argv += [] if value is None else [option, str(value)]
     return argv
@@ -147,13 +139,12 @@ def run_engine(
     directory: Path,
     options: EngineOptions,
     *,
-    others: Sequence[tuple[str, str]] = (),
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
 ) -> Timing:
     """Replay a schedule and write results and messages to `directory`.
 
-    The files are results.bin, command.json, stdout, stderr and exit_code. `others`: as for `command`.
+    The files are results.bin, command.json, stdout, stderr and exit_code.
 
     `on_tick` is called about once a second with the seconds since the start. Once the replay began, this returns
     normally; `engine_report` says how the replay ended, even if the engine was killed. An engine that is silent for
@@ -164,14 +155,14 @@ def run_engine(
     results = directory / RESULTS
     header = open_schedule(schedule).header
     make_results(results, options.requests or header["count"], header["checksum"])
-    for path in [target_path, *(path for path, _ in others)] if options.polled else ():
-        require_polling(path)
+    if options.polled:
+        require_polling(target_path)
     if can_crash(options.threads or 1, polled=options.polled, nvme=options.nvme):
         raise UserError(
             f"{options.threads} threads that poll for NVMe commands can crash this kernel; use Linux 6.5 or newer, one "
             "thread, or no polling. Nothing was written"
         )
-    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options, others)
+    argv = command(target_path, identity, schedule.absolute(), results.absolute(), options)
     # The recording may be published: paths from its folder, without the user's home.
     names = {str(path): os.path.relpath(path, directory) for path in (schedule.absolute(), results.absolute())}
     recorded = [Path(argv[0]).name, *(names.get(word, word) for word in argv[1:])]
@@ -194,17 +185,7 @@ def run_engine(
         status = int((directory / "exit_code").read_text())
         message = _words((directory / "stderr").read_text(errors="replace"))
         raise CellFailed(message if status > 0 else f"the replay engine was killed by signal {-status} before it began")
-    _refuse_late(open_results(results).header["start_monotonic_ns"], options.start_ns)
     return timing
-
-
-def _refuse_late(started_ns: int, wanted_ns: int | None) -> None:
-    """Raise CellFailed if the engine was not ready at the common start: the drives had no common time."""
-    if wanted_ns is not None and started_ns > wanted_ns:
-        raise CellFailed(
-            f"the replay engine was ready {(started_ns - wanted_ns) / 1e6:.0f} ms after the common start of all "
-            "drives, so their requests did not keep the trace's order; end other programs and run again"
-        )
 
 
 def engine_report(directory: Path) -> dict[str, Any]:

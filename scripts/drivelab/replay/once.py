@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from drivelab.replay.native import RESULTS, EngineOptions
 from drivelab.replay.outcome import OUTCOME_FILE, REPORT_FILE, write_outcome
 from drivelab.replay.prepare import Prepared
 from drivelab.replay.thread_choice import issuing
-from drivelab.replay.volumes import ONLY
 
 FACTS = "engine.json"
 """Written by `run` for `evaluate`, beside the results."""
@@ -29,26 +28,20 @@ def run(
     options: EngineOptions,
     on_tick: Tick = lambda elapsed_s: None,
     on_hang: Callable[[], None] = lambda: None,
-    others: Sequence[Target] = (),
 ) -> Timing:
     """Replay once and leave the evidence in `directory`, for `evaluate`.
-
-    `others` are the targets of the further volumes.
 
     Raises CellFailed when the engine cannot begin or hangs beyond its own watchdog, UserError when it does not support
     a requested option.
     """
     write_json(directory / FACTS, {"engine": "native"})
     options = issuing(options, target, prepared.schedule)
-    further = [(each.path, each.identity) for each in others]
-    return native.run_engine(target.path, target.identity, prepared.schedule, directory, options, others=further,
+    return native.run_engine(target.path, target.identity, prepared.schedule, directory, options,
                              on_tick=on_tick, on_hang=on_hang)  # fmt: skip
 
 
 def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     """Write outcome and report from `run`'s files, and return the report.
-
-    If the trace has several volumes, the report has those of each as `volumes`.
 
     Deletes the engine's own files.
 
@@ -59,11 +52,8 @@ def evaluate(prepared: Prepared, directory: Path) -> dict[str, Any]:
     plan = prepared.to_mapping()
     write_outcome(prepared.planned, results, outcome, {"engine": facts["engine"]})
     results.unlink()
-    names = list(plan["mapping"].get("volumes", ())) or [ONLY]
     replay_report = report(outcome, plan, facts["engine"])
     replay_report["marks"] += facts.get("remarks", [])
-    if names != [ONLY]:
-        replay_report["volumes"] = {name: report(outcome, plan, facts["engine"], name) for name in names}
     write_json(directory / REPORT_FILE, replay_report)
     return replay_report
 

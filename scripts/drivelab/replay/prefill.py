@@ -12,7 +12,6 @@ from drivelab.replay import native
 from drivelab.replay.engine_records import (
     OPERATION_CODES,
     SCHEDULE_RECORD,
-    TARGET_SHIFT,
     Records,
     ScheduleWriter,
     open_schedule,
@@ -27,21 +26,17 @@ QUEUE_DEPTH = 32
 
 
 def prefill_schedule(schedule: Path, output: Path) -> int:
-    """Write a schedule that fills what `schedule` reads; return its bytes.
-
-    The writes are in ascending order, target by target.
+    """Write a schedule that fills what `schedule` reads, in ascending order; return its bytes.
 
     Without reads, returns 0 and writes nothing. Raises UserError as drivelab.replay.engine_records.open_schedule does.
     """
     header = open_schedule(schedule).header
-    targets = max(header["targets"], 1)
-    extents = [footprint_extents(schedule, target) for target in range(targets)]
-    if not any(map(len, extents)):
+    extents = footprint_extents(schedule)
+    if not len(extents):
         return 0
-    with ScheduleWriter(output, header["target_bytes"], header["block_bytes"], targets) as writer:
-        for target, of_target in enumerate(extents):
-            writer.write(_fill(of_target, target))
-    return sum(int(of_target[:, 1].sum()) for of_target in extents)
+    with ScheduleWriter(output, header["target_bytes"], header["block_bytes"]) as writer:
+        writer.write(_fill(extents))
+    return int(extents[:, 1].sum())
 
 
 def pieces(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
@@ -52,15 +47,14 @@ def pieces(begin: Ints, end: Ints) -> tuple[Ints, Ints]:
     return low, np.minimum(low + PIECE_BYTES, np.repeat(end, count))
 
 
-def _fill(extents: Ints, target: int) -> Records:
-    """Return the writes that fill extents of a target."""
+def _fill(extents: Ints) -> Records:
+    """Return the writes that fill extents of the target."""
     begin, end = pieces(extents[:, 0], extents.sum(axis=1))
     records = np.zeros(begin.size, SCHEDULE_RECORD)
     records["operation"] = OPERATION_CODES["write"]
     records["depth"] = QUEUE_DEPTH
     records["offset_bytes"] = begin
     records["length_bytes"] = end - begin
-    records["flags"] = target << TARGET_SHIFT
     return records
 
 

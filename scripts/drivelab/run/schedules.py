@@ -66,10 +66,7 @@ class Schedules:
         for trace, path in zip(self._plan.subject["traces"], self._plan.context["trace_paths"], strict=True):
             digest = same_trace(self._recording, trace["name"], Path(path))
             stem = folder / trace["name"]
-            prepared = prepare(
-                Path(path), stem, choice, device.capacity_bytes, device.logical_block_bytes,
-                from_beginning="volumes" in self._plan.subject,
-            )  # fmt: skip
+            prepared = prepare(Path(path), stem, choice, device.capacity_bytes, device.logical_block_bytes)
             schedules.append(Scheduled(trace["name"], digest, prepared))
         return schedules
 

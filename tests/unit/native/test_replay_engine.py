@@ -650,24 +650,3 @@ def test_a_stopped_engine_is_ended(engine: Engine, tmp_path: Path, monkeypatch: 
     native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, options, on_tick=stop)
     assert native.engine_report(tmp_path)["state"] == "running"
     assert not engines_of(schedule)
-
-
-def test_an_engine_begins_at_the_common_start(engine: Engine) -> None:
-    """The requests are due 0, 1, … ms after the start, which is later than the engine is ready."""
-    records = make_records({"operation": "write", "deadline_ns": i * MS, "offset_bytes": i * BLOCK} for i in range(20))
-    for lead_s in (1, 4, 16, 64):  # a busy host makes the engine ready later
-        start_ns = time.monotonic_ns() + lead_s * 10**9
-        ran = engine.run(records, replace(QUICK, start_ns=start_ns))
-        if ran.report["start_monotonic_ns"] == start_ns:
-            break
-    assert ran.report["start_monotonic_ns"] == start_ns
-    assert ran.report["state"] == "finished"
-    assert (ran.results["issue_ns"] >= records["deadline_ns"]).all()
-    assert time.monotonic_ns() > start_ns + 19 * MS
-
-
-def test_an_engine_that_misses_the_common_start_is_refused(engine: Engine, tmp_path: Path) -> None:
-    schedule = write_schedule(tmp_path / "s.schedule", write(), 8 * MIB)
-    late = replace(QUICK, start_ns=time.monotonic_ns())
-    with pytest.raises(CellFailed, match=r"ready \d+ ms after the common start of all drives"):
-        native.run_engine(engine.target, identity(engine.target), schedule, tmp_path, late)

@@ -31,14 +31,8 @@ def add_parser(commands: Any) -> None:
     )
     words = "trace in Parquet, or a name of the catalogue in traces/"
     completed_by(parser.add_argument("trace", metavar="TRACE", help=words), traces)
-    to = parser.add_mutually_exclusive_group(required=True)
-    to.add_argument("--target", help="drive of the drive sheet, or path of a loop device or file that you own")
-    to.add_argument(
-        "--volume", action="append", default=[], metavar="NAME=TARGET",
-        help="target of a volume, if the trace has several; one for each",
-    )  # fmt: skip
     parser.add_argument(
-        "--skip-volume", action="append", default=[], metavar="NAME", help="leave this volume out; repeatable"
+        "--target", required=True, help="drive of the drive sheet, or path of a loop device or file that you own"
     )
     parser.add_argument(
         "-o", "--output", type=Path, required=True, metavar="OUT", help="Parquet file to write, one row per request"
@@ -88,19 +82,17 @@ def add_parser(commands: Any) -> None:
 
 
 def _replay(options: argparse.Namespace) -> int:
-    from drivelab.replay.volumes import ONLY
-    from drivelab.run.replays import replay_targets, single_replay
+    from drivelab.run.replays import single_replay
     from drivelab.trace import trace_catalogue
 
     trace = trace_catalogue.locate(options.trace)
     report = single_replay.replay(
         trace,
-        {ONLY: options.target} if options.target is not None else replay_targets.targets_of(trace, options.volume),
+        options.target,
         options.output,
         _choice(options),
         _engine_options(options),
         sheet=options.drives,
-        skipped=options.skip_volume,
         prefill=options.prefill,
         destroy=options.yes,
     )
@@ -153,13 +145,7 @@ def lines(report: Mapping[str, Any], output: Path) -> Iterator[str]:
     yield from map(_mark, report["marks"])
     yield f"{report['trace']['name']} on {report['target']['label']}: {report['timing']}, engine {report['engine']}"
     yield from _host(report)
-    volumes = report.get("volumes", {})
-    if len(volumes) != 1:  # the results of one volume are those of the whole replay
-        yield from _part(report)
-    for name, part in volumes.items():
-        yield f"volume {name} on {part['target']['label']}:"
-        own_marks = [_mark(mark) for mark in part["marks"] if mark not in report["marks"]]
-        yield from (f"  {line}" for line in [*own_marks, *_part(part)])
+    yield from _results(report)
     yield f"requests: {output}"
 
 
@@ -175,8 +161,8 @@ def _host(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"wake-up delay of this host: {_spread(wakeup)}"
 
 
-def _part(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the results of a replay, or of one of its volumes."""
+def _results(report: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the results of a replay."""
     yield _fidelity(report)
     overlaps = report["overlaps"]
     if overlaps["trace"] or overlaps["replay"]:

@@ -32,7 +32,7 @@ struct engine {
     const struct options *options;
     struct schedule *schedule;
     struct results *results;
-    struct target *targets; /* as many as schedule->targets */
+    struct target *target;
     struct issuer *issuers; /* as many as options->threads */
     struct pager pager;
     struct waiting waiting;
@@ -123,7 +123,7 @@ static inline void engine_stop(struct engine *engine, enum state state)
    the driver can poll for. */
 static inline bool needs_thread(const struct engine *engine, unsigned operation)
 {
-    return !engine->targets->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
+    return !engine->target->nvme && (operation > FLUSH || (operation == FLUSH && engine->options->polled));
 }
 
 /* Return whether a thread must ask for ended jobs: nothing announces them to a polled ring, whose thread never sleeps

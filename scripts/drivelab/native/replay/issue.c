@@ -128,9 +128,9 @@ static void put_into_ring(struct issuer *issuer, const struct schedule_record *r
     struct io_uring_sqe *sqe = io_uring_get_sqe(&issuer->ring);
     uint32_t bytes = (uint32_t)record->length_bytes;
     bool fixed = issuer->buffers.registered && slot->piece.registered;
-    int file = (int)target_of(record); /* registered */
-    if (issuer->engine->targets->nvme) {
-        nvme_put(sqe, issuer->engine->targets, record, slot->piece.at, &issuer->ranges[slot - issuer->slots]);
+    int file = 0; /* registered */
+    if (issuer->engine->target->nvme) {
+        nvme_put(sqe, issuer->engine->target, record, slot->piece.at, &issuer->ranges[slot - issuer->slots]);
     } else if (record->operation == READ) {
         if (fixed)
             io_uring_prep_read_fixed(sqe, file, slot->piece.at, bytes, record->offset_bytes, READ_BUFFER);
@@ -166,8 +166,7 @@ static bool prepare(struct issuer *issuer, const struct schedule_record *record,
     if (needs_thread(engine, record->operation))
         issuer->jobs[issuer->job_count++] = (struct job){
             .offset_bytes = record->offset_bytes, .length_bytes = record->length_bytes,
-            .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation,
-            .target = (uint8_t)target_of(record)};
+            .slot = (uint32_t)(slot - issuer->slots), .operation = record->operation};
     else
         put_into_ring(issuer, record, slot);
 

@@ -12,10 +12,8 @@
 struct options {
     const char *schedule, *results;
     const char *nvme; /* NULL: requests go through the block layer */
-    const char *target[MOST_TARGETS], *identity[MOST_TARGETS]; /* one of each for a volume, in this order */
-    unsigned targets, identities;
+    const char *target, *identity;
     uint64_t depth, requests, seed, spin_us; /* requests 0: the whole schedule, once */
-    uint64_t start_ns;                       /* of the monotonic clock, common to several engines; 0: at once */
     double watchdog_s, runtime_s;            /* runtime 0: no limit */
     int cpus[MOST_THREADS], priority;        /* a CPU for each thread, -1: any; 0: no real-time priority */
     unsigned threads;

@@ -106,7 +106,7 @@ uint32_t reap(struct issuer *issuer)
             uint32_t number = (uint32_t)cqe->user_data;
             if (issuer->trial.counts)
                 count_for_trial(issuer, number, now);
-            complete(issuer, number, engine->targets->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
+            complete(issuer, number, engine->target->nvme ? nvme_result(cqe->res, issuer->slots[number].length_bytes)
                                                           : cqe->res, now);
             last = now;
             count++;

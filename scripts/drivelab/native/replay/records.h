@@ -12,8 +12,6 @@ enum operation { READ, WRITE, FLUSH, DISCARD, WRITE_ZEROES, OPERATIONS };
 
 #define FUA 1u
 #define MORE 2u
-#define TARGET_SHIFT 4u /* the upper bits of `flags`: which target the request goes to */
-#define MOST_TARGETS 16u
 #define LONGEST_TRANSFER_BYTES (UINT32_C(64) << 20)
 #define MOST_IN_FLIGHT 4096u
 
@@ -24,7 +22,6 @@ struct schedule_header {
     uint64_t count, checksum, target_bytes;
     uint32_t block_bytes, longest_bytes;
     uint64_t further;
-    uint32_t targets, reserved; /* targets 0: one */
 };
 
 struct schedule_record {
@@ -66,7 +63,7 @@ struct result_record {
     uint16_t in_flight;
 };
 
-_Static_assert(sizeof(struct schedule_header) == 64 && sizeof(struct schedule_record) == 40 &&
+_Static_assert(sizeof(struct schedule_header) == 56 && sizeof(struct schedule_record) == 40 &&
                    sizeof(struct further_dependency) == 8, "schedule's layout");
 _Static_assert(sizeof(struct results_header) <= RESULTS_HEADER_BYTES && sizeof(struct result_record) == 24,
                "results' layout");

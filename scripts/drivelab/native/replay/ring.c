@@ -76,21 +76,19 @@ static int register_buffers(struct io_uring *ring, const struct buffers *buffers
     return -io_uring_register_buffers(ring, areas, BUFFERS);
 }
 
-bool ring_register(struct io_uring *ring, const struct target *targets, unsigned count, struct buffers *buffers,
+bool ring_register(struct io_uring *ring, const struct target *target, struct buffers *buffers,
                    struct refusal *refusal)
 {
     /* Some kernels refuse NVMe commands with registered buffers of several pages (EINVAL, Linux 6.1). */
-    int error = targets->nvme ? ENOMEM : register_buffers(ring, buffers);
+    int error = target->nvme ? ENOMEM : register_buffers(ring, buffers);
     buffers->registered = !error;
     /* ENOMEM: above the limit of locked memory (io_uring_register(2)). Requests then use the same areas without
        registration; the kernel maps them again for each request, which takes CPU time. */
     if (error && error != ENOMEM)
         return refuse(refusal, BAD_HOST, "cannot register the replay's buffers with io_uring (%s)",
                       strerror(error));
-    int files[MOST_TARGETS];
-    for (unsigned i = 0; i < count; i++)
-        files[i] = targets[i].nvme ? targets[i].nvme : targets[i].file;
-    error = -io_uring_register_files(ring, files, count);
+    int file = target->nvme ? target->nvme : target->file;
+    error = -io_uring_register_files(ring, &file, 1);
     if (error)
         return refuse(refusal, BAD_HOST, "cannot register the target with io_uring (%s)", strerror(error));
     return true;

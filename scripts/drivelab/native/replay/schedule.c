@@ -33,9 +33,6 @@ static bool check_header(const struct schedule *schedule, const char *path, stru
     if (header->longest_bytes > LONGEST_TRANSFER_BYTES)
         return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has transfers of %" PRIu32 " bytes; the limit is %"
                       PRIu32, path, header->longest_bytes, LONGEST_TRANSFER_BYTES);
-    if (header->targets > MOST_TARGETS)
-        return refuse(refusal, BAD_SCHEDULE, "%s: the schedule has %" PRIu32 " targets; the limit is %u", path,
-                      header->targets, MOST_TARGETS);
     return true;
 }
 
@@ -46,11 +43,8 @@ static const char *fault(const struct schedule *schedule, const struct schedule_
     const struct schedule_header *header = &schedule->header;
     if (record->operation >= OPERATIONS)
         return "has an unknown operation";
-    unsigned flags = record->flags & ((1u << TARGET_SHIFT) - 1);
-    if (flags & ~(FUA | MORE) || (flags & FUA && record->operation != WRITE))
+    if (record->flags & ~(FUA | MORE) || (record->flags & FUA && record->operation != WRITE))
         return "has flags that its operation does not support";
-    if (target_of(record) >= schedule->targets)
-        return "goes to a target that the schedule does not have";
     if (record->deadline_ns > LONGEST_NS || record->think_ns > LONGEST_NS)
         return "has a time beyond 36 years";
     if (record->deadline_ns < least_deadline)
@@ -124,10 +118,7 @@ static bool check_records(struct schedule *schedule, const char *path, struct re
                 sum += factor * words[word];
             deadline = record->deadline_ns;
             schedule->operations[record->operation]++;
-            uint64_t end_bytes = record->offset_bytes + record->length_bytes;
-            if (end_bytes > schedule->of_target[target_of(record)].reach_bytes)
-                schedule->of_target[target_of(record)].reach_bytes = end_bytes;
-            schedule->of_target[target_of(record)].changes |= record->operation != READ && record->operation != FLUSH;
+            schedule->changes |= record->operation != READ && record->operation != FLUSH;
             schedule->dependencies |= record->after != 0;
             schedule->with_more += (record->flags & MORE) != 0;
             if (record->length_bytes > schedule->longest[record->operation])
@@ -153,7 +144,6 @@ bool schedule_open(struct schedule *schedule, const char *path, struct refusal *
     memcpy(&schedule->header, schedule->mapped.at, sizeof schedule->header);
     schedule->records = (const struct schedule_record *)(schedule->mapped.at + sizeof schedule->header);
     if (check_header(schedule, path, refusal)) {
-        schedule->targets = schedule->header.targets ? schedule->header.targets : 1;
         schedule->further = (const struct further_dependency *)(schedule->records + schedule->header.count);
         if (check_records(schedule, path, refusal))
             return true;

@@ -17,15 +17,8 @@ struct schedule {
     uint64_t with_more; /* records with further dependencies */
     uint64_t longest[OPERATIONS]; /* bytes */
     bool dependencies, deadlines; /* whether any record has one */
-    unsigned targets;
-    struct {
-        uint64_t reach_bytes; /* end of the last request */
-        bool changes;
-    } of_target[MOST_TARGETS];
+    bool changes; /* whether any record changes the target */
 };
-
-/* Return the number of the target that a request goes to. */
-static inline unsigned target_of(const struct schedule_record *record) { return record->flags >> TARGET_SHIFT; }
 
 /* Map and validate the whole schedule; false with a refusal, and nothing left open, on failure. */
 bool schedule_open(struct schedule *, const char *path, struct refusal *);

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,21 +11,9 @@ import pandas as pd
 from drivelab.replay.conflict_policy import accesses_of
 from drivelab.replay.conflicts import Overlaps
 from drivelab.replay.evaluation.requests import operation_codes, times_ns
-from drivelab.replay.outcome import read_outcome
 from drivelab.trace.parquet_schema import BATCH_ROWS
 
 COLUMNS = ("operation", "offset_bytes", "length_bytes", "issue_ns", "complete_ns")
-
-
-def overlaps_in(outcome: Path, planned: Mapping[str, Any], volume: str | None = None) -> dict[str, Any]:
-    """Return `overlaps` of a replay's outcome; of several volumes the sums, as each has its own addresses."""
-    volumes = planned.get("volumes", {})
-    if not volumes or volume is not None:
-        of_volume = planned if volume is None else {**planned, **volumes[volume]}
-        return overlaps(read_outcome(outcome, COLUMNS, volume), of_volume)
-    each = [overlaps_in(outcome, planned, name) for name in volumes]
-    sums = {key: [found[key] for found in each if found[key] is not None] for key in ("trace", "waiting", "replay")}
-    return {**each[0], **{key: sum(counts) if counts else None for key, counts in sums.items()}}
 
 
 def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, Any]:

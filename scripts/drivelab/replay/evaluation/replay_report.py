@@ -24,7 +24,8 @@ from drivelab.replay.evaluation.fidelity import (
 )
 from drivelab.replay.evaluation.marks import FINISHED, TIME_IS_UP
 from drivelab.replay.evaluation.metrics import compare_with_trace, in_flight, response, service
-from drivelab.replay.evaluation.overlaps import overlaps_in
+from drivelab.replay.evaluation.overlaps import COLUMNS as OVERLAP_COLUMNS
+from drivelab.replay.evaluation.overlaps import overlaps
 from drivelab.replay.evaluation.requests import (
     answered,
     completed,
@@ -103,14 +104,12 @@ _RESPONSE = ("operation", "deadline_ns", "issue_ns", "complete_ns", "error")
 _DEPTH = ("issue_ns", "complete_ns", "trace_queue_ns", "trace_latency_ns")
 
 
-def report(outcome: Path, prepared: Mapping[str, Any], engine: str, volume: str | None = None) -> dict[str, Any]:
+def report(outcome: Path, prepared: Mapping[str, Any], engine: str) -> dict[str, Any]:
     """Return the report of the replay in `outcome`; unknown values are null.
 
-    `outcome` is a file of drivelab.replay.outcome. `volume`: report of this volume alone, of a replay of several.
-
-    `prepared` is Prepared.to_mapping(), `engine` the engine's name. Counts are {operation: {requests, bytes}};
-    `completed` succeeded, `failed` returned an error. A `partial` report covers only the replayed part and has no
-    score, as the workload differs. `marks` have the form "word: sentence".
+    `outcome` is a file of drivelab.replay.outcome, `prepared` is Prepared.to_mapping(), `engine` the engine's name.
+    Counts are {operation: {requests, bytes}}; `completed` succeeded, `failed` returned an error. A `partial` report
+    covers only the replayed part and has no score, as the workload differs. `marks` have the form "word: sentence".
 
     Needs about 100 B of memory per request. Raises UserError when the outcome cannot be read.
     """
@@ -118,8 +117,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: str, volume: str 
     results = about["results"]
     choice = ReplayChoice.from_mapping(prepared["choice"])
     state = KILLED if results["state"] in _AT_WORK else str(results["state"])
-    mapping = prepared["mapping"] if volume is None else prepared["mapping"]["volumes"][volume]
-    read = functools.partial(read_outcome, outcome, volume=volume)
+    read = functools.partial(read_outcome, outcome)
     times = _times(read(_TIMES), choice, about["planned_requests"])
     last_ns = float(results.get("heartbeat_ns", 0))
     served, by_operation = _served(read(_SERVICE), last_ns)
@@ -133,7 +131,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: str, volume: str 
         "timing": choice.words(),
         "timing_mode": choice.timing.mode,
         "choice": choice.to_mapping(),
-        "mapping": mapping,
+        "mapping": prepared["mapping"],
         "dependencies": choice.dependencies,
         "state": state,
         "partial": partial or state not in (FINISHED, TIME_IS_UP),
@@ -146,7 +144,7 @@ def report(outcome: Path, prepared: Mapping[str, Any], engine: str, volume: str 
         **served,
         "response_us": response(read(_RESPONSE)) if choice.is_open_loop else None,
         "in_flight": in_flight(read(_DEPTH), last_ns),
-        "overlaps": overlaps_in(outcome, prepared.get("conflicts") or {}, volume),
+        "overlaps": overlaps(read(OVERLAP_COLUMNS), prepared.get("conflicts") or {}),
         "trace_duration_s": prepared["trace_duration_s"],
         "planned_issue_span_s": prepared["issue_span_s"],
         "operations": by_operation.to_dict("records"),

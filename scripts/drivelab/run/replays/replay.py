@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,13 @@ from drivelab.replay.prefill import check_prefill, prefill_options, prefill_sche
 from drivelab.run.fio_cell import Bench
 from drivelab.run.progress import Progress
 from drivelab.run.schedules import Scheduled
-from drivelab.run.together import Barrier
-
-READY_S, READY_S_PER_REQUEST = 5.0, 2e-6
-"""Time until the engine is ready even on a busy host, for drives that begin together; the second part is for the
-results' file. An engine that is late ends the measurement."""
 
 
 def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str, Any]) -> None:
     """Replay the plan's traces in their order, pass after pass: first cold passes, then warm passes.
 
-    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Drives that
-    replay the volumes of one trace begin each pass together, and repeat until all have enough. Raises CellFailed when a
-    replay fails.
+    The relative standard error decides between 3, 5 and 7 warm passes, unless the plan gives a number. Raises
+    CellFailed when a replay fails.
     """
     journal = bench.recording.journal()
     done = [line for line in journal if line["event"] == "replay" and line["step"] == step]
@@ -42,15 +36,9 @@ def run_replay(bench: Bench, progress: Progress, step: int, fields: Mapping[str,
         written = {line["trace"] for line in journal if line["event"] == "prefill" and line["step"] == step}
         left = [trace for trace in traces if trace.name not in written]
         _prefill(bench, progress, step, left)
-    barrier = bench.barrier if "volumes" in bench.plan.subject else None
-    while True:
+    while not _enough(_passes(done, whole), fields):
         repeat, place = 1 + len(done) // whole, len(done) % whole
-        enough = _enough(_passes(done, whole), fields)
-        if barrier is not None:
-            enough = barrier.wait(f"before pass {repeat} of step {step}", enough=enough).enough
-        if enough:
-            return
-        done.append(_replay_counted(bench, progress, _Run(step, repeat, traces[place], fields), barrier))
+        done.append(_replay_counted(bench, progress, _Run(step, repeat, traces[place], fields)))
 
 
 def _passes(done: Sequence[Mapping[str, Any]], traces: int) -> list[Sequence[Mapping[str, Any]]]:
@@ -113,7 +101,7 @@ class _Run:
         return {key: self.fields[key] for key in ("phase", "phase_pass") if key in self.fields}
 
 
-def _replay_counted(bench: Bench, progress: Progress, run: _Run, barrier: Barrier | None) -> dict[str, Any]:
+def _replay_counted(bench: Bench, progress: Progress, run: _Run) -> dict[str, Any]:
     """Replay one trace, again if load of others disturbed it, and append what counts to the journal; return its line.
 
     A cold run and the pass of a phase are not repeated: the next one would find the drive in another state.
@@ -122,22 +110,17 @@ def _replay_counted(bench: Bench, progress: Progress, run: _Run, barrier: Barrie
     first = f"cells/{run.step}-replay{run.repeat}-{run.trace.name}"
 
     def attempt(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        return _replay_once(bench, progress, run, name, barrier)
+        return _replay_once(bench, progress, run, name)
 
-    alike = run.warm and not run.phase and barrier is None
+    alike = run.warm and not run.phase
     line, facts = bench.undisturbed(first, attempt, place, lambda line: line, alike=alike)
     line = {**place, **line, **facts}
     bench.recording.append("replay", **line)
     return line
 
 
-def _replay_once(
-    bench: Bench, progress: Progress, run: _Run, name: str, barrier: Barrier | None
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Replay one trace once, with its evidence in folder `name`; return what it gave and the facts for the journal.
-
-    Drives with a `barrier` begin at a common time, `start_ns` in the journal, on CLOCK_MONOTONIC.
-    """
+def _replay_once(bench: Bench, progress: Progress, run: _Run, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Replay one trace once, with its evidence in folder `name`; return what it gave and the facts for the journal."""
     fields, trace, repeat = run.fields, run.trace, run.repeat
     suffix = f", {run.phase['phase']} {run.phase['phase_pass']}" if run.phase else ""
     text = f"replay {repeat} ({'warm' if run.warm else 'cold'}) of at most {_most(fields)} of {trace.name}{suffix}"
@@ -158,17 +141,9 @@ def _replay_once(
         nvme="nvme" in issued,
         seed=bench.plan.seed(name),
     )
-    common: dict[str, int] = {}
 
     def act(folder: Path) -> Timing | None:
-        # Only now, because the samples before a replay take a different time for each drive.
-        if barrier is not None:
-            lead_s = READY_S + READY_S_PER_REQUEST * trace.prepared.requests
-            release = barrier.wait(f"start of pass {repeat} of step {run.step}", lead_s=lead_s)
-            if bench.plan.clock == "wall":
-                common["start_ns"] = release.start_ns
-        timed = replace(options, start_ns=common.get("start_ns"))
-        return bench.device.replay(trace.prepared, folder, timed, tick)
+        return bench.device.replay(trace.prepared, folder, options, tick)
 
     try:
         directory, facts = bench.run(name, act, counted=not options.nvme)
@@ -183,7 +158,7 @@ def _replay_once(
     measured = ("busy_s", "bandwidth_mib_s", "access_time_us", "score", "duration_s")
     line = {
         "warm": run.warm, **run.phase, "trace_sha256": trace.sha256,
-        "choice": fields["choice"], "engine": report["engine"], **common,
+        "choice": fields["choice"], "engine": report["engine"],
         "metrics": {"reads_and_writes": reads_and_writes, "bytes": moved, **{key: report[key] for key in measured}},
     }  # fmt: skip
     return line, {**replay_writes(report), **facts}
