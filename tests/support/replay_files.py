@@ -45,20 +45,10 @@ def make_records(rows: Iterable[Mapping[str, Any]]) -> Records:
     return schedule
 
 
-def write_schedule(
-    path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK, further: Records | None = None,
-) -> Path:  # fmt: skip
+def write_schedule(path: Path, made: Records, target_bytes: int = 1 << 20, block_bytes: int = BLOCK) -> Path:
     with ScheduleWriter(path, target_bytes, block_bytes) as writer:
-        writer.write(made, further)
+        writer.write(made)
     return path
-
-
-def make_further(made: Records, waits: Iterable[tuple[int, int]]) -> Records:
-    """Return further dependencies from pairs of a record and an earlier one, and set the flag of the records."""
-    pairs = sorted(set(waits), key=lambda wait: (wait[0], -wait[1]))
-    further = np.array([(later, earlier + 1) for later, earlier in pairs], engine_records.FURTHER_DEPENDENCY)
-    made["flags"][[later for later, _ in pairs]] |= engine_records.MORE
-    return further
 
 
 def identity(path: str | Path) -> str:
@@ -85,7 +75,6 @@ class Ran:
     report: dict[str, Any]
     results: Records
     schedule: Records
-    further: Records
 
     @property
     def issued(self) -> Records:
@@ -106,13 +95,12 @@ class Engine:
         made: Records,
         options: EngineOptions,
         block_bytes: int = BLOCK,
-        further: Records | None = None,
         **more: str,
     ) -> list[str]:
         """Write the files of a run and return the engine's command line; `more` changes options in it."""
         self._runs += 1
         path = self.folder / f"{self._runs}.schedule"
-        schedule = write_schedule(path, made, self.target_bytes, block_bytes, further)
+        schedule = write_schedule(path, made, self.target_bytes, block_bytes)
         header = open_schedule(schedule).header
         directory = self.folder / f"run{self._runs}"
         directory.mkdir()
@@ -138,7 +126,7 @@ class Engine:
         schedule = open_schedule(self.folder / f"{self._runs}.schedule")
         results = np.array(open_results(directory / native.RESULTS).records)
         report = native.engine_report(directory)
-        return Ran(process.returncode, words, report, results, schedule.records, schedule.further)
+        return Ran(process.returncode, words, report, results, schedule.records)
 
     def live_header(self) -> dict[str, Any]:
         """Return the present header of the last started engine's results."""

@@ -25,13 +25,11 @@ def replay(fields: Mapping[str, Any]) -> dict[str, Any]:
         ReplayChoice,
     )
 
-    dependencies, conflicts = fields.get("dependencies", "none"), fields.get("conflicts", "as-traced")
     with at():
         choice = ReplayChoice(
             timing=timing(fields["timing"]),
             mapping=MappingChoice(fields.get("mapping", "auto")),
-            dependencies=dependencies,
-            conflicts=conflicts,
+            dependencies=fields.get("dependencies", "none"),
         )
     with at("until"):
         until = repeats(fields["until"])

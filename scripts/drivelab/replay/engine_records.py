@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,8 +20,6 @@ from drivelab.trace.parquet_schema import OPERATIONS
 OPERATION_CODES = {name: code for code, name in enumerate(OPERATIONS)}
 FUA = 1
 """Bit of `flags`: the write must be on stable media when it completes (RWF_DSYNC)."""
-MORE = 2
-"""Bit of `flags`: the record has dependencies after the first one, in FURTHER_DEPENDENCY."""
 LONGEST_TRANSFER_BYTES = 64 << 20
 """Limit for reads and writes, whose buffers are registered before the start. Discards and write-zeroes have none."""
 
@@ -37,7 +34,6 @@ SCHEDULE_HEADER = np.dtype(
         ("target_bytes", "<u8"),  # no request ends beyond
         ("block_bytes", "<u4"),  # offsets and lengths are multiples of it
         ("longest_bytes", "<u4"),  # longest read or write
-        ("further", "<u8"),  # number of FURTHER_DEPENDENCY after the records
     ]
 )
 SCHEDULE_RECORD = np.dtype(
@@ -52,12 +48,6 @@ SCHEDULE_RECORD = np.dtype(
         ("flags", "u1"),
     ]
 )
-
-FURTHER_DEPENDENCY = np.dtype([("index", "<u4"), ("after", "<u4")])
-"""The record `index` also waits for `after` (1 + index of an earlier record), without a think time.
-
-By record; of one record, the latest first: when that one is complete, the others usually are.
-"""
 
 RESULTS_MAGIC = b"DLRESLT1"
 RESULTS_HEADER_BYTES = 4096
@@ -110,17 +100,16 @@ RESULT_RECORD = np.dtype(
 )
 
 Records = npt.NDArray[np.void]
-_CHUNK_BYTES = 8 << 20
 
 
-def checksum(records: Records, first: int = 0, before: int = 0, behind: int = 0) -> int:
+def checksum(records: Records, first: int = 0, before: int = 0) -> int:
     """Return the sum of (2 i + 1) w_i modulo 2^64 over all 64-bit words w.
 
     Any altered or moved word changes the sum. For partial sums, `first` is the index of the first record given and
-    `before` the sum of all earlier records. Further dependencies follow `behind` records.
+    `before` the sum of all earlier records.
     """
     words = np.ascontiguousarray(records).view("<u8")
-    start = (first * records.dtype.itemsize + behind * SCHEDULE_RECORD.itemsize) // 8
+    start = first * records.dtype.itemsize // 8
     factors = np.arange(start, start + len(words), dtype="<u8") * np.uint64(2) + np.uint64(1)
     with np.errstate(over="ignore"):
         return (before + int((words * factors).sum(dtype="<u8"))) & (2**64 - 1)
@@ -138,13 +127,10 @@ class ScheduleWriter:
     def __enter__(self) -> Self:
         self._file = self._part.open("wb")
         self._file.write(bytes(SCHEDULE_HEADER.itemsize))
-        self._further_file = TemporaryFile(dir=self._path.parent)
         return self
 
-    def write(self, records: Records, further: Records | None = None) -> None:
-        """Append records of SCHEDULE_RECORD, and FURTHER_DEPENDENCY of those with the flag MORE."""
-        if further is not None:
-            self._further_file.write(np.ascontiguousarray(further).tobytes())
+    def write(self, records: Records) -> None:
+        """Append records of SCHEDULE_RECORD."""
         self.checksum = checksum(records, self.count, self.checksum)
         moving = records["length_bytes"][records["operation"] <= OPERATION_CODES["write"]]
         self._longest = max(self._longest, int(moving.max(initial=0)))
@@ -154,30 +140,16 @@ class ScheduleWriter:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
             if kind is None:
-                further = self._append_further()
                 header = np.zeros(1, SCHEDULE_HEADER)
                 header[0] = (SCHEDULE_MAGIC, SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize, self.count,
-                             self.checksum, self._target_bytes, self._block_bytes, self._longest,
-                             further)  # fmt: skip
+                             self.checksum, self._target_bytes, self._block_bytes, self._longest)  # fmt: skip
                 self._file.seek(0)
                 self._file.write(header.tobytes())
                 self._file.close()
                 self._part.replace(self._path)
         finally:
             self._file.close()
-            self._further_file.close()
             self._part.unlink(missing_ok=True)
-
-    def _append_further(self) -> int:
-        """Append the further dependencies to the records, and return their number."""
-        count = 0
-        self._further_file.seek(0)
-        while content := self._further_file.read(_CHUNK_BYTES):
-            further = np.frombuffer(content, FURTHER_DEPENDENCY)
-            self.checksum = checksum(further, count, self.checksum, behind=self.count)
-            self._file.write(content)
-            count += len(further)
-        return count
 
 
 @dataclass(frozen=True)
@@ -186,8 +158,6 @@ class Mapped:
 
     header: dict[str, Any]
     records: Records
-    further: Records
-    """FURTHER_DEPENDENCY of a schedule; empty for results."""
 
 
 def open_schedule(path: Path) -> Mapped:
@@ -232,7 +202,6 @@ def _open(
     fields = content[: header.itemsize].view(header)[0]
     values = {name: fields[name].item() for name in header.names or () if name != "magic"}
     end = start + values[count] * record.itemsize
-    whole = end + values.get("further", 0) * FURTHER_DEPENDENCY.itemsize
-    if len(content) != whole or values["record_bytes"] != record.itemsize:
+    if len(content) != end or values["record_bytes"] != record.itemsize:
         raise UserError(f"{path}: the replay's {kind} is cut off or of another version; replay again")
-    return Mapped(values, content[start:end].view(record), content[end:].view(FURTHER_DEPENDENCY))
+    return Mapped(values, content[start:end].view(record))

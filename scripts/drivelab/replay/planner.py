@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from drivelab.core.behind import Behind
 from drivelab.core.errors import UserError
-from drivelab.replay.conflict_policy import ConflictPolicy
+from drivelab.replay.conflicts import Overlaps, accesses_of
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import FUA, SCHEDULE_RECORD, Records
 from drivelab.replay.mapping import Columns, Parts
@@ -46,9 +46,9 @@ PLANNED = pa.schema(
     ]
 )
 """`deadline_ns`: null for timing `asap`. `preflush`: this flush belongs to the next write. `after`: index of the row
-whose completion this row waits for, -1 for none; it may also wait for more rows that overlap it. `trace_queue_ns`: as
-in the trace. `trace_latency_ns`: from there to the completion in the trace; null if unknown, on the flush of a
-preflush (its write has the value), and on all but the last part of a split request.
+whose completion this row waits for, -1 for none. `trace_queue_ns`: as in the trace. `trace_latency_ns`: from there to
+the completion in the trace; null if unknown, on the flush of a preflush (its write has the value), and on all but the
+last part of a split request.
 """
 
 _DELTA = ("deadline_ns", "offset_bytes", "after", "trace_queue_ns", "trace_latency_ns")
@@ -112,10 +112,9 @@ MOST_RECORDS = 2**32 - 2
 
 
 class Part(NamedTuple):
-    """Records of a schedule, their further dependencies, and the same number of PLANNED rows."""
+    """Records of a schedule, and the same number of PLANNED rows."""
 
     records: Records
-    further: Records | None
     rows: pa.Table
 
 
@@ -127,10 +126,12 @@ class Planner:
 
     def __init__(
         self, placement: Placement, clock: Clock, depths: Depths, dependencies: Dependencies,
-        conflicts: ConflictPolicy, *, has_deadlines: bool,
+        overlaps: Overlaps | None, *, has_deadlines: bool,
     ) -> None:  # fmt: skip
         self._placement, self._clock, self._depths, self._dependencies = placement, clock, depths, dependencies
-        self._conflicts = conflicts
+        self._overlaps = overlaps
+        self.overlapping = None if overlaps is None else 0
+        """Requests so far that overlap another in flight in the trace; None if that is not known."""
         self._has_deadlines = has_deadlines
         self._records = 0
         self._first_ns: int | None = None
@@ -182,13 +183,15 @@ class Planner:
             )
         )
         records, row_of = _records(columns), parts.row_of
-        further = self._conflicts.apply(records, batch.queue_ns[row_of], batch.complete_ns[row_of])
-        columns.after = records["after"].astype(np.int64) - 1
+        if self._overlaps is not None and self.overlapping is not None:
+            accesses = accesses_of(columns.operation, columns.offset_bytes, columns.length_bytes)
+            found = self._overlaps.of(accesses, batch.queue_ns[row_of], batch.complete_ns[row_of])
+            self.overlapping += int(found.sum())
         if not parts.single:
             requests = requests.take(pa.array(row_of))
         self._requests += np.bincount(columns.operation, minlength=len(OPERATIONS))
         self._bytes += [int(columns.length_bytes[columns.operation == code].sum()) for code in range(len(OPERATIONS))]
-        return Part(records, further, self._rows(requests, columns))
+        return Part(records, self._rows(requests, columns))
 
     def _rows(self, requests: pa.RecordBatch, columns: Columns) -> pa.Table:
         count = requests.num_rows

@@ -16,7 +16,7 @@ import pyarrow as pa
 from drivelab.core.errors import UserError
 from drivelab.plan.replay_choice import ReplayChoice
 from drivelab.replay import compiled, survey
-from drivelab.replay.conflict_policy import ConflictPolicy
+from drivelab.replay.conflicts import Overlaps
 from drivelab.replay.dependencies import Dependencies
 from drivelab.replay.engine_records import ScheduleWriter
 from drivelab.replay.mapping import Mapper, MappingReport
@@ -157,8 +157,8 @@ class Prepared:
     provenance: Mapping[str, Any]
     """Provenance of the trace."""
     counts: Mapping[str, Mapping[str, int]]
-    conflicts: Mapping[str, Any]
-    """See drivelab.replay.conflict_policy.ConflictPolicy.finish."""
+    overlapping: int | None
+    """Requests that overlap another in flight in the trace; None if the trace has no completions."""
 
     def planned_counts(self) -> dict[str, dict[str, int]]:
         """Return records and bytes of every operation of OPERATIONS."""
@@ -178,7 +178,7 @@ class Prepared:
             "lost": self.lost,
             "provenance": dict(self.provenance),
             "planned": self.planned_counts(),
-            "conflicts": dict(self.conflicts),
+            "overlapping": self.overlapping,
         }
 
 
@@ -217,24 +217,22 @@ def _prepare(
     if not times.transfers:
         raise UserError("the trace holds neither reads nor writes, so there is nothing to replay")
     clock, dependencies = Clock(choice.timing, times), Dependencies(choice.dependencies, times)
-    conflicts = ConflictPolicy(choice.conflicts, times)
     placement = Placement(Mapper(choice.mapping, times, capacity_bytes, block_bytes), times)
     planner = Planner(
         placement,
         clock,
         Depths(choice, times),
         dependencies,
-        conflicts,
+        Overlaps() if times.completed else None,
         has_deadlines=choice.timing.has_deadlines,
     )
     with PlannedWriter(planned) as rows:
         with ScheduleWriter(schedule, capacity_bytes, block_bytes) as records:
             for batch in requests.batches(COLUMNS):
                 for part in planner.plan(batch):
-                    records.write(part.records, part.further)
+                    records.write(part.records)
                     rows.write(part.rows)
             dependencies.finish()
-            overlaps = conflicts.finish()
         span_ns = planner.span_ns if choice.timing.has_deadlines else times.last_queue_ns - times.first_ns
         prepared = Prepared(
             schedule=schedule,
@@ -248,7 +246,7 @@ def _prepare(
             lost=sum(dict(file.provenance.get("lost", {})).values()),
             provenance=file.provenance,
             counts=planner.counts(),
-            conflicts=overlaps,
+            overlapping=planner.overlapping,
         )
         rows.finish(prepared.to_mapping())
     return prepared

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from replay_files import BLOCK, Engine, direct_io_trouble, make_further, make_records, write_schedule
+from replay_files import BLOCK, Engine, direct_io_trouble, make_records, write_schedule
 
 from drivelab.native import ENGINE_COMPILER, ENGINE_LIBRARIES, ENGINE_SOURCES
 from drivelab.plan.replay_choice import MOST_IN_FLIGHT
 from drivelab.replay import native
 from drivelab.replay.engine_records import (
-    FURTHER_DEPENDENCY,
     SCHEDULE_HEADER,
     SCHEDULE_RECORD,
     Records,
@@ -60,13 +59,6 @@ def plausible(dice: random.Random, count: int) -> Records:
     return make_records(rows)
 
 
-def plausible_further(dice: random.Random, records: Records) -> Records | None:
-    """Return further dependencies of a third of the records that have a first one."""
-    waiting = [int(index) for index in np.flatnonzero(records["after"]) if dice.random() < 0.3]
-    waits = [(index, dice.randrange(index)) for index in waiting for _ in range(dice.randint(1, 3))]
-    return make_further(records, waits) if waits else None
-
-
 def mutated(dice: random.Random, whole: bytes) -> bytes:
     """Set fields to extreme values, change bytes, cut or extend the end; correct the checksum half of the time."""
     data = bytearray(whole)
@@ -108,23 +100,17 @@ def valid(data: bytes) -> bool:
     if (
         header["magic"] != b"DLSCHED1"
         or (header["header_bytes"], header["record_bytes"]) != (SCHEDULE_HEADER.itemsize, SCHEDULE_RECORD.itemsize)
-        or (end := int(header["count"]) * SCHEDULE_RECORD.itemsize)
-        + (further_bytes := int(header["further"]) * FURTHER_DEPENDENCY.itemsize)
-        != len(content)
+        or int(header["count"]) * SCHEDULE_RECORD.itemsize != len(content)
         or not (512 <= block <= 1 << 20 and block.bit_count() == 1 and longest <= 64 << 20)
     ):
         return False
-    rows, further = (
-        np.frombuffer(part, layout)
-        for part, layout in ((content[:end], SCHEDULE_RECORD), (content[end : end + further_bytes], FURTHER_DEPENDENCY))
-    )
+    rows = np.frombuffer(content, SCHEDULE_RECORD)
     before = 0
     for index, row in enumerate(rows):
         deadline, offset, length, think, after, _, operation, flags = row.tolist()
         if (
             operation > 4
-            or flags not in ((0, 1, 2, 3) if operation == 1 else (0, 2))
-            or (flags & 2 and not after)
+            or flags not in ((0, 1) if operation == 1 else (0,))
             or deadline < before
             or max(deadline, think) > 2**60
             or after > index
@@ -136,14 +122,7 @@ def valid(data: bytes) -> bool:
         ):
             return False
         before = deadline
-    waiting = further["index"].tolist()
-    if (
-        waiting != sorted(waiting)
-        or any(not 0 < after <= index for index, after in further.tolist())
-        or set(waiting) != set(np.flatnonzero(rows["flags"] & 2).tolist())
-    ):
-        return False
-    return int(header["checksum"]) == checksum(further, 0, checksum(rows), behind=len(rows))
+    return int(header["checksum"]) == checksum(rows)
 
 
 def verdicts(reader: Path, paths: Sequence[Path]) -> list[str]:
@@ -157,8 +136,7 @@ def test_the_reader_accepts_only_valid_schedules(reader: Path, tmp_path: Path) -
     for seed in range(FILES):
         dice = random.Random(seed)
         records = plausible(dice, dice.choice([0, 1, 3, 30]))
-        further = plausible_further(dice, records)
-        whole = write_schedule(tmp_path / "whole", records, TARGET_BYTES, further=further)
+        whole = write_schedule(tmp_path / "whole", records, TARGET_BYTES)
         data = mutated(dice, whole.read_bytes())
         paths.append(tmp_path / f"{seed}.schedule")
         paths[-1].write_bytes(data)
@@ -194,12 +172,10 @@ def test_a_whole_replay(tmp_path: Path, sanitizers: str, threads: int, depth: in
     program = build(tmp_path / "engine", *ENGINE_SOURCES.glob("*.c"), sanitizers=sanitizers)
     dice = random.Random(1)
     records = plausible(dice, 3000)
-    further = plausible_further(dice, records)
     long = make_records({"operation": "write", "deadline_ns": 4_000_000, "length_bytes": 6 << 20} for _ in range(12))
     ran = Engine(tmp_path, target, program).run(
         np.concatenate([records, long]),
         EngineOptions(watchdog_s=600, threads=threads, depth_limit=depth),
-        further=further,
     )
     assert (ran.status, ran.words, ran.report["state"]) == (0, "", "finished")
     assert ran.report["completed"] == 3012

@@ -10,7 +10,7 @@ import yaml
 
 from drivelab.core.errors import UserError
 from drivelab.plan.grammar import load, resolve
-from drivelab.plan.replay_choice import CONFLICTS, DEPENDENCIES, METHODS, MOST_IN_FLIGHT, TIMINGS, ReplayChoice
+from drivelab.plan.replay_choice import DEPENDENCIES, METHODS, MOST_IN_FLIGHT, TIMINGS, ReplayChoice
 
 RULE = {"relative_standard_error": {"threshold": "5%", "metric": "access_time_us"}}
 
@@ -69,13 +69,11 @@ def test_every_other_option_is_resolved(tmp_path: Path) -> None:
         "issued": ["nvme", "polled"],
         "cold_runs": 0,
     }
-    step = replay(
-        tmp_path, **fields, mapping="compact", dependencies="process", conflicts="ordered", until={"passes": 3}
-    )
+    step = replay(tmp_path, **fields, mapping="compact", dependencies="trace", until={"passes": 3})
     assert {key: step[key] for key in fields} == fields
     assert step["until"] == {"passes": 3}
     choice = ReplayChoice.from_mapping(step["choice"])
-    assert (choice.mapping.method, choice.dependencies, choice.conflicts) == ("compact", "process", "ordered")
+    assert (choice.mapping.method, choice.dependencies) == ("compact", "trace")
 
 
 def test_the_schema_lists_the_choices_of_the_replay() -> None:
@@ -86,7 +84,6 @@ def test_the_schema_lists_the_choices_of_the_replay() -> None:
     of = defs["replay"]["properties"]
     assert sorted(of["mapping"]["enum"]) == sorted(METHODS)
     assert sorted(of["dependencies"]["enum"]) == sorted(DEPENDENCIES)
-    assert sorted(of["conflicts"]["enum"]) == sorted(CONFLICTS)
     timing = defs["timing"]
     assert {*timing["then"]["enum"], *timing["else"]["then"]["properties"]} == set(TIMINGS)
     assert of["depth_limit"]["maximum"] == timing["else"]["then"]["properties"]["asap"]["maximum"] == MOST_IN_FLIGHT

@@ -56,9 +56,6 @@ def add_parser(commands: Any) -> None:
     )
     when.add_argument("--dependencies", choices=("none", "process", "cpu", "trace"), default="none",
                       help="a request waits for the last that its process, CPU or the trace saw complete")  # fmt: skip
-    when.add_argument("--conflicts", choices=("as-traced", "ordered", "refused"), default="as-traced",
-                      help="a request that overlaps an earlier one by address, and one of them writes: issue it as in "
-                      "the trace, let it wait, or refuse the trace if both are in flight together")  # fmt: skip
     where = parser.add_argument_group("where they go")
     mappings = ("auto", "exact", "modulo", "scale", "compact")
     where.add_argument(
@@ -112,7 +109,6 @@ def _choice(options: argparse.Namespace) -> ReplayChoice:
         TimingChoice(options.timing, factor=options.factor, idle_cap_s=cap_s, depth=options.depth),
         MappingChoice(options.mapping, range_start_bytes=start_bytes, range_bytes=range_bytes),
         options.dependencies,
-        options.conflicts,
     )
 
 

@@ -142,12 +142,9 @@ static inline const struct schedule_record *engine_record(const struct engine *e
 /* Prepare due requests, at most MOST_TOGETHER. Return when the next request can be issued without a completion of this
    thread before it, or NEVER. */
 int64_t issue_due(struct issuer *, int64_t now);
-/* Let a request wait for its first incomplete dependency, or become due if all are complete. The caller holds the
-   lock of the waiting requests. */
+/* Let a request wait for its dependency, or become due if that is complete. The caller holds the lock of the waiting
+   requests. */
 void issue_park(struct issuer *, uint32_t index);
-/* Return 1 + the index of the first incomplete dependency of a request that has some; 0 if all are complete, and then
-   raise `due` to the end of the waits for them. */
-uint32_t dependency_awaited(const struct engine *, uint32_t index, uint64_t *due);
 /* Submit the prepared requests. */
 void issue_submit(struct issuer *);
 /* Submit what is still in the ring; false while the kernel has no memory for it. Never waits, so that signals,

@@ -15,23 +15,36 @@ static void out_of_memory(void)
     abort();
 }
 
+/* Return whether the dependency of a request that has one is incomplete; otherwise raise `due` to the end of the wait
+   for it. */
+static bool is_awaited(const struct engine *engine, const struct schedule_record *record, uint64_t *due)
+{
+    const struct result_record *result = &engine->results->records[record->after - 1];
+    if (__atomic_load_n(&result->state, __ATOMIC_ACQUIRE) != COMPLETED)
+        return true;
+    if (result->complete_ns + record->think_ns > *due)
+        *due = result->complete_ns + record->think_ns;
+    return false;
+}
+
 void issue_park(struct issuer *issuer, uint32_t index)
 {
     struct engine *engine = issuer->engine;
-    uint64_t due = engine->schedule->records[index].deadline_ns;
-    uint32_t awaited = dependency_awaited(engine, index, &due);
-    if (!(awaited ? waiting_add(&engine->waiting, index, awaited - 1) : due_add(&issuer->due, index, due)))
+    const struct schedule_record *record = &engine->schedule->records[index];
+    uint64_t due = record->deadline_ns;
+    if (!(is_awaited(engine, record, &due) ? waiting_add(&engine->waiting, index, record->after - 1)
+                                           : due_add(&issuer->due, index, due)))
         out_of_memory();
 }
 
 /* Return whether the next request of the file, whose deadline has passed, is not due because it waits for another, or
-   for the think time after it. Otherwise set `due`. Most dependencies of a request that waits for the last change of
-   its blocks were complete long before, so it can be issued like one without. */
+   for the think time after it. Otherwise set `due`. Most dependencies were complete long before, so the request can be
+   issued like one without. */
 static bool must_park(const struct engine *engine, uint64_t index, int64_t now, uint64_t *due)
 {
     const struct schedule_record *record = engine_record(engine, index);
     *due = record->deadline_ns;
-    return record->after && (dependency_awaited(engine, (uint32_t)index, due) || (int64_t)*due > now);
+    return record->after && (is_awaited(engine, record, due) || (int64_t)*due > now);
 }
 
 /* Park the thread's next request, which depends on another request. */

@@ -11,7 +11,6 @@
 enum operation { READ, WRITE, FLUSH, DISCARD, WRITE_ZEROES, OPERATIONS };
 
 #define FUA 1u
-#define MORE 2u
 #define LONGEST_TRANSFER_BYTES (UINT32_C(64) << 20)
 #define MOST_IN_FLIGHT 4096u
 
@@ -21,7 +20,6 @@ struct schedule_header {
     uint32_t header_bytes, record_bytes;
     uint64_t count, checksum, target_bytes;
     uint32_t block_bytes, longest_bytes;
-    uint64_t further;
 };
 
 struct schedule_record {
@@ -29,10 +27,6 @@ struct schedule_record {
     uint32_t after;
     uint16_t depth;
     uint8_t operation, flags;
-};
-
-struct further_dependency {
-    uint32_t index, after;
 };
 
 #define RESULTS_MAGIC "DLRESLT1"
@@ -63,8 +57,7 @@ struct result_record {
     uint16_t in_flight;
 };
 
-_Static_assert(sizeof(struct schedule_header) == 56 && sizeof(struct schedule_record) == 40 &&
-                   sizeof(struct further_dependency) == 8, "schedule's layout");
+_Static_assert(sizeof(struct schedule_header) == 48 && sizeof(struct schedule_record) == 40, "schedule's layout");
 _Static_assert(sizeof(struct results_header) <= RESULTS_HEADER_BYTES && sizeof(struct result_record) == 24,
                "results' layout");
 

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from drivelab.replay.conflict_policy import accesses_of
-from drivelab.replay.conflicts import Overlaps
+from drivelab.replay.conflicts import Overlaps, accesses_of
 from drivelab.replay.evaluation.requests import operation_codes, times_ns
 from drivelab.trace.parquet_schema import BATCH_ROWS
 
 COLUMNS = ("operation", "offset_bytes", "length_bytes", "issue_ns", "complete_ns")
 
 
-def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, Any]:
+def overlaps(requests: pd.DataFrame, in_trace: int | None) -> dict[str, Any]:
     """Return how many requests began while a conflicting one was in flight.
 
-    Two requests conflict if they share bytes and one of them writes, discards or zeroes. `trace` is null without
-    completions in the trace, `replay` if no request was issued. A request that never completed stays in flight.
-    `planned` is the result of drivelab.replay.conflict_policy.ConflictPolicy.finish, empty if unknown.
+    `trace`, the number in the trace, is null without completions there, and `replay` if no request was issued. A
+    request that never completed stays in flight.
     """
     issue_ns, complete_ns = times_ns(requests, "issue_ns"), times_ns(requests, "complete_ns")
     issued = np.flatnonzero(~np.isnan(issue_ns))
@@ -35,9 +32,4 @@ def overlaps(requests: pd.DataFrame, planned: Mapping[str, Any]) -> dict[str, An
         ends = complete_ns[rows]
         ends_ns = np.where(np.isnan(ends), last_ns, np.where(np.isnan(ends), 0, ends).astype(np.int64))
         count += int(seen.of(accesses.part(rows), issue_ns[rows].astype(np.int64), ends_ns).sum())
-    return {
-        "policy": planned.get("policy", "as-traced"),
-        "trace": planned.get("overlapping"),
-        "waiting": planned.get("waiting", 0),
-        "replay": count if order.size else None,
-    }
+    return {"trace": in_trace, "replay": count if order.size else None}
