@@ -14,7 +14,8 @@ MOST_IN_FLIGHT = 4096
 
 TIMINGS = ("original", "scaled", "asap", "idle-capped")
 METHODS = ("auto", "exact", "modulo", "scale", "compact")
-DEPENDENCIES = ("none", "process", "cpu", "trace")
+DEPENDENCIES = ("none", "trace")
+"""Kinds that a user can choose."""
 GAP_BYTES = 1 << 20
 LONGEST_CAP_S = 1e9
 """Longest idle cap: 30 years."""
@@ -121,11 +122,11 @@ class ReplayChoice:
     timing: TimingChoice = field(default_factory=TimingChoice)
     mapping: MappingChoice = field(default_factory=MappingChoice)
     dependencies: str = "none"
-    """`process` or `cpu`: a request waits for the last completion that its process or CPU saw before it. `trace`: for
-    the last completion of all, with no more requests in flight than in the trace."""
+    """`trace`: a request waits for the last completion before it, with no more requests in flight than in the trace.
+    `process`, only of drivelab.application.stand_in: for the last completion that its process saw."""
 
     def __post_init__(self) -> None:
-        _known("dependencies", self.dependencies, DEPENDENCIES)
+        _known("dependencies", self.dependencies, (*DEPENDENCIES, "process"))
 
     @property
     def is_open_loop(self) -> bool:
@@ -151,9 +152,8 @@ class ReplayChoice:
         return cls(**settings)
 
     def words(self) -> str:
-        """Describe the choice, such as `idle capped at 100 ms, in order of process`."""
-        order = {"none": "", "process": ", in order of process", "cpu": ", in order of CPU",
-                 "trace": ", in order of the trace"}  # fmt: skip
+        """Describe the choice, such as `idle capped at 100 ms, in order of the trace`."""
+        order = {"none": "", "process": ", in order of process", "trace": ", in order of the trace"}
         return self.timing.words() + order[self.dependencies]
 
 

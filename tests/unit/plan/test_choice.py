@@ -14,8 +14,8 @@ CHOICES = {
     "original": ReplayChoice(),
     "scaled by 0.5": ReplayChoice(TimingChoice("scaled", factor=0.5)),
     "as soon as possible at the trace's depth": ReplayChoice(TimingChoice("asap")),
-    "as soon as possible at depth 32, in order of CPU": ReplayChoice(
-        TimingChoice("asap", depth=32), dependencies="cpu"
+    "as soon as possible at depth 32, in order of the trace": ReplayChoice(
+        TimingChoice("asap", depth=32), dependencies="trace"
     ),
     "idle capped at 100 ms, in order of process": ReplayChoice(
         TimingChoice("idle-capped", idle_cap_s=0.1), MappingChoice("compact", 4096, 1 << 20, 0), "process"

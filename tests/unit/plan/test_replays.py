@@ -62,7 +62,6 @@ def test_timings(tmp_path: Path, timing: Any, words: str) -> None:
 
 def test_every_other_option_is_resolved(tmp_path: Path) -> None:
     fields: dict[str, Any] = {
-        "engine": "native",
         "prefill": "footprint",
         "on_error": "go-on",
         "depth_limit": 64,
@@ -110,7 +109,7 @@ def test_a_study_may_choose_another_timing_and_rule(tmp_path: Path) -> None:
         ({"timing": {"idle-capped": "0s"}}, "0s"),
         ({"timing": {"idel-capped": "1s"}}, "unknown key 'idel-capped'; did you mean 'idle-capped'"),
         ({"timing": 3}, "is not of type"),
-        ({"dependencies": "thread"}, "dependencies"),
+        ({"dependencies": "process"}, "dependencies"),
         ({"mapping": "fold"}, "mapping"),
         ({"prefill": True}, "prefill"),
         ({"on_error": "retry"}, "on_error"),

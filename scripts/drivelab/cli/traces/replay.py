@@ -54,8 +54,8 @@ def add_parser(commands: Any) -> None:
     when.add_argument(
         "--depth", type=int, help="asap: requests in flight (default: as many as in the trace at each time)"
     )
-    when.add_argument("--dependencies", choices=("none", "process", "cpu", "trace"), default="none",
-                      help="a request waits for the last that its process, CPU or the trace saw complete")  # fmt: skip
+    when.add_argument("--dependencies", choices=("none", "trace"), default="none",
+                      help="trace: a request waits for the last that completed before it in the trace")  # fmt: skip
     where = parser.add_argument_group("where they go")
     mappings = ("auto", "exact", "modulo", "scale", "compact")
     where.add_argument(

@@ -26,7 +26,6 @@ _WAKEUP = (
     "Wake-up: how late this host wakes a sleeping program, measured just before each run. No replay can be more "
     "punctual than its host. "
 )
-_ORDERS = {"cpu": "CPU", "trace": "the trace"}
 _MAPPED = (("Footprint", "footprint"), ("Re-touched", "retouched"))
 
 
@@ -81,7 +80,7 @@ def fidelity_table(inputs: Inputs, key: Key) -> Table | None:
 def _manner(rows: list[Row]) -> Cell:
     details = [f"engine {text(rows[0]['engine'])}"]
     if rows[0]["dependencies"] != "none":
-        details.append(f"in order of {_ORDERS.get(rows[0]['dependencies'], rows[0]['dependencies'])}")
+        details.append("in order of the trace")
     faults = dict.fromkeys(str(mark) for row in rows for mark in row["marks"])
     partial = any(row["partial"] for row in rows)
     return Cell(text(rows[0]["timing"]), small="; ".join([*details, *faults]), tone="bad" if partial else "")
