@@ -156,10 +156,6 @@ class BlockDevice(Device):
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        if cell.streams is not None:
-            from drivelab.replay.composite import run_composite
-
-            return run_composite(self._target, cell, directory, seed, on_tick, self._abort)
         following = self._take(cell, directory, seed)
         job = self._job(cell, seed) if following is None else following.job
         # The kernel counts no NVMe commands, so nothing tells whether they complete.

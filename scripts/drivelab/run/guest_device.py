@@ -83,7 +83,7 @@ class GuestDevice(Device):
     def run(
         self, cell: Cell, directory: Path, seed: int, on_tick: Tick, until: StopRule | None = None
     ) -> Timing | None:
-        if cell.streams is not None or cell.nvme:
+        if cell.nvme:
             raise CellFailed(f"{cell.label} needs a drive, not {self._guest.label}")
         opened, folder = self._guest, self._guest.folder
         polls = opened.name is not None and sysfs.has_poll_queues(opened.name)

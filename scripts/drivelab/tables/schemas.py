@@ -22,7 +22,7 @@ CELLS = schema(
     *PLACE_LINES,
     *WORKLOAD_LINES,
     "str: cell_label",  # unique in the recording: the workload, and what distinguishes the cell from others
-    "str: pattern",  # "random" | "sequential" | "composite"
+    "str: pattern",  # "random" | "sequential"
     "int32: read_share_pct",
     "int64: block_size_bytes block_size_max_bytes?",  # max: largest size of a range
     "int32: threads queue_depth",  # queue_depth: per thread

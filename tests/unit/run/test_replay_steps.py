@@ -125,15 +125,3 @@ def test_a_class_with_a_smaller_active_range_is_replayed_within_it(plan_of: Call
     line = run(plan)[0]
     rows = read_outcome(plan.recording_path / line["directory"] / "outcome.parquet", ["offset_bytes", "length_bytes"])
     assert (rows["offset_bytes"] + rows["length_bytes"]).max() <= 16 << 20
-
-
-def test_a_composite_of_the_traces_streams_keeps_their_shares(plan_of: Callable[..., Plan]) -> None:
-    plan = plan_of("{protocol: rwsw-composite, scale: demo, trace: sqlite}")
-    run(plan)
-    (line,) = journal(plan, "streams")
-    (cell,) = line["cells"]
-    reads = sum(stream["share"] for stream in cell["streams"] if stream["operation"] == "read")
-    cells = collect(plan.recording_path, reduced=True)["cells"]
-    assert (cells["pattern"] == "composite").all()
-    share = cells["read_ios"].sum() / (cells["read_ios"] + cells["write_ios"]).sum()
-    assert share == pytest.approx(reads, abs=0.03)

@@ -28,7 +28,6 @@ def _host(monkeypatch: pytest.MonkeyPatch) -> None:
     "step",
     [
         {"replay": REPLAY},
-        {"loop": {"streams": {"kind": "composite"}}},
     ],
 )
 def test_steps_that_need_the_native_engine_are_refused_without_it(step: dict[str, Any]) -> None:

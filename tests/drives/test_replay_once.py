@@ -12,11 +12,8 @@ import pytest
 from drivelab.core.errors import CellFailed
 from drivelab.drives import target
 from drivelab.drives.target import Target
-from drivelab.fio.result import read_result
-from drivelab.plan.cell import Cell
 from drivelab.plan.replay_choice import ReplayChoice, TimingChoice
 from drivelab.replay import native, once
-from drivelab.replay.composite import run_composite
 from drivelab.replay.native import EngineOptions
 from drivelab.replay.outcome import read_outcome
 from drivelab.replay.prepare import prepare
@@ -51,25 +48,6 @@ def test_a_target_that_was_not_approved_is_refused(where: Target, tmp_path: Path
     wrong = replace(where, identity="block 1:1 1")
     with pytest.raises(CellFailed, match=r"but .block 1:1 1. was approved; nothing was written"):
         replayed(wrong, tmp_path, EngineOptions())
-
-
-def test_a_composite_keeps_its_shares_and_its_runtime(where: Target, tmp_path: Path) -> None:
-    streams = (
-        {"operation": "read", "block_size_bytes": 4096, "pattern": "random", "share": 0.6},
-        {"operation": "write", "block_size_bytes": 16384, "pattern": "sequential", "share": 0.4},
-    )
-    cell = Cell(
-        pattern="composite", read_share=60, block_size_bytes=9011, threads=2, queue_depth=4, runtime_s=1.0,
-        streams=streams,
-    )  # fmt: skip
-    run_composite(where, cell, tmp_path, 1, lambda elapsed_s: None, lambda: None)
-    result = read_result(tmp_path, cell)
-    assert result.fio_version == "drivelab native"
-    assert 0.7 < result.runtime_s < 60
-    assert result.read.ios / result.ios == pytest.approx(0.6, abs=0.05)
-    assert result.read.bytes == 4096 * result.read.ios
-    assert result.write.bytes == 16384 * result.write.ios
-    assert not (tmp_path / "results.bin").exists()
 
 
 def test_engine_options_are_kept(where: Target, tmp_path: Path) -> None:
