@@ -1,4 +1,4 @@
-"""Replays on loop devices: by the engine, and composites in real time."""
+"""Replays of a shipped trace on a loop device."""
 
 from __future__ import annotations
 
